@@ -185,7 +185,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"a run id that is too long", strings.Repeat("x", 1025), rawEvents(`{"type":"RUN_STARTED"}`), pgagui.AppendOptions{}, pgagui.ErrLimitExceeded, "1,024 bytes"},
 		{"unknown run", "new", rawEvents(token(1)), pgagui.AppendOptions{}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
 		{"unknown run that finishes", "new", rawEvents(finished), pgagui.AppendOptions{}, pgagui.ErrUnknownRun, "its first event must be RUN_STARTED"},
-		{"unknown run that the writer remembers", "new", rawEvents(token(1)), afterSeq(9), pgagui.ErrLogRewound, "knows of its seq 9"},
+		{"unknown run that the writer remembers", "new", rawEvents(token(1)), afterSeq(9), pgagui.ErrLogRewound, "has seen its seq 9"},
 		{"unknown parent", "new", rawEvents(startedFrom("new", "nobody")), parallel, pgagui.ErrUnknownParent, `parent "nobody"`},
 		{"parent of another thread", "new", rawEvents(startedFrom("new", "elsewhere")), parallel, pgagui.ErrUnknownParent, `parent "elsewhere"`},
 		{"itself as parent", "new", rawEvents(startedFrom("new", "new")), parallel, pgagui.ErrUnknownParent, `parent "new"`},
@@ -198,7 +198,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"RUN_ERROR once a run went on", "done", rawEvents(failed), pgagui.AppendOptions{}, pgagui.ErrRunEnded, "already finished"},
 		{"event after the end in the same call, strictly", "open", rawEvents(finished, token(1)), strict, pgagui.ErrRunEnded, "event 2 of the call comes after the end"},
 		{"event after RUN_ERROR after RUN_FINISHED, strictly", "open", rawEvents(finished, failed, failed), strict, pgagui.ErrRunEnded, "event 3 of the call comes after the end"},
-		{"late event with after_seq once a run went on", "done", rawEvents(token(2)), afterSeq(3), pgagui.ErrRunEnded, `run "failed" went on from there`},
+		{"late event with after_seq once a run went on", "done", rawEvents(token(2)), afterSeq(3), pgagui.ErrRunEnded, `run "failed" continues from it`},
 		{"late event with after_seq, strictly", "leaf", rawEvents(token(2)), merged(afterSeq(9), pgagui.AppendOptions{Strict: true}), pgagui.ErrRunEnded, "already finished"},
 		{"late event behind what the log does not have", "leaf", rawEvents(token(2)), afterSeq(8), pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
 		{"run id used twice", "done", rawEvents(started("done")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, "exists already"},
@@ -212,7 +212,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"RUN_STARTED of another run", "new", rawEvents(started("newer")), pgagui.AppendOptions{}, pgagui.ErrRunIDInUse, `names another run, "newer"`},
 		{"repeat that differs", "done", rawEvents(started("done"), token(2)), afterSeq(0), pgagui.ErrConflictingRepeat, "event 2 of the call differs"},
 		{"repeat with other white space", "done", rawEvents(`{"type": "RUN_STARTED"}`), afterSeq(0), pgagui.ErrConflictingRepeat, "event 1 of the call differs"},
-		{"a seq that the log does not have", "open", rawEvents(token(1)), afterSeq(99), pgagui.ErrLogRewound, "the writer knows of seq 99"},
+		{"a seq that the log does not have", "open", rawEvents(token(1)), afterSeq(99), pgagui.ErrLogRewound, "the writer has seen seq 99"},
 	}
 	before := payloads(t, store, "t", "open")
 	for _, c := range cases {

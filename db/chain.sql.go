@@ -55,7 +55,7 @@ type ChainBatchesRow struct {
 	HasMore    bool
 }
 
-// A page of the batches of a thread, bounded as BatchesBetween bounds it.
+// A page of the batches of a thread, with the limits of BatchesBetween.
 func (q *Queries) ChainBatches(ctx context.Context, arg ChainBatchesParams) ([]ChainBatchesRow, error) {
 	rows, err := q.db.Query(ctx, ChainBatches,
 		arg.MostBytes,

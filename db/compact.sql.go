@@ -124,9 +124,10 @@ type BatchesBetweenRow struct {
 	HasMore     bool
 }
 
-// A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
-// one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
-// than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
+// A page of the batches of a thread in the order of the log, with their stored sizes, and with the
+// input of the run if it takes effect at one of their events (input_seqs). Its text is limited to
+// page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
+// Compaction uses the text of this query, to send it together with its writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
 		arg.MostBytes,
@@ -197,7 +198,8 @@ type ChooseToCompactRow struct {
 	Place     time.Time
 }
 
-// No row: there is none. run_no is 0 for all runs of a thread. place is of the year 1 for what does not come from the queue.
+// No row: there is none. run_no is 0 for all runs of a thread. place is in the year 1 for a run
+// that is not from the queue.
 func (q *Queries) ChooseToCompact(ctx context.Context, arg ChooseToCompactParams) (ChooseToCompactRow, error) {
 	row := q.db.QueryRow(ctx, ChooseToCompact,
 		arg.Near,
@@ -263,7 +265,7 @@ type DropSnapshotsParams struct {
 	RunNos    []int32
 }
 
-// Drops the snapshots that runs were given while they were in progress.
+// Drops the snapshots of runs that were made while the runs were in progress.
 func (q *Queries) DropSnapshots(ctx context.Context, arg DropSnapshotsParams) error {
 	_, err := q.db.Exec(ctx, DropSnapshots, arg.ThreadKey, arg.RunNos)
 	return err
@@ -314,7 +316,7 @@ type InputPlacesRow struct {
 	IsStart bool
 }
 
-// Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.
+// Where the inputs stored beside the events of runs take effect, see agui_internal.input_places.
 func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]InputPlacesRow, error) {
 	rows, err := q.db.Query(ctx, InputPlaces, arg.ThreadKey, arg.RunNos, arg.ThroughSeqs)
 	if err != nil {
@@ -414,7 +416,8 @@ type MarkCompactedParams struct {
 	LogBytes  []int64
 }
 
-// But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
+// Except runs to which their writers appended events after the end in the meantime: those are
+// compacted a second time.
 func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) error {
 	_, err := q.db.Exec(ctx, MarkCompacted,
 		arg.ThreadKey,
@@ -600,7 +603,7 @@ type SnapshotAtRow struct {
 	Lanes      rawjson.Text
 }
 
-// Without a state that takes more than most_bytes.
+// Without a state of more than most_bytes.
 func (q *Queries) SnapshotAt(ctx context.Context, arg SnapshotAtParams) (SnapshotAtRow, error) {
 	row := q.db.QueryRow(ctx, SnapshotAt, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotAtRow
@@ -635,7 +638,7 @@ type SnapshotMessagesRow struct {
 	Body      rawjson.Text
 }
 
-// Without bodies that take more than most_bytes.
+// Without bodies of more than most_bytes.
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {
 	rows, err := q.db.Query(ctx, SnapshotMessages, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	if err != nil {
@@ -675,7 +678,7 @@ const TimeAgo = `-- name: TimeAgo :one
 select (pg_catalog.clock_timestamp() operator(pg_catalog.-) $1::interval)::pg_catalog.timestamptz as at
 `
 
-// When it was so long ago by the clock that runs are stamped with.
+// The time that long ago by the clock of the server, which sets the times of runs.
 func (q *Queries) TimeAgo(ctx context.Context, duration time.Duration) (time.Time, error) {
 	row := q.db.QueryRow(ctx, TimeAgo, duration)
 	var at time.Time

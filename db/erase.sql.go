@@ -52,7 +52,7 @@ type EraseThreadRow struct {
 	Events int64
 }
 
-// No row: the thread is gone, or has news.
+// No row: the thread is gone, or has become active.
 func (q *Queries) EraseThread(ctx context.Context, arg EraseThreadParams) (EraseThreadRow, error) {
 	row := q.db.QueryRow(ctx, EraseThread, arg.ThreadKey, arg.Reason, arg.OlderThan)
 	var i EraseThreadRow

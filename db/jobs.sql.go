@@ -15,7 +15,8 @@ select
     case when pg_catalog.current_setting('transaction_timeout', true) is not null then pg_catalog.set_config('transaction_timeout', '0', true) end
 `
 
-// Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.
+// Allows the transaction to be idle without a limit. transaction_timeout exists since PostgreSQL
+// 17.
 func (q *Queries) AllowIdleTransaction(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AllowIdleTransaction)
 	return err
@@ -69,7 +70,7 @@ const JobLockProblem = `-- name: JobLockProblem :one
 select coalesce(agui_internal.job_lock_problem($1::pg_catalog.text), '')::pg_catalog.text as problem
 `
 
-// Empty: who holds the lock of the job may be at work.
+// Empty: the same job may be in progress.
 func (q *Queries) JobLockProblem(ctx context.Context, job string) (string, error) {
 	row := q.db.QueryRow(ctx, JobLockProblem, job)
 	var problem string
@@ -88,7 +89,8 @@ type TakeJobLockRow struct {
 	IsTaken   bool
 }
 
-// Takes the lock of a job until the transaction ends, unless someone holds it or the server is a standby.
+// Takes the lock of a job until the transaction ends, unless it is taken or the server is a
+// standby.
 func (q *Queries) TakeJobLock(ctx context.Context, job string) (TakeJobLockRow, error) {
 	row := q.db.QueryRow(ctx, TakeJobLock, job)
 	var i TakeJobLockRow

@@ -23,7 +23,8 @@ select
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
     $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
-    -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
+    -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
+    -- before it.
     case when pg_catalog.cardinality($5::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
         from pg_catalog.unnest($5::pg_catalog.text[]) with ordinality as item (input, call_no)
@@ -110,7 +111,8 @@ select
     (item).events::pg_catalog.json as events
 from agui.attach(
     $1::pg_catalog.text, $2::pg_catalog.text,
-    -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
+    -- A follower of all runs gets the events after the beginning of the first run in progress one
+    -- by one, unless that run is the head alone.
     least($3::bigint, case
         when $4::boolean then (
             select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1
@@ -226,7 +228,8 @@ const LimitLockWait = `-- name: LimitLockWait :exec
 select pg_catalog.set_config('lock_timeout', '200ms', true)
 `
 
-// As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+// As in the other steps of a job (agui_internal.begin_step). But the events that close a run are
+// part of the log, so this commit waits for the disk as appends do.
 func (q *Queries) LimitLockWait(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LimitLockWait)
 	return err
@@ -284,24 +287,25 @@ func (q *Queries) OpeningEvents(ctx context.Context, arg OpeningEventsParams) ([
 
 const Poll = `-- name: Poll :many
 select
-    (news).thread_no::int as thread_no,
-    coalesce((news).run_id, '')::pg_catalog.text as run_id,
-    coalesce((news).status, '')::pg_catalog.text as status,
-    coalesce((news).first_seq, 0)::bigint as first_seq,
-    coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
-    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
-    (news).events::pg_catalog.json as events,
-    coalesce((news).problem, '')::pg_catalog.text as problem
+    (item).thread_no::int as thread_no,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).n, 0)::int as n,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).earlier_us, '{}')::int[] as earlier_us,
+    (item).events::pg_catalog.json as events,
+    coalesce((item).problem, '')::pg_catalog.text as problem
 from agui.poll(
     $1::pg_catalog.text[], $2::bigint[],
     array(
-        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
+        -- the zero time of Go: not known
+        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end
         from pg_catalog.unnest($3::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
     $4::int, $5::int, $6::pg_catalog.text[]
-) as news
+) as item
 `
 
 type PollParams struct {
@@ -410,7 +414,7 @@ select
     (item).first_seq::bigint as first_seq,
     (item).last_seq::bigint as last_seq,
     (item).started_at::pg_catalog.timestamptz as started_at,
-    -- Go's zero time: not yet
+    -- The zero time of Go: not yet.
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
     (item).alive_at::pg_catalog.timestamptz as alive_at,
     (item).is_stale::boolean as is_stale,
@@ -487,7 +491,7 @@ type RunsInProgressRow struct {
 	RunIds []string
 }
 
-// Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.
+// The end of the log of a thread, and its runs in progress. 0: there is no such thread.
 func (q *Queries) RunsInProgress(ctx context.Context, arg RunsInProgressParams) (RunsInProgressRow, error) {
 	row := q.db.QueryRow(ctx, RunsInProgress, arg.Scope, arg.ThreadID)
 	var i RunsInProgressRow

@@ -57,7 +57,7 @@ type BatchesRow struct {
 	HasMore    bool
 }
 
-// The batches of a run that hold its events behind a seq, a page at a time.
+// A page of the batches of a run that contain its events after a seq.
 func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow, error) {
 	rows, err := q.db.Query(ctx, Batches,
 		arg.Scope,

@@ -29,7 +29,7 @@ type LagRow struct {
 	QuarantinedRuns  int64
 }
 
-// Ages in seconds; 0 where there is none.
+// Ages in seconds; 0 if there is none.
 func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
 	row := q.db.QueryRow(ctx, Lag)
 	var i LagRow
@@ -71,7 +71,7 @@ type StatsRow struct {
 	ErasedThreads     int64
 }
 
-// Bytes on disk are 0 where the role sees a scope alone.
+// Bytes on disk are 0 if the role sees only one scope.
 func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
 	row := q.db.QueryRow(ctx, Stats)
 	var i StatsRow

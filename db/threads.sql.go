@@ -185,7 +185,8 @@ type ThreadIDsRow struct {
 	ThreadID  string
 }
 
-// Threads of a scope in the order of their keys, which begin with the scope's part, a page at a time.
+// A page of the threads of a scope in the order of their keys, which begin with the part of the
+// scope.
 func (q *Queries) ThreadIDs(ctx context.Context, arg ThreadIDsParams) ([]ThreadIDsRow, error) {
 	rows, err := q.db.Query(ctx, ThreadIDs, arg.Scope, arg.After, arg.Page)
 	if err != nil {
@@ -265,7 +266,7 @@ type ThreadPageRow struct {
 	NextCursor string
 }
 
-// A row for each thread; where the page has none, one row without an id.
+// A row for each thread; if the page has none, one row without an id.
 func (q *Queries) ThreadPage(ctx context.Context, arg ThreadPageParams) ([]ThreadPageRow, error) {
 	rows, err := q.db.Query(ctx, ThreadPage,
 		arg.Agent,

@@ -15,9 +15,9 @@ import (
 
 const MessageBodies = `-- name: MessageBodies :many
 select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
-from pg_catalog.unnest($2::int[]) as asked (message_no)
+from pg_catalog.unnest($2::int[]) as requested (message_no)
 join agui.message
-    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no
+    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no
 `
 
 type MessageBodiesParams struct {
@@ -31,7 +31,7 @@ type MessageBodiesRow struct {
 	Body      rawjson.Text
 }
 
-// Without bodies that take more than most_bytes.
+// Without bodies of more than most_bytes.
 func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([]MessageBodiesRow, error) {
 	rows, err := q.db.Query(ctx, MessageBodies, arg.MostBytes, arg.MessageNos, arg.ThreadKey)
 	if err != nil {
@@ -212,7 +212,8 @@ type SnapshotToVerifyRow struct {
 	Lanes      rawjson.Text
 }
 
-// Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot. Without a state that takes more than most_bytes.
+// Its messages as ranges of their versions: the bodies of most were already compared in another
+// snapshot. Without a state of more than most_bytes.
 func (q *Queries) SnapshotToVerify(ctx context.Context, arg SnapshotToVerifyParams) (SnapshotToVerifyRow, error) {
 	row := q.db.QueryRow(ctx, SnapshotToVerify, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	var i SnapshotToVerifyRow
@@ -300,7 +301,8 @@ type ThreadsToVerifyRow struct {
 	ThreadID  string
 }
 
-// Threads in the order of their keys, a page at a time: of one scope or of all, a share of them or all, those with news since a time or all.
+// A page of threads in the order of their keys: of one scope or of all; a random share of them or
+// all; those active since a time or all.
 func (q *Queries) ThreadsToVerify(ctx context.Context, arg ThreadsToVerifyParams) ([]ThreadsToVerifyRow, error) {
 	rows, err := q.db.Query(ctx, ThreadsToVerify,
 		arg.After,

@@ -91,7 +91,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 		if report := mustRun(t, pool, compactJob(pool)); report.Skipped != jobs.SkippedBusy || report.Result != nil {
 			t.Errorf("a second start meanwhile: %+v", report)
 		}
-		if said := notices(t, url, `call agui.compact()`); !strings.Contains(said, "another one is at work") {
+		if said := notices(t, url, `call agui.compact()`); !strings.Contains(said, "another compaction is in progress") {
 			t.Errorf("agui.compact meanwhile: notices %q", said)
 		}
 		if waitingRuns(t, pool) != 1 {

@@ -242,7 +242,7 @@ func TestReapIsDoneByOneAtATime(t *testing.T) {
 	pool := testdb.Connect(t, url)
 	appendSilent(t, pool, "", "t")
 	busy := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) {
-		if said := notices(t, url, `call agui.reap()`); !strings.Contains(said, "another one is at work") {
+		if said := notices(t, url, `call agui.reap()`); !strings.Contains(said, "another agui.reap is in progress") {
 			t.Errorf("agui.reap meanwhile: notices %q", said)
 		}
 		return inProgress(t, pool), nil

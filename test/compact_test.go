@@ -389,17 +389,17 @@ func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread
 	}
 }
 
-// What cannot be compacted is refused with its own SQLSTATE, and told how to put it right.
+// What cannot be compacted is refused with its own SQLSTATE, and with a hint that helps.
 func TestCompactedEventsRefusals(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for query, want := range map[string]string{
-		`select agui.compact_events('[]', 'short')`:            `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
-		`select agui.compact_events('[]', null)`:               `there is no shape null: use "stream" or "snapshot" (SQLSTATE UI013)`,
-		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
-		`select agui.compact_events(null)`:                     `events is null, it must be a JSON array of AG-UI events (SQLSTATE UI008)`,
+		`select agui.compact_events('[]', 'short')`:            `unknown shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.compact_events('[]', null)`:               `unknown shape null: use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.compact_events('{"type":"RUN_STARTED"}')`: `events is a JSON object, expected a JSON array of AG-UI events (SQLSTATE UI008)`,
+		`select agui.compact_events(null)`:                     `events is null, expected a JSON array of AG-UI events (SQLSTATE UI008)`,
 		`select * from agui.replay('unknown')`:                 `thread "unknown" is unknown (SQLSTATE UI001)`,
-		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', shape => 'short')`: `there is no shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
+		`select agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'); select * from agui.replay('u', 'r', shape => 'short')`: `unknown shape "short": use "stream" or "snapshot" (SQLSTATE UI013)`,
 	} {
 		_, err := pool.Exec(context.Background(), query)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -594,9 +594,9 @@ func TestAppendManyNeedNotWait(t *testing.T) {
 		call("b", `[{"type":"CUSTOM"}]`), call("a", `[{"type":"CUSTOM"}]`), call("c", `[{"type":"RUN_STARTED"}]`),
 		call("a", `[{"type":"RUN_FINISHED"}]`), call("b", `[{"type":"RUN_FINISHED"}]`), call("b", `[{"type":"CUSTOM"}]`),
 	}
-	busy := appendAnswer{0, "55P03", `run "r" of thread "a": another transaction has the lock of the thread`}
+	busy := appendAnswer{0, "55P03", `run "r" of thread "a": another transaction holds the lock of the thread`}
 	want := []appendAnswer{{seq: 2}, busy, {seq: 1}, busy, {seq: 3},
-		{0, "UI005", `run "r" of thread "b" is already finished: the log takes no more events of it`}}
+		{0, "UI005", `run "r" of thread "b" is already finished: the log accepts no more events of it`}}
 	got, err := appendMany(pool, calls, ", wait => false")
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("answered %v, error %v, want %v", got, err, want)

@@ -84,7 +84,7 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 			}
 			want := appendAnswer{seq: seqs[upTo]}
 			if late > 0 {
-				want = appendAnswer{0, "UI016", fmt.Sprintf(`run "r" of thread "%s" was cut off (its writer is gone): event %d of the call comes too late`, thread, upTo-known+1)}
+				want = appendAnswer{0, "UI016", fmt.Sprintf(`run "r" of thread "%s" was cut off (its writer is gone): event %d of the call is too late`, thread, upTo-known+1)}
 			}
 			got := call(seqs[known], events...)
 			answered[got.code]++

@@ -332,11 +332,11 @@ func TestSettings(t *testing.T) {
 		{"lease", "90", "90"},
 		{"lease", "1.5 s", "1.5"},
 		{"heartbeat_lease", "2 hours", "7200"},
-		{"lease", "-1", `setting "lease": -1 is out of range: it takes 0 to 31536000 seconds`},
-		{"lease", "2 years", `setting "lease": 2 years is out of range: it takes 0 to 31536000 seconds`},
+		{"lease", "-1", `setting "lease": -1 is out of range; it must be between 0 and 31536000 seconds`},
+		{"lease", "2 years", `setting "lease": 2 years is out of range; it must be between 0 and 31536000 seconds`},
 		{"lease", "long", `setting "lease": "long" is not a value in seconds`},
 		{"lease", "", `setting "lease": "" is not a value in seconds`},
-		{"leese", "1", `there is no setting "leese"`},
+		{"leese", "1", `unknown setting "leese"`},
 	} {
 		_, err := pool.Exec(t.Context(), `select agui.set_setting($1, $2)`, test.name, test.value)
 		var got string

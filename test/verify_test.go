@@ -966,8 +966,8 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 
 	store := pgagui.New(pool, nil)
 	_, err := store.Maintenance().RebuildSnapshots(ctx, "batch lost")
-	if !errors.Is(err, pgagui.ErrLogDamaged) || err.Error() != `the snapshots of thread "batch lost" stay as they are, `+
-		`for its log is damaged: run "b": the batch at seq 17 should begin at seq 12: events are missing or double` {
+	if !errors.Is(err, pgagui.ErrLogDamaged) || !strings.HasPrefix(err.Error(), `thread "batch lost": its snapshots are not rebuilt `+
+		`because its log is damaged: run "b": the batch at seq 17 should begin at seq 12: events are missing or double`) {
 		t.Errorf("rebuilding from a damaged log: %v", err)
 	}
 	if _, err := store.Maintenance().RebuildSnapshots(ctx, "nobody"); !errors.Is(err, pgagui.ErrUnknownThread) {

@@ -29,7 +29,7 @@ where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
 order by run.run_no;
 
 -- name: ChainBatches :many
--- A page of the batches of a thread, bounded as BatchesBetween bounds it.
+-- A page of the batches of a thread, with the limits of BatchesBetween.
 with page as materialized (
     select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
     from agui_internal.page_of_batches(

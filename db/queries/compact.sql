@@ -1,5 +1,5 @@
 -- name: TimeAgo :one
--- When it was so long ago by the clock that runs are stamped with.
+-- The time that long ago by the clock of the server, which sets the times of runs.
 select (pg_catalog.clock_timestamp() operator(pg_catalog.-) @duration::interval)::pg_catalog.timestamptz as at;
 
 -- name: CountRunsToCompact :one
@@ -11,7 +11,8 @@ where run.log_bytes is null and run.status operator(pg_catalog.<>) 'running' and
 select agui_internal.begin_step();
 
 -- name: ChooseToCompact :one
--- No row: there is none. run_no is 0 for all runs of a thread. place is of the year 1 for what does not come from the queue.
+-- No row: there is none. run_no is 0 for all runs of a thread. place is in the year 1 for a run
+-- that is not from the queue.
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
     sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'),
@@ -64,7 +65,7 @@ select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operat
 select coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0)::int as run_no;
 
 -- name: DropSnapshots :exec
--- Drops the snapshots that runs were given while they were in progress.
+-- Drops the snapshots of runs that were made while the runs were in progress.
 select agui_internal.drop_snapshots(@thread_key::pg_catalog.uuid, @run_nos::int[]);
 
 -- name: LastMessageNo :one
@@ -77,7 +78,7 @@ select coalesce(agui_internal.fold_base(@thread_key::pg_catalog.uuid, @run_no::i
 select agui_internal.log_bytes_since(@thread_key::pg_catalog.uuid, @run_no::int, @base_no::int)::bigint as log_bytes;
 
 -- name: SnapshotAt :one
--- Without a state that takes more than most_bytes.
+-- Without a state of more than most_bytes.
 select
     snapshot.through_seq,
     (case when agui_internal.fits(snapshot.state, @most_bytes::bigint) then snapshot.state end)::pg_catalog.json as state,
@@ -86,7 +87,7 @@ from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int;
 
 -- name: SnapshotMessages :many
--- Without bodies that take more than most_bytes.
+-- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
@@ -103,14 +104,15 @@ from agui_internal.lineage_behind(@thread_key::pg_catalog.uuid, @run_no::int, @b
 order by (ancestor).run_no;
 
 -- name: InputPlaces :many
--- Where the inputs that are stored beside the events of runs count, see agui_internal.input_places.
+-- Where the inputs stored beside the events of runs take effect, see agui_internal.input_places.
 select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
 from agui_internal.input_places(@thread_key::pg_catalog.uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
 
 -- name: BatchesBetween :many
--- A page of the batches of a thread in the order of the log, with the bytes that they take as stored, and with the input of the run where it counts at
--- one of their events (input_seqs). Its text is bounded by page_bytes; a batch that takes more comes alone, and without events where it takes more
--- than most_bytes. Compaction takes the text of this query, to send it together with what it writes.
+-- A page of the batches of a thread in the order of the log, with their stored sizes, and with the
+-- input of the run if it takes effect at one of their events (input_seqs). Its text is limited to
+-- page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
+-- Compaction uses the text of this query, to send it together with its writes.
 with page as materialized (
     select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
     from agui_internal.page_of_batches(
@@ -149,7 +151,8 @@ select agui_internal.add_snapshot(
 );
 
 -- name: MarkCompacted :exec
--- But for runs that their writers appended something to behind the end meanwhile: those are to be compacted once more.
+-- Except runs to which their writers appended events after the end in the meantime: those are
+-- compacted a second time.
 select agui_internal.mark_compacted(@thread_key::pg_catalog.uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[]);
 
 -- name: DropNeedlessSnapshot :one

@@ -13,7 +13,7 @@ from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::pg_
 limit @page::int;
 
 -- name: EraseThread :one
--- No row: the thread is gone, or has news.
+-- No row: the thread is gone, or has become active.
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui_internal.erase_thread(@thread_key::pg_catalog.uuid, sqlc.narg(reason)::pg_catalog.text, sqlc.narg(older_than)::interval) as erasure
 where (erasure).erased_key is not null;

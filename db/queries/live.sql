@@ -8,7 +8,8 @@ select
     coalesce((answer).hint, '')::pg_catalog.text as hint
 from agui.append_many(
     @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
-    -- Empty where a call brings none, as most do: then null. A parent that is given has an equals sign before it.
+    -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
+    -- before it.
     case when pg_catalog.cardinality(@inputs::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
         select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
         from pg_catalog.unnest(@inputs::pg_catalog.text[]) with ordinality as item (input, call_no)
@@ -41,24 +42,25 @@ order by (part).opened_at;
 
 -- name: Poll :many
 select
-    (news).thread_no::int as thread_no,
-    coalesce((news).run_id, '')::pg_catalog.text as run_id,
-    coalesce((news).status, '')::pg_catalog.text as status,
-    coalesce((news).first_seq, 0)::bigint as first_seq,
-    coalesce((news).n, 0)::int as n,
-    coalesce((news).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
-    coalesce((news).earlier_us, '{}')::int[] as earlier_us,
-    (news).events::pg_catalog.json as events,
-    coalesce((news).problem, '')::pg_catalog.text as problem
+    (item).thread_no::int as thread_no,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).n, 0)::int as n,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).earlier_us, '{}')::int[] as earlier_us,
+    (item).events::pg_catalog.json as events,
+    coalesce((item).problem, '')::pg_catalog.text as problem
 from agui.poll(
     @thread_ids::pg_catalog.text[], @after_seqs::bigint[],
     array(
-        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end  -- Go's zero time: it is not known
+        -- the zero time of Go: not known
+        select case when after_time operator(pg_catalog.<>) '0001-01-01 00:00:00+00' then after_time end
         from pg_catalog.unnest(@after_times::pg_catalog.timestamptz[]) with ordinality as item (after_time, thread_no)
         order by thread_no
     ),
     @max_rows::int, @page_bytes::int, @scopes::pg_catalog.text[]
-) as news;
+) as item;
 
 -- name: RunStatus :one
 select
@@ -68,7 +70,7 @@ select
     (item).first_seq::bigint as first_seq,
     (item).last_seq::bigint as last_seq,
     (item).started_at::pg_catalog.timestamptz as started_at,
-    -- Go's zero time: not yet
+    -- The zero time of Go: not yet.
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
     (item).alive_at::pg_catalog.timestamptz as alive_at,
     (item).is_stale::boolean as is_stale,
@@ -88,7 +90,8 @@ from agui_internal.stale_runs() as run;
 select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
 
 -- name: LimitLockWait :exec
--- As in a job's other steps (agui_internal.begin_step). But what closes a run is part of the log, so this waits for the disk as appends do.
+-- As in the other steps of a job (agui_internal.begin_step). But the events that close a run are
+-- part of the log, so this commit waits for the disk as appends do.
 select pg_catalog.set_config('lock_timeout', '200ms', true);
 
 -- name: ReapRun :one
@@ -96,7 +99,7 @@ select pg_catalog.set_config('lock_timeout', '200ms', true);
 select coalesce(agui_internal.reap_run(@thread_key::pg_catalog.uuid, @run_no::int), 0)::bigint as last_seq;
 
 -- name: RunsInProgress :one
--- Where the log of a thread ends, and which of its runs go on from there. 0: there is no such thread.
+-- The end of the log of a thread, and its runs in progress. 0: there is no such thread.
 select
     coalesce((
         select batch.first_seq operator(pg_catalog.+) batch.n operator(pg_catalog.-) 1
@@ -121,7 +124,8 @@ select
     (item).events::pg_catalog.json as events
 from agui.attach(
     @thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text,
-    -- Who follows all runs gets event by event what comes behind the beginning of the first run in progress, where it is not the head alone.
+    -- A follower of all runs gets the events after the beginning of the first run in progress one
+    -- by one, unless that run is the head alone.
     least(sqlc.narg(at_seq)::bigint, case
         when @all_runs::boolean then (
             select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1

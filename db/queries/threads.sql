@@ -1,5 +1,5 @@
 -- name: ThreadPage :many
--- A row for each thread; where the page has none, one row without an id.
+-- A row for each thread; if the page has none, one row without an id.
 select
     coalesce((thread).thread_id, '')::pg_catalog.text as thread_id,
     coalesce((thread).title, '')::pg_catalog.text as title,
@@ -29,7 +29,8 @@ from agui.thread_page(
 left join lateral pg_catalog.unnest(page.threads) as thread on true;
 
 -- name: ThreadIDs :many
--- Threads of a scope in the order of their keys, which begin with the scope's part, a page at a time.
+-- A page of the threads of a scope in the order of their keys, which begin with the part of the
+-- scope.
 select thread.thread_key, thread.thread_id
 from agui.thread
 where thread.scope operator(pg_catalog.=) @scope::pg_catalog.text

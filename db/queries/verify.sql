@@ -1,5 +1,6 @@
 -- name: ThreadsToVerify :many
--- Threads in the order of their keys, a page at a time: of one scope or of all, a share of them or all, those with news since a time or all.
+-- A page of threads in the order of their keys: of one scope or of all; a random share of them or
+-- all; those active since a time or all.
 select thread.thread_key, thread.scope, thread.thread_id
 from agui.thread
 where thread.thread_key operator(pg_catalog.>) @after::pg_catalog.uuid
@@ -50,7 +51,8 @@ where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
 order by run.run_no;
 
 -- name: SnapshotToVerify :one
--- Its messages as ranges of their versions: the bodies of most were compared before, in another snapshot. Without a state that takes more than most_bytes.
+-- Its messages as ranges of their versions: the bodies of most were already compared in another
+-- snapshot. Without a state of more than most_bytes.
 select
     array(
         select coalesce(pg_catalog.lower(part.message_nos), 0)
@@ -68,11 +70,11 @@ from agui.snapshot
 where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int;
 
 -- name: MessageBodies :many
--- Without bodies that take more than most_bytes.
+-- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
-from pg_catalog.unnest(@message_nos::int[]) as asked (message_no)
+from pg_catalog.unnest(@message_nos::int[]) as requested (message_no)
 join agui.message
-    on message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and message.message_no operator(pg_catalog.=) asked.message_no;
+    on message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::bigint as snapshots;

@@ -1,4 +1,6 @@
--- Roles without login, to be granted to those that connect: agui_reader reads; agui_writer appends, agui_worker runs the jobs, agui_maintainer erases,
--- repairs and imports, and each of the three reads, too.
--- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
+-- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
+-- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
+-- can also read.
+-- Roles belong to the whole server: they remain when the schema is removed, and other databases may
+-- use them.
 call agui.grant_access();

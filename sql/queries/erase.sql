@@ -13,7 +13,7 @@ from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::tex
 limit @page::int;
 
 -- name: EraseThread :one
--- No row: the thread is gone, or has news.
+-- No row: the thread is gone, or has become active.
 select (erasure).runs::int as runs, (erasure).events::bigint as events
 from agui_internal.erase_thread(@thread_key::uuid, sqlc.narg(reason)::text, sqlc.narg(older_than)::interval) as erasure
 where (erasure).erased_key is not null;

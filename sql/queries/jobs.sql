@@ -1,11 +1,13 @@
 -- name: TakeJobLock :one
--- Takes the lock of a job until the transaction ends, unless someone holds it or the server is a standby.
+-- Takes the lock of a job until the transaction ends, unless it is taken or the server is a
+-- standby.
 select
     pg_is_in_recovery()::boolean as is_standby,
     (not pg_is_in_recovery() and pg_try_advisory_xact_lock(agui_internal.job_lock_id(@job::text)))::boolean as is_taken;
 
 -- name: AllowIdleTransaction :exec
--- Lets the transaction be idle for as long as it likes. transaction_timeout came with PostgreSQL 17.
+-- Allows the transaction to be idle without a limit. transaction_timeout exists since PostgreSQL
+-- 17.
 select
     set_config('idle_in_transaction_session_timeout', '0', true),
     case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end;
@@ -25,5 +27,5 @@ select
 from agui_internal.limits_of_folds() as limits;
 
 -- name: JobLockProblem :one
--- Empty: who holds the lock of the job may be at work.
+-- Empty: the same job may be in progress.
 select coalesce(agui_internal.job_lock_problem(@job::text), '')::text as problem;

@@ -15,7 +15,7 @@ select agui.interrupts(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_s
 select agui.restore(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text)::json as restored;
 
 -- name: Batches :many
--- The batches of a run that hold its events behind a seq, a page at a time.
+-- A page of the batches of a run that contain its events after a seq.
 with page as materialized (
     select (span).last_seq::bigint as last_seq, (span).has_more::boolean as has_more
     from (

@@ -1,5 +1,5 @@
 -- name: Stats :one
--- Bytes on disk are 0 where the role sees a scope alone.
+-- Bytes on disk are 0 if the role sees only one scope.
 select
     threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
     repacked_runs::bigint, compacted_log_bytes::bigint, coalesce(log_disk_bytes, 0)::bigint as log_disk_bytes,
@@ -8,7 +8,7 @@ select
 from agui.stats;
 
 -- name: Lag :one
--- Ages in seconds; 0 where there is none.
+-- Ages in seconds; 0 if there is none.
 select
     runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::float8 as compaction_lag,
     runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::float8 as repack_lag,

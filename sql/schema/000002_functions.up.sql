@@ -1,4 +1,5 @@
--- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
 do $$
 begin
     perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
@@ -34,26 +35,28 @@ declare
     stamp     timestamptz;
     last_seq  bigint;
 begin
-    -- The next tokens of a run in progress, which most calls bring, take this short cut: one look at them, and one statement.
+    -- Fast path for the most frequent call: the next tokens of a run in progress. One check of the
+    -- text, one statement.
     if input is null and parent_run_id is null then
         new_n := agui_internal.plain_event_count(events);
     end if;
     if new_n is not null then
         perform agui_internal.lock_thread(key);
         stamp := clock_timestamp();
-        -- All columns, in the order of the table: the plan then needs no node that puts them in order.
+        -- List all columns in the order of the table. Otherwise the plan needs an extra node that
+        -- reorders them.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), abs(new_n), place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
-                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
+                    place.hash, place.first_seq, abs(new_n), greatest(place.recorded_at, stamp), append.run_id, append.events
                 )
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -66,21 +69,24 @@ end
 $$;
 
 comment on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. RUN_STARTED begins '
-    'the run, RUN_FINISHED or RUN_ERROR ends it. after_seq is the last seq that the writer knows of its run, '
-    '0 for none: events that the log has after it are compared, not stored again, so a call whose answer was '
-    'lost can be repeated in batches of any size; null appends without that check. input is that of the run '
-    '(RunAgentInput) where RUN_STARTED does not carry it, kept byte for byte; it comes with the call that '
-    'begins the run. parent_run_id names the parent, '''' that there is none; null: the one that RUN_STARTED '
-    'names, else the head. parallel lets the run begin beside others that are in progress. Events behind the '
-    'end of a run are taken in the call that ends it, and later with after_seq, as long as no run went on '
-    'from there; so is another RUN_STARTED. With after_seq => 0 a run may begin with any event. strict '
-    'refuses these, and a RUN_STARTED with the id of another thread. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 parent in progress, UI005 run already ended, '
-    'UI006 another run in progress, UI007 a repeat that differs, UI008 no array of events, or an input that '
-    'is no object or comes too late, UI009 run id in use or not that of RUN_STARTED, UI011 over a limit, '
-    'UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the '
-    'log lost what the writer knows of, UI021 RUN_STARTED names another thread (strict).';
+    'Appends a JSON array of AG-UI events to a run and returns the seq of the last one. '
+    'RUN_STARTED begins the run; RUN_FINISHED or RUN_ERROR ends it. after_seq makes a retry safe: '
+    'it is the seq of the last event of the run that the writer knows to be stored (0: none). '
+    'Events that the log already has after it are compared and not stored twice, so a call whose '
+    'answer was lost can be repeated, in batches of any size. With null there is no such check. '
+    'input is the RunAgentInput of the run, for a RUN_STARTED that does not carry it; it is kept '
+    'byte for byte and must come with the call that begins the run. parent_run_id names the '
+    'parent; '' means none; null means the one that RUN_STARTED names, or else the head. parallel '
+    'allows the run to begin while others are in progress. Events after the end of a run are '
+    'accepted in the call that ends it, and later with after_seq as long as no run continues from '
+    'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '
+    'event. strict refuses all of these, and a RUN_STARTED with the id of another thread. '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid events, or an input that is not an object or comes too late, UI009 the run '
+    'id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 another thread '
+    'has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was '
+    'rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -95,8 +101,9 @@ create type agui.append_result as (
 );
 
 comment on type agui.append_result is
-    'What became of one of the calls of agui.append_many, which are numbered from 1: the seq of its last event; or, when it was refused, the '
-    'SQLSTATE and what is wrong, with last_seq null.';
+    'The result of one call of agui.append_many. call_no is the number of the call, from 1. '
+    'last_seq is the seq of its last event. If the call was refused, last_seq is null and '
+    'error_code is the SQLSTATE, with the error text, its detail and its hint.';
 
 -- sql/api/append/append_many.sql
 create or replace function agui.append_many(
@@ -137,13 +144,13 @@ begin
     then
         raise exception using
             errcode = 'UI008',
-            message = format('agui.append_many needs arrays of one length, an item for each call; it got %s threads, %s runs and %s arrays of events',
+            message = format('agui.append_many: all arrays must have one item for each call; got %s threads, %s runs and %s arrays of events',
                 calls, coalesce(cardinality(run_ids), 0), coalesce(cardinality(events), 0));
     end if;
     if calls > max_calls then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
+            message = format('agui.append_many: at most %s calls are accepted, got %s', max_calls, calls);
     end if;
     if (
         select sum(coalesce(octet_length(item.events::text), 0) + coalesce(octet_length(item.input::text), 0))
@@ -151,7 +158,7 @@ begin
     ) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s bytes of events and inputs at most', max_bytes);
+            message = format('agui.append_many: at most %s bytes of events and inputs are accepted', max_bytes);
     end if;
     if not durable then
         perform set_config('synchronous_commit', 'off', true);
@@ -178,7 +185,8 @@ begin
         end loop;
     end if;
 
-    -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
+    -- Take all locks in one order, so that two callers cannot deadlock, and in a separate
+    -- statement, as agui.append does.
     if wait then
         perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
         from (
@@ -203,18 +211,19 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or let it wait.'
+                format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
+                null, 'Repeat the call, or call with wait => true.'
             );
             return next answer;
         end loop;
     end if;
 
-    -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
+    -- Fast path: one statement appends the next tokens of runs in progress, for the first call of
+    -- each thread. As in agui.append, it is valid under READ COMMITTED only.
     if current_setting('transaction_isolation') = 'read committed' then
         stamp := clock_timestamp();
         for call in
-            with asked as materialized (
+            with plain as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
@@ -229,20 +238,21 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
-                    agui_internal.text_bytes_to_store(asked.events),
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
+                    agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
-                from asked
-                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
+                from plain
+                cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
-            -- A call of each thread, its first: no join, for the planner knows nothing of how many rows there are.
+            -- Only the first call of each thread is here, so the key identifies it. A join would be
+            -- planned without row estimates.
             select array_position(keys, appended.thread_key) as call_no, appended.last_seq
             from appended
         loop
@@ -252,7 +262,9 @@ begin
         end loop;
     end if;
 
-    -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
+    -- The remaining calls run one after the other. The first attempt uses a single savepoint,
+    -- because one for each call slows down every call. Only if a call is refused does each get its
+    -- own.
     begin
         for call in
             select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
@@ -286,7 +298,7 @@ begin
             exception
                 when others then
                     if sqlstate !~ '^(UI|22|54)' then
-                        raise;  -- no fault of the call: nothing of all of them is stored
+                        raise;  -- the call is not at fault: store none of the calls
                     end if;
                     get stacked diagnostics
                         answer.error_code = returned_sqlstate,
@@ -301,17 +313,19 @@ end
 $$;
 
 comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
-    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the '
-    'arguments of the calls, in the order in which they are to be done. Answers each call by its number, in '
-    'no particular order: one that is refused does not keep the others. With wait => false a call to a thread '
-    'that another transaction writes to is not done, and answered with 55P03. strict is for all of them. '
-    'durable => false commits the transaction without waiting for the disk: a crash of the server may then '
-    'take back the last calls (see UI017). '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
-    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 arrays of different '
-    'lengths, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 more than 1,000 calls or 64 '
-    'MB, UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 '
-    'the log was rewound, UI021 RUN_STARTED names another thread (strict).';
+    'Runs up to 1,000 calls of agui.append in one transaction, for a process that writes many '
+    'runs. Each array holds one argument of all calls, in the order of execution. Returns one row '
+    'for each call, identified by its number, in no particular order. A refused call does not '
+    'affect the others. With wait => false, a call for a thread that another transaction is '
+    'writing to is not executed and returns 55P03. strict applies to all calls. durable => false '
+    'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
+    'UI017). '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
+    'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
+    'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;
 
@@ -340,16 +354,18 @@ end
 $$;
 
 comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: '
-    'recorded_at is what they name as their timestamp, an event without one came with that before it. Times '
-    'never fall along the log of a thread, and are at most now. So lists, retention and durations are true of '
-    'imported conversations. A run that has not ended counts as alive from now on. Takes the rights of '
+    'Appends events of a run that took place in the past. Arguments and errors are those of '
+    'agui.append. recorded_at of an event is its timestamp member; an event without one gets the '
+    'time of the event before it. Times never decrease along the log of a thread and are never in '
+    'the future. Thread lists, retention and durations are therefore correct for imported '
+    'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
-    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 invalid arguments, '
-    'UI009 the run id is in use, or is not that of RUN_STARTED, UI011 over a limit, UI012 another thread has '
-    'the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
-    'RUN_STARTED names another thread (strict).';
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid arguments, UI009 the run id is in use or is not that of RUN_STARTED, UI011 '
+    'a limit is exceeded, UI012 another thread has the same key, UI014 the thread was erased, '
+    'UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread '
+    '(strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -374,8 +390,9 @@ end
 $$;
 
 comment on function agui.disable_chain(text) is
-    'Undoes agui.enable_chain for a scope, or for all scopes where it is null: threads that are not chained stay so, those that are stay chained. Answers '
-    'whether it was enabled. Takes the rights of agui_maintainer.';
+    'Reverts agui.enable_chain for a scope (null: for all scopes). Threads that are not chained '
+    'stay unchained; chained threads stay chained. Returns whether the chain was enabled. Requires '
+    'agui_maintainer.';
 
 revoke execute on function agui.disable_chain(text) from public;
 
@@ -401,9 +418,10 @@ end
 $$;
 
 comment on function agui.enable_chain(text) is
-    'Chains the log of a scope, of all scopes where it is null: from the next run of a thread on, each append stores a '
-    'hash over its events and the hash before, so that pgagui verify --chain finds what was changed, left out or put in '
-    'another order. A thread that is chained stays so. Answers whether that is new. Takes the rights of agui_maintainer.';
+    'Makes the logs of a scope (null: of all scopes) tamper-evident. From the next run of a thread '
+    'on, each append stores a hash over its events and the previous hash, so that pgagui verify '
+    '--chain finds events that were changed, removed or reordered. A chained thread stays chained. '
+    'Returns whether this call enabled it. Requires agui_maintainer.';
 
 revoke execute on function agui.enable_chain(text) from public;
 
@@ -416,7 +434,8 @@ create type agui.chain_head as (
 );
 
 comment on type agui.chain_head is
-    'The last link of a chained thread: the seq of the last event that it is over, and its hash (SHA-256, 32 octets).';
+    'The last link of a chained thread: the seq of the last event that it covers, and its hash '
+    '(SHA-256, 32 bytes).';
 
 -- sql/api/chain/heads.sql
 create or replace function agui.heads(scope text default null)
@@ -431,8 +450,9 @@ as $$
 $$;
 
 comment on function agui.heads(text) is
-    'The last link of each chained thread (agui.enable_chain) of a scope, or of all where it is null: the seq of its last event and its '
-    'hash. Somebody else who keeps them can prove later what the log was (pgagui verify --chain --heads).';
+    'Returns the last link of each chained thread (agui.enable_chain) of a scope (null: of all '
+    'scopes): the seq of its last event and its hash. A third party that keeps these rows can '
+    'later prove what the log contained (pgagui verify --chain --heads).';
 
 revoke execute on function agui.heads(text) from public;
 
@@ -447,8 +467,9 @@ create type agui.checkpoint_row as (
 );
 
 comment on type agui.checkpoint_row is
-    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it goes on from (null: none); when it was saved; '
-    'and its very bytes.';
+    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint '
+    'that it continues from (null: none); the time when it was saved; and its document, byte for '
+    'byte.';
 
 -- sql/api/checkpoint/checkpoint_lineage.sql
 create or replace function agui.checkpoint_lineage(
@@ -490,10 +511,10 @@ end
 $$;
 
 comment on function agui.checkpoint_lineage(text, text, text, text) is
-    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root '
-    'first. '
-    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
-    'checkpoint (when one is named).';
+    'Returns the checkpoints from the root to a checkpoint (null: to the one saved last in the '
+    'namespace), root first. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
+    'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
 
@@ -522,8 +543,8 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their '
-    'children. No row for a thread without any. '
+    'Returns the checkpoints of a thread, in one namespace or (null) in all, in commit order, so '
+    'parents precede their children. Returns no row if the thread has none. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;
@@ -553,9 +574,10 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. '
-    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
-    'checkpoint (when one is named).';
+    'Returns a checkpoint (null: the one saved last in the namespace). Returns no row if the '
+    'namespace is empty. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
+    'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;
 
@@ -584,12 +606,12 @@ begin
     if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: a checkpoint needs an id that is not empty, a document, and a namespace that is not null', subject);
+            message = format('%s: a checkpoint needs a non-empty id, a document and a namespace that is not null', subject);
     end if;
     if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: checkpoint id and namespace may be 1,024 bytes long at most', subject);
+            message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);
@@ -603,12 +625,13 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
+                message = format('%s: the parent "%s" is not a checkpoint in namespace "%s" of this thread', subject, parent_id, namespace),
                 hint = 'Save the parent first.';
         end if;
     end if;
 
-    -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
+    -- If another transaction inserts the same number first, the insert waits for its commit, then
+    -- the loop tries the next one.
     loop
         select * into existing
         from agui.checkpoint as checkpoint
@@ -619,8 +642,8 @@ begin
             if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
                 raise exception using
                     errcode = 'UI007',
-                    message = format('%s was saved before with another document or parent', subject),
-                    hint = 'A checkpoint does not change. What is new needs an id of its own.';
+                    message = format('%s was already saved with another document or parent', subject),
+                    hint = 'A checkpoint is immutable. Save a new version under a new id.';
             end if;
             return existing.checkpoint_no;
         end if;
@@ -639,11 +662,13 @@ end
 $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text) is
-    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a '
-    'thread are numbered 1, 2, 3, … in commit order. parent_id names the one that it goes on from, in the '
-    'same namespace. The same checkpoint again gives the same answer. The thread need not have runs. '
-    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no document, '
-    'UI011 over a limit, UI012 another thread has the same key, UI014 the thread was erased.';
+    'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
+    'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
+    'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
+    'second time returns the same number. The thread does not need to have runs. '
+    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
+    'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
+    'was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
 
@@ -669,11 +694,12 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread for good: its log, runs, snapshots, session state and checkpoints, all or nothing. What '
-    'is left is a row in agui.erasure, without the name of the thread, which is returned; while it stands, appends to '
-    'the thread, and whatever saves something in it, fail with UI014 (agui.lift_erasure lifts that). Takes the '
-    'rights of agui_maintainer. The space is free for other threads after the next vacuum; statistics, logs, '
-    'standbys, backups and WAL archives hold parts of the thread for a while (docs/erasure.md). '
+    'Removes a thread permanently: its log, runs, snapshots, session state and checkpoints, in one '
+    'transaction. Returns the row that remains in agui.erasure, which does not contain the name of '
+    'the thread. While that row stands, every write to the thread fails with UI014; '
+    'agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable after the '
+    'next vacuum. Statistics, server logs, standbys, backups and WAL archives still contain parts '
+    'of the thread for some time (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -687,7 +713,8 @@ create or replace procedure agui.erase_older(
     scope       text default ''
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
@@ -695,11 +722,11 @@ declare
     threads int := 0;
     erasure agui.erasure;
     pass    int := 1;
-    busy    pg_catalog.uuid[] := '{}';  -- what others hold, for the second pass
+    busy    pg_catalog.uuid[] := '{}';  -- threads that other transactions hold, for the second pass
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -711,7 +738,7 @@ begin
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
             blocked := agui_internal.job_lock_problem('erase');
             if blocked is null then
-                raise notice 'agui.erase_older does nothing more: another one is at work';
+                raise notice 'agui.erase_older stops: another agui.erase_older is in progress';
             end if;
             exit;
         end if;
@@ -729,7 +756,8 @@ begin
             busy := busy[2 :];
         end if;
         begin
-            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+            -- unless the thread has become active in the meantime
+            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);
             if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
@@ -754,7 +782,7 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.erase_older: %s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
     end if;
     commit;
@@ -762,10 +790,10 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
-    'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
-    'max_time (null: when all are gone). A thread that another transaction holds, or that fails, does not hold '
-    'up the others. Call it outside a transaction block.';
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) in which nothing was '
+    'appended or saved for older_than. Commits after each thread. Stops after max_threads or '
+    'max_time (null: no limit). If a thread is locked by another transaction or fails, the others '
+    'are still erased. Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;
 
@@ -788,8 +816,8 @@ end
 $$;
 
 comment on function agui.lift_erasure(text, text) is
-    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the '
-    'rights of agui_maintainer. '
+    'Permits an erased thread to be used from the beginning: its next event gets seq 1. Returns '
+    'whether writes to it were refused until now. Requires agui_maintainer. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.lift_erasure(text, text) from public;
@@ -807,7 +835,8 @@ create type agui.activity as (
 );
 
 comment on type agui.activity is
-    'An activity of a conversation: its id, type and content, the run that began it, and its first and last event with their times.';
+    'An activity of a conversation: its id, type and content, the run that began it, and the seq '
+    'and time of its first and last event.';
 
 -- sql/api/history/activities.sql
 create or replace function agui.activities(
@@ -838,12 +867,13 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run. A message repeated in a list is
+            -- not an update.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
@@ -857,18 +887,18 @@ begin
         updated.created_at
     from agui_internal.fold_messages(fold, array['activity']) as activity
     left join story on story.message_id = activity.message_id
-    left join moment as begun on begun.seq = story.first_seq
-    left join moment as updated on updated.seq = story.last_seq
+    left join source_event as begun on begun.seq = story.first_seq
+    left join source_event as updated on updated.seq = story.last_seq
     order by activity.position;
 end
 $function$;
 
 comment on function agui.activities(text, text, bigint, timestamptz, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
-    'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the activities of a conversation, in the order of the conversation, as they were '
+    'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
+    'or at at_time, whichever is earlier. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;
 
@@ -885,21 +915,23 @@ create type agui.history_row as (
 );
 
 comment on type agui.history_row is
-    'An event of a thread''s history, or several that were joined: seq and last_seq of the first and the last of them, how many they are, '
-    'when the first and (null: a single one) the last was appended, and the event. One that was joined before it was appended says number '
-    'and times itself.';
+    'One event of the history of a thread, or several joined events. seq and last_seq are those of '
+    'the first and the last one; event_count is their number; created_at and completed_at are the '
+    'times when the first and the last one were appended (completed_at is null for a single '
+    'event); payload is the event. An event that was joined before it was appended states its own '
+    'count and times.';
 
 -- sql/api/history/history.sql
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
--- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
--- that cannot change what they mean together. So an event ends
---
---     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
---     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
---     when it is a chunk, those of chunks;
---     and in any case those of the message or tool call that it names, as its own or its parent.
---
--- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
+-- Streamed events of a run are joined in groups: the pieces of a message, or the arguments of a
+-- tool call. Tool calls, runs and subagents often stream in parallel, so several groups are open at
+-- once. An event may be joined to a group across other events only if that cannot change their
+-- combined meaning. So an event closes these groups:
+-- - Those of its run, if it is neither a piece nor the start or end of a message or a tool call.
+-- - Otherwise those of its subagent (or of the main agent). Exception: an event of a tool call does
+--   not close the arguments of other tool calls, and a chunk does not close groups of chunks.
+-- - In any case those of the message or tool call that it names as its own or as its parent.
+-- A page ends with the event before the one that would need a row too many. It contains all events
+-- up to that point, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -925,21 +957,23 @@ as $function$
 declare
     most_rows constant int := 1000;
     run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    run_nos   int[];     -- of the runs that are read; null: all of the thread
+    run_nos   int[];     -- of the runs to read; null: all runs of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
-    -- as the page needs them, in place of all of the thread to sort them.
+    -- The planner does not know this limit, so it expects to read only a part of the batches. It
+    -- then reads them in the order of the index as the page needs them, and does not sort the whole
+    -- thread first.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
 
-    -- The page: its rows, and of each event in it the row that it belongs to.
+    -- The page: its rows and, for each of its events, the row that it belongs to.
     row_count    int := 0;
     row_runs     int[] := '{}';
     row_types    text[] := '{}';
     row_payloads json[] := '{}';
-    row_counts   bigint[] := '{}';       -- of one that was joined before it was appended: what it says of itself
+    -- the event count that an event states which was joined before it was appended
+    row_counts   bigint[] := '{}';
     row_begun    timestamptz[] := '{}';
     row_ended    timestamptz[] := '{}';
     members      int[] := '{}';
@@ -947,7 +981,7 @@ declare
     times        timestamptz[] := '{}';
     pieces       text[] := '{}';
 
-    -- What the events of a row that is a group have in common.
+    -- What the events of a group have in common.
     ids          text[] := '{}';
     owners       text[] := '{}';
     roles        text[] := '{}';
@@ -958,15 +992,16 @@ declare
     sizes        int[] := '{}';
     latest       timestamptz[] := '{}';
 
-    open_rows    int[] := '{}';  -- the groups that may still grow
+    open_rows    int[] := '{}';  -- the groups that can still grow
     still_open   int[];
     is_piece     boolean;
-    piece        text;           -- the inside of the JSON string that the event at hand brings; null: it stands alone
+    -- the inside of the JSON string of the current event; null: the event is not joined
+    piece        text;
     is_step      boolean;
-    joined       int;            -- the row that the event at hand belongs to
+    joined       int;            -- the row that the current event belongs to
     item         int;
 
-    -- The event before, where it was a piece that another just like it may follow.
+    -- The previous event, if it was a piece and the next piece of the same kind may follow.
     last_run     int;
     last_type    text;
     last_id      text;
@@ -977,12 +1012,12 @@ begin
         raise exception using
             errcode = 'UI011',
             message = format('history of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'Ask for the rows behind a page with after_seq, the greatest last_seq of the page.';
+            hint = 'To read the next page, pass the greatest last_seq of this page as after_seq.';
     end if;
     if max_bytes < 1 or max_idle < interval '0' then
         raise exception using
             errcode = 'UI011',
-            message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
+            message = format('history of thread "%s": max_bytes must be at least 1 and max_idle must not be negative', thread_id);
     end if;
     if since is not null then
         behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
@@ -1017,7 +1052,8 @@ begin
             where stored.first_seq <= to_seq
                 and (run_nos is null or stored.run_no = any (run_nos))
             order by stored.first_seq
-            limit unlimited  -- and a batch is guarded once, not for each function that reads it
+            -- and the text of a batch is guarded once, not once for each function that reads it
+            limit unlimited
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -1043,7 +1079,8 @@ begin
     loop
         exit when event.recorded_at >= until;
 
-        -- Most of a stream is one more piece of what the event before was a piece of.
+        -- Fast path for most of a stream: the event is another piece of the same thing as the
+        -- previous event.
 
         if event.type = last_type
             and event.run_no = last_run
@@ -1063,7 +1100,7 @@ begin
         end if;
         last_type := null;
 
-        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- one spelling for one id
+        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- compare ids in one spelling
             event.id := agui_internal.json_string_token(event.id);
             event.owner := agui_internal.json_string_token(event.owner);
             event.parent := agui_internal.json_string_token(event.parent);
@@ -1076,7 +1113,8 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
+        -- Find the group of the event. A chunk without id, role or name continues the chunk before
+        -- it.
 
         joined := null;
         if piece is not null then
@@ -1106,7 +1144,7 @@ begin
         end if;
 
         if joined is null then
-            -- What it ends.
+            -- Close the groups that this event ends.
 
             if open_rows <> '{}' then
                 is_step := is_piece or event.type in (
@@ -1119,7 +1157,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            -- A chunk without an id may continue any message, and one without an
+                            -- owner the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -1139,7 +1178,7 @@ begin
             continue when types is not null and (event.type = any (types)) is not true;
             exit when row_count = max_rows;
 
-            -- A row of its own, which more may join.
+            -- The event gets its own row, which later events may join.
 
             row_count := row_count + 1;
             joined := row_count;
@@ -1210,17 +1249,18 @@ end
 $function$;
 
 comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with '
-    'lineage => false: of that run, or the head, alone): up to max_rows (100, at most 1,000) events behind '
-    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins '
-    'the pieces of a message or of the arguments of a tool call that stream in one after the other into one '
-    'event, up to max_bytes of text and as long as none comes later than max_idle after the one before; tool '
-    'calls, runs and subagents that stream side by side each on their own. seq stays what it is in the log, '
-    'so it has gaps. With compressed => false every event is as it was appended. For the next page give as '
-    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is missed and none '
-    'comes twice. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 another thread '
-    'has the same key.';
+    'Returns a page of the log of a thread: all branches in the order of seq, or the lineage of '
+    'run_id, or (lineage => false) only that run, or else the head. The page holds up to max_rows '
+    '(default 100, at most 1,000) events after after_seq, of the given types (null: all), appended '
+    'at or after since and before until. compressed joins consecutive pieces of a message, or of '
+    'the arguments of a tool call, into one event of up to max_bytes of text; a piece that comes '
+    'more than max_idle after the previous one begins a new event. Tool calls, runs and subagents '
+    'that stream in parallel are joined separately. Joined events keep their seq, so seq has gaps. '
+    'With compressed => false every event is returned as it was appended. To read the next page, '
+    'pass the greatest last_seq of this page as after_seq: no event is missed or returned twice, '
+    'even if events are appended in the meantime. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
 
@@ -1235,8 +1275,10 @@ create type agui.session_message as (
 );
 
 comment on type agui.session_message is
-    'A message of a session: user, assistant and system {content}, tool_use {id, name, input}, tool_result {tool_use_id, content}, error '
-    '{message, code}. seq, run and time are those of the event that brought it; message_id is the AG-UI message it is, or is a part of.';
+    'A message of a legacy session, the format in use before AG-UI: user, assistant and system '
+    '{content}, tool_use {id, name, input}, tool_result {tool_use_id, content}, error {message, '
+    'code}. seq, run_id and created_at are those of the event that brought it. message_id is the '
+    'AG-UI message that it is, or is a part of.';
 
 -- sql/api/history/session_messages.sql
 create or replace function agui.session_messages(
@@ -1266,8 +1308,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
-    -- message without an id.
+    -- A message begins with the event that names it first. Every result creates a message, whether
+    -- or not its id is known, and so does every message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -1288,7 +1330,7 @@ begin
         where mention.call_id is not null and not mention.is_result
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     message as (
@@ -1303,7 +1345,8 @@ begin
             ) as seq
         from agui_internal.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
         left join origin on origin.key = coalesce('=' || message.message_id, '')
-        left join call_origin as made on made.id = message.message_id  -- a call whose parent is no assistant makes a message of its own
+        -- a call whose parent is not an assistant message creates its own message
+        left join call_origin as made on made.id = message.message_id
     ),
     entry as (
         select
@@ -1349,23 +1392,24 @@ begin
         from mention
         where mention.type = 'RUN_ERROR'
     )
-    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    select entry.seq, entry.type, entry.message_id, source_event.run_id, source_event.created_at, entry.payload
     from entry
-    left join moment on moment.seq = entry.seq
+    left join source_event on source_event.seq = entry.seq
     where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end
 $function$;
 
 comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
-    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, '
-    'tool_result, system, error), as it stood after a run (null: the head) or, back in time, after the event '
-    'at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events '
-    'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
-    'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
-    'log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns a conversation as the six message types of legacy sessions, the format in use before '
+    'AG-UI: user, assistant, tool_use, tool_result, system, error. The conversation is as it was '
+    'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
+    'or at at_time, whichever is earlier. Returns one row for each message, in the order of the '
+    'events that brought them; after_seq restricts the rows to messages after that event. An '
+    'assistant message with tool calls becomes one row for its text and one for each call. '
+    'Reasoning and activities have no type here and are omitted. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1375,12 +1419,13 @@ create type agui.session_run as (
     events json
 );
 
-comment on type agui.session_run is 'A run that messages of a session stand for: what agui.append takes.';
+comment on type agui.session_run is
+    'A run converted from messages of a legacy session, as arguments for agui.append.';
 
 -- sql/api/history/session_runs.sql
--- What the user says begins a run, as its input; what follows until they say something again is what the run did. An error ends it.
---
--- Texts are guarded here (agui_internal.json_guard), but for the events that are returned.
+-- A user message begins a run, as its input. The messages up to the next user message are what the
+-- run did. An error ends the run.
+-- Texts are guarded here (agui_internal.json_guard), except in the events that are returned.
 create or replace function agui.session_runs(thread_id text, messages json, run_prefix text default 'session-run-')
 returns setof agui.session_run
 language plpgsql
@@ -1388,28 +1433,28 @@ immutable
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    subject  constant text := format('session messages of thread "%s"', thread_id);
+    subject  constant text := format('legacy session messages of thread "%s"', thread_id);
     thread   constant text := agui_internal.json_guard(to_json(thread_id)::text);
     run_no   int := 0;
     run_id   text;    -- as JSON; null between two runs
     events   text[];
     has_failed boolean;
-    parent   text;    -- the assistant message that tool calls belong to, as JSON
+    parent   text;    -- the assistant message that owns the tool calls, as JSON
     message  record;
-    origin   text;    -- what every event says of where it comes from
-    content  text;    -- what the message says, as JSON
+    origin   text;    -- members that every event carries to show where it comes from
+    content  text;    -- the content of the message, as JSON
     wording  text;    -- the same as a JSON string
     run      agui.session_run;
 begin
     if thread_id is null or thread_id = '' or run_prefix is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.session_runs needs a thread id that is not empty, and a run_prefix that is not null';
+            message = 'agui.session_runs: thread_id must not be empty, and run_prefix must not be null';
     end if;
     if messages is null or json_typeof(messages) <> 'array' then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: they must be a JSON array, not %s', subject, coalesce(json_typeof(messages), 'null'));
+            message = format('%s: expected a JSON array, got %s', subject, coalesce(json_typeof(messages), 'null'));
     end if;
 
     for message in
@@ -1441,7 +1486,7 @@ begin
             select null, null, null, null, null, null  -- the end
         ) as entry
         cross join lateral (
-            -- An object, the text of one, or the content alone.
+            -- A message is an object, an object as a JSON text, or the content alone.
             select case
                 when json_typeof(entry.payload) = 'string' and agui_internal.json_string_text(entry.payload::text) ~ '^\s*\{'
                     then coalesce(agui_internal.json_guarded(agui_internal.json_or_null(agui_internal.json_string_text(entry.payload::text))), entry.payload)
@@ -1464,8 +1509,8 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
-                hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
+                message = format('%s: message %s is of type %s, which is unknown', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
+                hint = 'Set event_type (or type) to user, assistant, tool_use, tool_result, system or error.';
         end if;
 
         origin := concat(',"timestamp":' || message.told, ',"rawEvent":', message.value);
@@ -1504,7 +1549,7 @@ begin
             continue when message.type in ('user', 'system');
         end if;
 
-        -- What it says.
+        -- Translate the content.
 
         case message.type
             when 'assistant', 'system' then
@@ -1551,14 +1596,15 @@ end
 $function$;
 
 comment on function agui.session_runs(text, json, text) is
-    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a '
-    'JSON array in order, of {event_type (or type), payload, message_id (or id), created_at}; payload is an '
-    'object, the text of one, or plain text: {content} of user, assistant and system, {id, name, input} of '
-    'tool_use, {tool_use_id, content} of tool_result, {message, code} of error. A message of the user begins '
-    'a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as '
-    'rawEvent.  To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from '
-    'agui.session_runs(…) as run. '
-    'Errors: UI008 something else.';
+    'Converts messages of a legacy session, the format in use before AG-UI, to AG-UI runs. '
+    'messages is a JSON array, in order, of {event_type (or type), payload, message_id (or id), '
+    'created_at}. payload is an object, an object as JSON text, or plain text: {content} for user, '
+    'assistant and system, {id, name, input} for tool_use, {tool_use_id, content} for tool_result, '
+    '{message, code} for error. A user message begins a run; an error ends one. The run ids are '
+    'run_prefix followed by a number. Every event carries the original message unchanged as '
+    'rawEvent. To store the runs: select agui.append(thread_id, run.run_id, run.events, after_seq '
+    '=> 0) from agui.session_runs(…) as run. '
+    'Errors: UI008 invalid messages or arguments.';
 
 revoke execute on function agui.session_runs(text, json, text) from public;
 
@@ -1579,11 +1625,13 @@ create type agui.tool_call as (
 );
 
 comment on type agui.tool_call is
-    'A tool call: what was called, with which arguments, and what came of it. arguments is their text as far as it came (with JSON''s escapes where '
-    'it holds what text cannot: \u0000 or half an emoji), arguments_json the same as JSON (null: it is none), result the content of the tool''s '
-    'message (null: none so far). first_seq and last_seq are its first and last event. status: streaming (arguments are coming), called (they '
-    'are complete, there is no result yet), completed, or cut_off (its run failed, or ended before the arguments were complete, and there is no '
-    'result). ended_at is when the result came, or when the call was cut off.';
+    'A tool call. arguments: the text of the arguments received so far (with JSON escapes for what '
+    'text cannot contain: \u0000 or half an emoji). arguments_json: the same as JSON (null: it is '
+    'not valid JSON). result: the content of the message of the tool (null: none yet). first_seq '
+    'and last_seq: its first and last event. status: streaming (arguments are arriving), called '
+    '(the arguments are complete, no result yet), completed, or cut_off (its run failed, or ended '
+    'before the arguments were complete, and there is no result). ended_at: when the result '
+    'arrived or the call was cut off.';
 
 -- sql/api/history/tool_calls.sql
 create or replace function agui.tool_calls(
@@ -1606,7 +1654,8 @@ declare
     fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
-    -- Of several calls with one id the first counts, of several results the last.
+    -- If several calls have one id, the first one counts; if a call has several results, the last
+    -- one counts.
     with call as (
         select distinct on (call.id) call.*
         from (
@@ -1644,7 +1693,8 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run. A message repeated in a list is
+            -- not an update.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -1654,7 +1704,7 @@ begin
         from mention
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     open_chunk as (
@@ -1677,10 +1727,10 @@ begin
         status.name
     from call
     left join story on story.call_id = call.id
-    left join moment as begun on begun.seq = story.first_seq
+    left join source_event as begun on begun.seq = story.first_seq
     left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
     left join result on result.call_id = call.id
-    left join moment as ended on ended.seq = story.result_seq
+    left join source_event as ended on ended.seq = story.result_seq
     cross join lateral (
         select
             run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,
@@ -1700,11 +1750,12 @@ end
 $function$;
 
 comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
-    'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the tool calls of a conversation as they were after a run (null: the head) or, for a '
+    'point in the past, after event at_seq of its lineage or at at_time, whichever is earlier. One '
+    'row for each call, in the order in which they began; after_seq restricts the rows to calls '
+    'that began after that event. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;
 
@@ -1730,9 +1781,10 @@ end
 $function$;
 
 comment on function agui.json_patch(jsonb, jsonb) is
-    'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. An '
-    'operation that fails raises UI020 and names the operation and the reason. For many patches on one '
-    'document see agui_internal.json_patch_all and agui.json_patch_agg. '
+    'Applies an RFC 6902 patch (add, remove, replace, move, copy, test) to a document and returns '
+    'the result. If an operation fails, nothing is applied, and UI020 names the operation and the '
+    'reason. To apply many patches to one document, see agui.json_patch_agg and '
+    'agui_internal.json_patch_all. '
     'Errors: UI020 the patch fails.';
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;
@@ -1751,21 +1803,22 @@ create type agui_internal.fold_limits as (
 );
 
 comment on type agui_internal.fold_limits is
-    'What a fold and the JSON patches in it may make and take: the settings of these names (agui.setting).';
+    'The limits of a fold and of the JSON patches in it: the settings of these names '
+    '(agui.setting).';
 
 -- sql/internal/json/json_patch_apply.sql
--- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
--- handler cannot run in a parallel query before PostgreSQL 17.
---
--- jsonb_set and its like rebuild all that they are given. So what is large and patched again and again is taken apart: the document
--- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
--- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
---
--- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. What a patch changes is noted
--- once, as it was before the patch, so that a patch that fails is undone.
---
--- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The size of a value is the number of
--- octets that jsonb prints. Where it may matter, each node has its size, and an operation corrects the sizes on its way.
+-- RFC 6902 for many patches on one document, without exceptions: the fold continues when a patch
+-- fails, and a block with an exception handler cannot run in a parallel query before PostgreSQL 17.
+-- jsonb_set and similar functions rebuild their whole argument. So a large value that is patched
+-- repeatedly is taken apart: the document becomes a tree of nodes, whose root is node 1. A node
+-- holds its value in one piece, or it is opened: then its members or items are separate nodes, and
+-- an operation rebuilds only the piece that it changes. At the end the tree is put back together.
+-- The nodes are in arrays of this function, because PL/pgSQL changes an element of an array
+-- variable in place. The state before a patch is recorded once for each thing that it changes, so
+-- that a failing patch can be undone.
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The
+-- size of a value is the number of bytes that jsonb prints. If sizes may matter, each node has its
+-- size, and an operation updates the sizes on its path.
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
@@ -1783,34 +1836,36 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
+    -- An operation opens a large value if it is at least the n-th operation in it. Taking apart a
+    -- value that is patched once does not pay.
     visits_to_open constant int := 2;
     bytes_to_open  constant int := 500;
-    -- Without limits: what jsonb surely holds.
+    -- Without limits: what jsonb can certainly hold.
     max_bytes      constant bigint := coalesce(limits.document_bytes, 64 * 1024 * 1024);
     max_copied     constant bigint := coalesce(limits.patch_copied_bytes, 256 * 1024 * 1024);
     max_depth      constant int := coalesce(limits.document_depth, 1000);
     max_operations constant int := coalesce(limits.patch_operations, 2147483647);
     max_shifted    constant bigint := coalesce(limits.patch_shifted_items, 9223372036854775807);
 
-    -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
+    -- Nodes. A removed member keeps its node, without a piece and without what it was opened to.
     node_count int := 1;
     pieces     jsonb[] := array[document];
     opened     int[] := '{}'; -- what the node was opened to
-    visits     int[] := '{}'; -- operations that went into the piece
+    visits     int[] := '{}'; -- operations in the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
-    given_depth int;          -- of the document as it came; null: not measured
-    added_depth int := 0;     -- nothing that patches have added since reaches deeper
-    first_depth int;          -- the same before the patch at hand
+    given_depth int;          -- of the original document; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since is deeper
+    first_depth int;          -- the same before the current patch
 
     -- What nodes were opened to.
     opened_count int := 0;
-    members      jsonb[] := '{}';           -- of an object the node of each member
-    added        jsonb[] := '{}';           -- the same of members that were added lately
-    items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
-    counts       int[] := '{}';             -- of an object the number of its members, where there are sizes
+    members      jsonb[] := '{}';           -- for an object: the node of each member
+    added        jsonb[] := '{}';           -- the same for recently added members
+    items        agui_internal.json_nodes[] := '{}'; -- for an array: the nodes in order
+    counts       int[] := '{}';             -- for an object, if there are sizes: the number of its members
 
-    -- What nodes were before the patch at hand, or, where the number is negative, the items or members of what a node was opened to.
+    -- What nodes were before the current patch or, if the number is negative, the items or members
+    -- of an opened node.
     patch_no     int := 0;
     noted        int;
     noted_nodes  int[] := '{}';
@@ -1819,13 +1874,14 @@ declare
     noted_sizes  bigint[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
     noted_counts int[] := '{}';
-    node_noted   int[] := '{}'; -- the patch that noted the node
+    node_noted   int[] := '{}'; -- the patch that recorded the node
     owner_noted  int[] := '{}';
 
-    -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
+    -- The operation, as one step or two: a value is fetched or taken from one place and added to
+    -- another.
     patch     jsonb;
     operation jsonb;
-    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    step      text;   -- the operation itself, or 'take' or 'fetch', then 'add' for one with two steps
     pointer   text;
     target    text[];
     destination text[]; -- of the second step
@@ -1833,12 +1889,12 @@ declare
     printed   text;   -- the value as text, once it was needed
     failure   text;
 
-    -- Where it leads, and what it does there.
+    -- The target and the change there.
     node    int;
     depth   int;     -- of the value, or more
     used    int;     -- tokens of the target up to the node
-    token   text;    -- the one after them
-    owner   int;     -- what that is looked up in, or, at the target, what the node was found in
+    token   text;    -- the token after them
+    owner   int;     -- the container of that token or, at the target, of the node
     place   int;     -- items before it there
     child   int;
     rest    text[];  -- the tokens after the node
@@ -1847,19 +1903,19 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    way     int[] := '{}'; -- the nodes from the root on, of which the first ones, as many as are above, hold what changes
+    way     int[] := '{}'; -- the nodes from the root on; the first `above` of them contain the change
     above   int;
     size    bigint;  -- of the new piece
-    grown   bigint;  -- by how much the nodes above grow
+    grown   bigint;  -- how much the nodes above grow
     grown_count int;
-    copied  bigint;  -- by the patch at hand
+    copied  bigint;  -- by the current patch
     shifted bigint;
-    behind  int;     -- items behind the place
+    behind  int;     -- items after the place
 begin
     last_applied := 0;
     spent := 0;
 
-    -- Without copies a document grows by no more than what the patches say.
+    -- Without copies, a document grows at most by the size of the patches.
     size := octet_length(document::text);
     pointer := patches::text;
     if size + octet_length(pointer) > max_bytes or strpos(pointer, 'copy') > 0 then
@@ -1897,9 +1953,9 @@ begin
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
 
-            -- What the operation says.
+            -- Read the operation.
 
-            -- A member of the wrong type reads as text that is no operation and no pointer.
+            -- A member of the wrong type reads as text that is neither an operation nor a pointer.
             step := operation ->> 'op';
             pointer := operation ->> 'path';
             target := agui_internal.json_pointer(pointer);
@@ -1932,12 +1988,12 @@ begin
                 destination := target;
                 pointer := operation ->> 'from';
                 target := agui_internal.json_pointer(pointer);
-                -- What is moved into itself only has to be there.
+                -- What is moved into itself only has to exist.
                 step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
             end if;
 
             while failure is null loop
-                -- Go down to the target, or as far as nodes lead.
+                -- Go down to the target, or as far as there are nodes.
 
                 node := 1;
                 used := 0;
@@ -1995,12 +2051,13 @@ begin
                 end loop;
                 above := used;
 
-                -- What happens there.
+                -- Change the target.
 
                 changed := null;
                 size := null;
                 if step in ('add', 'replace') then
-                    -- What is copied is as deep as the document at most, so the document is measured, once.
+                    -- A copied value is at most as deep as the document, so the document is
+                    -- measured, once.
                     if printed is not null and sizes is not null and pg_column_size(value) > 400 and given_depth is null then
                         given_depth := agui_internal.json_depth(document::text);
                     end if;
@@ -2026,7 +2083,8 @@ begin
                     when used = cardinality(target) then
                         if step in ('take', 'fetch') then
                             value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
-                            -- To put it together takes more than to hand it out, so it stays in one piece where no undoing takes it apart.
+                            -- Putting the value together takes longer than returning it, so it
+                            -- stays in one piece unless an undo would need its parts.
                             if noted = 0 and opened[node] is not null then
                                 pieces[node] := value;
                                 opened[node] := null;
@@ -2061,7 +2119,8 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- The node is opened, and what the target names there does not exist.
+                    -- The node is opened, and the member or item that the target names does not
+                    -- exist.
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
@@ -2079,7 +2138,8 @@ begin
                                 node_count := node_count + 1;
                                 changed := node_count;
                                 if items[owner] is null then
-                                    -- An object that grows by many is rebuilt once for many.
+                                    -- An object that grows by many members is rebuilt once for many
+                                    -- of them.
                                     added[owner] := coalesce(added[owner], '{}') || jsonb_build_object(token, changed);
                                     if pg_column_size(added[owner]) > 2000 then
                                         members[owner] := members[owner] || added[owner];
@@ -2093,7 +2153,7 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- Nothing is in the node.
+                    -- The node is neither an object nor an array.
 
                     when jsonb_typeof(pieces[node]) not in ('object', 'array') then
                         failure := case
@@ -2103,7 +2163,7 @@ begin
                             else 'the parent of the path is neither an object nor an array'
                         end;
 
-                    -- The target is in the piece of the node, or is not there.
+                    -- The target is in the piece of the node, or does not exist.
 
                     else
                         rest := target[used + 1 :];
@@ -2134,7 +2194,8 @@ begin
                                         behind := jsonb_array_length(parent) - token::int;
                                         shifted := shifted + behind;
                                         spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
-                                        -- What would be too large is not made first.
+                                        -- Check the size before creating a value that would be too
+                                        -- large.
                                         if sizes is not null then
                                             size := sizes[node] + octet_length(coalesce(printed, value::text))
                                                 + case when jsonb_array_length(parent) > 0 then 2 else 0 end;
@@ -2154,7 +2215,7 @@ begin
                                     failure := 'the parent of the path is neither an object nor an array';
                             end case;
                         else
-                            -- Most often there is one token left.
+                            -- Usually there is one token left.
                             parent := case
                                 when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
                                 else agui_internal.json_pointer_get(piece, rest)
@@ -2196,7 +2257,7 @@ begin
                     failure := 'the patch moves too many array items';
                 end if;
 
-                -- What that does to the sizes.
+                -- Update the sizes.
 
                 grown := 0;
                 if sizes is not null and failure is null then
@@ -2236,7 +2297,7 @@ begin
                     end if;
                 end if;
 
-                -- Note what was, and change it.
+                -- Record the old state, then change it.
 
                 if failure is not null then
                     changed := null;
@@ -2313,7 +2374,8 @@ begin
             end loop;
 
             if failure is not null then
-                -- Without its path, which may name people: what is refused is in the server's log.
+                -- Without the path, which may contain names of people: refused patches appear in
+                -- the log of the server.
                 failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
@@ -2350,11 +2412,13 @@ end
 $function$;
 
 comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) is
-    'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also which was the last that was applied (0: none), the problem of the first one that was not, and the fuel that they used: 4 an octet that is '
-    'copied or moved, 1 an array item that is moved aside (all of the array, if that is far from its end). '
-    'A patch that goes beyond a limit fails too (limits null: only those of jsonb). Once more than fuel is used (null: never), the rest is left out. '
-    'null_is_empty: where the document is null, a patch finds an empty object.';
+    'Applies RFC 6902 patches to a document, one after the other. A patch with a failing operation '
+    'has no effect. Returns the document, the number of the last patch that was applied (0: none), '
+    'the problem of the first one that was not, and the fuel used: 4 for each byte that is copied '
+    'or moved, 1 for each array item that is shifted (for all items of the array if the place is '
+    'far from its end). A patch that exceeds a limit fails too (limits null: only those of jsonb). '
+    'When more than fuel is used (null: no limit), the remaining patches are skipped. '
+    'null_is_empty: if the document is null, a patch finds an empty object.';
 
 revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) from public;
 
@@ -2383,12 +2447,14 @@ strict
 parallel safe
 return agui_internal.json_patch_all('{}', patches);
 
-comment on function agui_internal.json_patch_agg_result(jsonb[]) is 'What agui.json_patch_agg makes of the patches that it collected.';
+comment on function agui_internal.json_patch_agg_result(jsonb[]) is
+    'The final function of agui.json_patch_agg: applies the collected patches.';
 
 revoke execute on function agui_internal.json_patch_agg_result(jsonb[]) from public;
 
 -- sql/api/json/json_patch_agg.sql
--- A transition function in C, and so in constant time: one in SQL or PL/pgSQL would copy what was collected at every row.
+-- array_append is written in C and takes constant time. A transition function in SQL or PL/pgSQL
+-- would copy the collected array for every row.
 create or replace aggregate agui.json_patch_agg(patch jsonb) (
     sfunc = array_append,
     stype = jsonb[],
@@ -2397,12 +2463,12 @@ create or replace aggregate agui.json_patch_agg(patch jsonb) (
 );
 
 comment on aggregate agui.json_patch_agg(jsonb) is
-    'What RFC 6902 patches make of the empty object, in the order given: the state that a stream of state '
-    'deltas means. Each is applied whole or, when one of its operations fails, not at all, as a client of the '
-    'stream does it; agui.json_patch raises an error instead. No row gives null. To start from another '
-    'document: agui_internal.json_patch_all(document, array_agg(patch order by seq)). Example: select '
-    'agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) from agui.events(''my-thread'') where type '
-    '= ''STATE_DELTA''';
+    'Applies RFC 6902 patches to an empty object in the given order and returns the result: the '
+    'state that a stream of state deltas describes. A patch with a failing operation is skipped as '
+    'a whole, as AG-UI clients do (agui.json_patch raises an error instead). Returns null for no '
+    'rows. To start from another document: agui_internal.json_patch_all(document, array_agg(patch '
+    'order by seq)). Example: select agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) '
+    'from agui.events(''my-thread'') where type = ''STATE_DELTA''';
 
 revoke execute on function agui.json_patch_agg(jsonb) from public;
 
@@ -2434,10 +2500,11 @@ end
 $$;
 
 comment on function agui.abandon(text, text, text, boolean, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, '
-    'reasoning, steps and subagents are ended in the log, then a RUN_ERROR that gives the reason. Returns the '
-    'run''s last seq; a run that has ended stays as it is. imported: the run took place before '
-    '(agui.import_events), so its end is dated as its last event, not as of now. '
+    'Ends a run in progress whose writer will not return, as failed. Appends the ends of its open '
+    'messages, tool calls, reasoning, steps and subagents, then a RUN_ERROR with the reason. '
+    'Returns the last seq of the run. A run that has ended is left unchanged. imported => true, '
+    'for a run that took place in the past (agui.import_events), gives the end the time of its '
+    'last event and not the current time. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.abandon(text, text, text, boolean, text) from public;
@@ -2453,10 +2520,10 @@ create type agui.attachment as (
 );
 
 comment on type agui.attachment is
-    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) '
-    'and its status now, the runs of the thread that are in progress now, the position to follow '
-    'from (the seq up to which the log has been taken into account, and when that event was '
-    'appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.';
+    'The result of agui.attach. run_id: the run (null: the thread does not exist yet). status: its '
+    'current status. running: the ids of the runs of the thread now in progress. seq and '
+    'recorded_at: the position to follow from, which is the last event taken into account (0 and '
+    'null: none). events: the history up to that position, a JSON array of events.';
 
 -- sql/api/live/attach.sql
 create or replace function agui.attach(
@@ -2478,19 +2545,19 @@ as $function$
 declare
     key    constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
-    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
+    is_standby constant boolean := pg_is_in_recovery();  -- a standby may not have received the events yet
     leaf   agui.run;
     answer agui.attachment;
 begin
     if shape is null or shape not in ('snapshot', 'stream', 'events') then
         raise exception using
             errcode = 'UI013',
-            message = format('there is no shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
+            message = format('unknown shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
     elsif behind > 0 and shape <> 'events' then
         raise exception using
             errcode = 'UI013',
-            message = format('attach to thread "%s": the shape "%s" is all of the history, it cannot begin behind seq %s', thread_id, shape, behind),
-            hint = 'Who has seen a part of it needs no after_seq: a snapshot replaces what they have. Or ask for the shape "events".';
+            message = format('attach to thread "%s": shape "%s" contains the whole history, so it cannot begin after seq %s', thread_id, shape, behind),
+            hint = 'Omit after_seq: a snapshot replaces what the client has. Or request the shape "events".';
     end if;
 
     select batch.first_seq + batch.n - 1 into answer.seq
@@ -2505,8 +2572,8 @@ begin
     if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
-            message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
-            hint = 'A crash without synchronous_commit, or a failover, took events back. Attach without after_seq.';
+            message = format('thread "%s" ends at seq %s, but the reader has already seen seq %s', thread_id, answer.seq, behind),
+            hint = 'A crash without synchronous_commit, or a failover, lost the last events. Attach without after_seq.';
     end if;
 
     answer.run_id := leaf.run_id;
@@ -2533,19 +2600,20 @@ end
 $function$;
 
 comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
-    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the '
-    'lineage of a run (null: the head) in a shape, and the position to follow from: '
-    'agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
-    'the thread. What is open at the position stays open in the history, so the next events join on. Shape '
-    'snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape '
-    'stream: the events compacted (agui.compact_events). Shape events: the events themselves, with after_seq '
-    'those behind it. With at_seq or at_time the history ends there, the earlier of the two, and so the '
-    'position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
-    'Other runs in progress are named in running; what they have had is not in the history. '
-    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
-    'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
-    'with it, UI017 the log ends before after_seq, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns all that a server needs to show a conversation and to continue it live, as of one '
+    'point in time: the history of the lineage of a run (null: the head), and the position to '
+    'follow from. agui.poll(array[thread_id], array[seq], array[recorded_at]) then returns what '
+    'follows, of all runs of the thread. Messages, calls and steps that are open at the position '
+    'stay open in the history, so the next events continue them. Shape snapshot: as agui.replay '
+    'returns it; it also works for a client that has seen a part of the history. Shape stream: the '
+    'compacted stream (agui.compact_events). Shape events: the events themselves, from after_seq '
+    'on. With at_seq or at_time the history and the position end there, at the earlier of the two. '
+    'A thread that does not exist yet has no run, no events and position 0. running names the '
+    'other runs in progress; their events are not in the history. '
+    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 '
+    'invalid arguments, UI012 another thread has the same key, UI013 unknown shape, or one that '
+    'does not allow after_seq, UI017 the log ends before after_seq, UI022 a run is in quarantine, '
+    'UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
@@ -2559,8 +2627,9 @@ create type agui.keep_alive_row as (
 );
 
 comment on type agui.keep_alive_row is
-    'What the writer of a run should know, as agui.keep_alive answers: call_no says which of the runs asked for it is, from 1; its status; '
-    'whether it shall stop, and why; and, when it was ended in its writer''s place, why.';
+    'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in '
+    'the arguments, from 1. status is the status of the run. stop_requested_at and stop_reason are '
+    'set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';
 
 -- sql/api/live/keep_alive.sql
 create or replace function agui.keep_alive(
@@ -2584,26 +2653,27 @@ begin
     if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.keep_alive needs arrays of one length, an item for each run';
+            message = 'agui.keep_alive: all arrays must have one item for each run';
     end if;
     if agui_internal.has_row_security() then
-        perform agui_internal.own_thread_key(asked.scope, '')
-        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as asked;
+        perform agui_internal.own_thread_key(requested.scope, '')
+        from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as requested;
     end if;
     perform agui_internal.note_uptime(is_writer => true);
-    -- Run by run: each is found by its key, whatever the planner thinks of how many there are.
+    -- One run at a time: each is found by its key, whatever row count the planner expects.
     for item in
         select
-            agui.thread_key(coalesce(asked.scope, ''), asked.thread_id) as thread_key, coalesce(asked.scope, '') as scope, asked.thread_id,
-            asked.run_id, asked.call_no
-        from unnest(thread_ids, run_ids, scopes) with ordinality as asked (thread_id, run_id, scope, call_no)
+            agui.thread_key(coalesce(requested.scope, ''), requested.thread_id) as thread_key, coalesce(requested.scope, '') as scope, requested.thread_id,
+            requested.run_id, requested.call_no
+        from unnest(thread_ids, run_ids, scopes) with ordinality as requested (thread_id, run_id, scope, call_no)
     loop
-        -- Nothing is said for a thread that another one has the key of: its runs were refused when they began.
-        select asked.* into run
-        from agui.run as asked
-        join agui.thread as thread on thread.thread_key = asked.thread_key
-        where asked.thread_key = item.thread_key
-            and asked.run_id = item.run_id
+        -- Another thread may have the key. Its runs are not reported: they were refused when they
+        -- began.
+        select requested.* into run
+        from agui.run as requested
+        join agui.thread as thread on thread.thread_key = requested.thread_key
+        where requested.thread_key = item.thread_key
+            and requested.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
         if run.status = 'running' and detach then
@@ -2611,7 +2681,8 @@ begin
             set seen_at = clock_timestamp(), has_heartbeat = false
             where left_alone.thread_key = run.thread_key and left_alone.run_no = run.run_no and left_alone.has_heartbeat;
         elsif run.status = 'running' and (not run.has_heartbeat or run.seen_at < due_before) then
-            -- A row that is locked is being written to: by its writer, or by somebody who ends the run.
+            -- A locked row is being written by the writer of the run, or by a transaction that ends
+            -- the run.
             perform from agui.run as due where due.thread_key = run.thread_key and due.run_no = run.run_no for no key update skip locked;
             if found then
                 update agui.run as due
@@ -2628,12 +2699,12 @@ end
 $$;
 
 comment on function agui.keep_alive(text[], text[], boolean, text[]) is
-    'Says for the writer of runs that they are alive, and tells what it should know: a row for each of them '
-    'that shall stop or has ended, none for the others. Call it every second or so for all runs that the '
-    'process writes to, and after an outage before anything else: leases count only while writers can reach '
-    'the server. From the first call on a run has the setting heartbeat_lease as its lease. With detach => '
-    'true its writer leaves it to another one, and it has the setting lease from then on. A call writes only '
-    'what is due, once in a third of heartbeat_lease. '
+    'Sends heartbeats for the runs that a process writes to. Returns a row for each run that '
+    'should stop or has ended, and none for the others. Call it about once a second for all runs '
+    'of the process, and first of all after an outage: leases count only while writers can reach '
+    'the server. From the first call on, the lease of a run is the setting heartbeat_lease. detach '
+    '=> true hands the run over to another writer, and its lease becomes the setting lease. A call '
+    'writes only if an update is due: once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 
 revoke execute on function agui.keep_alive(text[], text[], boolean, text[]) from public;
@@ -2652,10 +2723,14 @@ create type agui.poll_row as (
 );
 
 comment on type agui.poll_row is
-    'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
-    'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
-    'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
+    'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with '
+    'consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, '
+    'from 1. status is the current status of the run, which may have ended later in the log. '
+    'recorded_at is the time when the last of the events was appended; earlier_us, if not null, '
+    'says for each event how many microseconds earlier it was appended. If problem is set, the '
+    'other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: '
+    'UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was '
+    'erased. A row with only thread_no says that the thread has more events than fit.';
 
 -- sql/api/live/poll.sql
 create or replace function agui.poll(
@@ -2680,7 +2755,7 @@ declare
     size       bigint;
     room       bigint := page_bytes;
     is_begun   boolean := false;
-    cut        int[] := '{}';  -- the threads that have more than fits
+    cut        int[] := '{}';  -- the threads with more events than fit
 begin
     select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
@@ -2688,15 +2763,16 @@ begin
     then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.poll needs arrays of one length, an item for each thread';
+            message = 'agui.poll: all arrays must have one item for each thread';
     end if;
 
     for batch in
-    with asked as materialized (
+    with followed as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                -- Once for each follower: whoever has seen events was not refused then.
+                -- Checked once for each follower: a follower that has already seen events passed
+                -- the check before.
                 when item.after_seq <= 0 then (
                     select 'UI012'
                     from agui.thread as thread
@@ -2704,7 +2780,7 @@ begin
                 )
                 when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
-                    -- What a standby does not have yet may come.
+                    -- A standby may not have received these events yet.
                     case when not is_standby then 'UI017' end
                 when item.after_time <> agui_internal.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'UI017'
             end as problem
@@ -2714,51 +2790,53 @@ begin
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
         cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as derived
-        -- A thread of another scope is one that is not there.
+        -- A thread of another scope counts as missing.
         cross join lateral (
             select case when derived.thread_key >= own.low and derived.thread_key <= own.high then derived.thread_key end as thread_key
             offset 0
         ) as key
-        -- The batch that holds after_seq: that event must still be the one that the follower has seen.
+        -- The batch that contains after_seq. That event must still be the one that the follower has
+        -- seen.
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
-        asked.thread_no,
-        asked.problem,
-        news.first_seq,
-        news.n,
-        news.run_no,
-        news.recorded_at,
-        news.earlier_us,
-        news.events,
-        news.text_bytes,
-        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
+        followed.thread_no,
+        followed.problem,
+        unseen.first_seq,
+        unseen.n,
+        unseen.run_no,
+        unseen.recorded_at,
+        unseen.earlier_us,
+        unseen.events,
+        unseen.text_bytes,
+        greatest(followed.after_seq - unseen.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
-    from asked
+    from followed
     left join lateral (
         select stored.*, row_number() over (order by stored.first_seq) as place
         from (
             select *
             from agui.batch as stored
-            where stored.thread_key = asked.thread_key
+            where stored.thread_key = followed.thread_key
                 and stored.first_seq > case
-                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                    else asked.after_seq
+                    when followed.first_seq + followed.n - 1 > followed.after_seq then followed.first_seq - 1
+                    else followed.after_seq
                 end
             order by stored.first_seq
             limit max_rows
         ) as stored
-    ) as news on asked.problem is null
+    ) as unseen on followed.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = asked.thread_key and run.run_no = news.run_no
+        where run.thread_key = followed.thread_key and run.run_no = unseen.run_no
         offset 0
     ) as run on true
-    where asked.problem is not null or news.first_seq is not null
-    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
-    order by news.place, asked.thread_no
+    where followed.problem is not null or unseen.first_seq is not null
+    -- Return the first batch of each thread before the second of any. If not all batches fit, no
+    -- thread is starved by its neighbours.
+    order by unseen.place, followed.thread_no
     loop
         continue when batch.thread_no = any (cut);
         if batch.problem is not null then
@@ -2790,13 +2868,14 @@ end
 $$;
 
 comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
-    'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
-    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
-    'its thread_no: ask for it first in the next call. after_times, where given, are '
-    'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
-    'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
-    'news. Works on a standby and through poolers. '
+    'Returns the new events of the threads that a process follows: for each thread all events '
+    'after the last seq that the process has seen (0: none), of all runs, in order. Limits: '
+    'max_rows rows (batches) for each thread and page_bytes of events in total, but always at '
+    'least one row. If a thread has more events than fit, its last row has only thread_no; put '
+    'this thread first in the next call. after_times gives the recorded_at of the last seen '
+    'events. With it, a log that was rewound by a crash or a failover is always detected (problem '
+    'UI017), even if it has grown since. A thread that does not exist yet returns no row. Works on '
+    'standbys and through connection poolers. '
     'Errors: UI008 arrays of different lengths.';
 
 revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
@@ -2816,17 +2895,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
-    asked agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    target agui.run := agui_internal.find_run(thread_id, run_id, scope);
     n     int;
 begin
-    -- Writers change rows of runs under this lock. Without it, one that ends several runs in an order of its own could wait for this
-    -- function while this function waits for it.
+    -- Writers update rows of runs under this lock. Without it, a writer that ends several runs in a
+    -- different order could deadlock with this function.
     perform agui_internal.lock_thread(key);
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = key
-        and (request_stop.run_id is null or run.run_no = asked.run_no)
+        and (request_stop.run_id is null or run.run_no = target.run_no)
         and run.status = 'running';
     get diagnostics n = row_count;
     return n;
@@ -2834,10 +2913,10 @@ end
 $$;
 
 comment on function agui.request_stop(text, text, text, text) is
-    'Asks the writer of a run to stop, or, without a run id, the writers of all runs in progress of the '
-    'thread, in whichever processes they are: they learn of it when they next call agui.keep_alive. Returns '
-    'how many runs in progress are asked to stop now; 0: there is none, it has ended. Each run ends itself, '
-    'with RUN_FINISHED or RUN_ERROR. '
+    'Requests the writer of a run to stop; without a run id, the writers of all runs of the thread '
+    'in progress, in any process. A writer receives the request with its next call of '
+    'agui.keep_alive. Returns how many runs in progress now have a stop request; 0 means that none '
+    'is in progress. The writer itself ends its run, with RUN_FINISHED or RUN_ERROR. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.request_stop(text, text, text, text) from public;
@@ -2859,8 +2938,10 @@ create type agui.run_status as (
 );
 
 comment on type agui.run_status is
-    'A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
-    'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
+    'The status of a run: its parent (null: it is a root); running, finished or failed; its last '
+    'seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is '
+    'running but its last sign of life is longer ago than the lease; the time and reason of a stop '
+    'request; and the reason why it was ended on behalf of its writer, if it was.';
 
 -- sql/api/live/status.sql
 create or replace function agui.status(thread_id text, run_id text default null, scope text default '')
@@ -2904,8 +2985,8 @@ end
 $$;
 
 comment on function agui.status(text, text, text) is
-    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign '
-    'of life. '
+    'Returns the status of a run (null: the head): whether it is in progress, and whether its '
+    'writer is still alive according to its last sign of life. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.status(text, text, text) from public;
@@ -2920,7 +3001,8 @@ create type agui.event_row as (
 );
 
 comment on type agui.event_row is
-    'An event of the log: its position in the thread, its run, its type, when it was appended, and its very bytes.';
+    'An event of the log: its position in the thread, its run, its type, the time when it was '
+    'appended, and the event byte for byte.';
 
 -- sql/api/read/events.sql
 create or replace function agui.events(
@@ -2973,8 +3055,8 @@ end
 $$;
 
 comment on function agui.events(text, text, bigint, boolean, text) is
-    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage '
-    '=> false those of the run alone. '
+    'Returns the events of the lineage of a run (null: the head) after after_seq, in order. '
+    'lineage => false: only those of the run itself. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.events(text, text, bigint, boolean, text) from public;
@@ -2998,10 +3080,10 @@ as $$
 $$;
 
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
-    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
-    'after the event at_seq of its lineage or at at_time, whichever is earlier. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the open interrupts, as a JSON array, after a run (null: the head) or, for a point in '
+    'the past, after event at_seq of its lineage or at at_time, whichever is earlier. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;
 
@@ -3014,7 +3096,8 @@ create type agui.message_row as (
 );
 
 comment on type agui.message_row is
-    'A message of a conversation: its place (from 1), its id and role (null where it has none), and the message as AG-UI clients know it.';
+    'A message of a conversation: its position (from 1), its id and role (null if it has none), '
+    'and the message in the form that AG-UI clients use.';
 
 -- sql/api/read/messages.sql
 create or replace function agui.messages(
@@ -3043,10 +3126,11 @@ end
 $$;
 
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
-    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
-    'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the messages of a conversation after a run (null: the head) or, for a point in the '
+    'past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the first '
+    'event there are none. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;
 
@@ -3069,7 +3153,7 @@ declare
     run  agui.run := agui_internal.find_run(thread_id, run_id, scope);
     fold agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
 begin
-    -- Joined as text: the parts are JSON already, and stay as they are spelled.
+    -- Concatenated as text: the parts are already JSON and keep their spelling.
     return (
         '{"threadId":' || to_json(thread_id)
         || ',"runId":' || to_json(run.run_id)
@@ -3084,11 +3168,12 @@ end
 $$;
 
 comment on function agui.restore(text, text, bigint, timestamptz, text) is
-    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
-    'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns all that a UI needs to show a conversation, as {threadId, runId, seq, status, '
+    'messages, state, interrupts}, after a run (null: the head) or, for a point in the past, after '
+    'event at_seq of its lineage or at at_time, whichever is earlier. seq is that of the last '
+    'event included (0: none); status is the current status of the run. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;
 
@@ -3111,10 +3196,11 @@ as $$
 $$;
 
 comment on function agui.state(text, text, bigint, timestamptz, text) is
-    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
-    'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the state that agent and UI shared after a run (null: the head) or, for a point in '
+    'the past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the '
+    'first event it is {}. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;
 
@@ -3128,7 +3214,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Joined as text: the documents are JSON already, and stay as they are spelled.
+    -- Concatenated as text: the documents are already JSON and keep their spelling.
     return (
         select '{"threadId":' || to_json(thread_id)
             || ',"runId":' || coalesce(to_json(run_id)::text, 'null')
@@ -3142,11 +3228,11 @@ end
 $$;
 
 comment on function agui.load_session(text, text, text) is
-    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, '
-    'state: {key: document, …}, versions: {key: version, …}}, documents byte for byte. agui.save_session '
-    'takes it back. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns all session state of a run, or (null) of the thread itself, as one JSON document: '
+    '{threadId, runId, state: {key: document, …}, versions: {key: version, …}}. The documents are '
+    'unchanged, byte for byte. agui.save_session accepts the result. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.load_session(text, text, text) from public;
 
@@ -3160,8 +3246,9 @@ create type agui.session_document as (
 );
 
 comment on type agui.session_document is
-    'Session state under a key: the run that it was saved at (null: none, it is the thread''s own), its version, when it was saved, and its very bytes. '
-    'A null document says that it was removed.';
+    'A session state document: its key, the run at which it was saved (null: it belongs to the '
+    'thread itself), its version, the time when it was saved, and its document, byte for byte. A '
+    'null document records a removal.';
 
 -- sql/api/session/load_session_state.sql
 create or replace function agui.load_session_state(
@@ -3200,11 +3287,12 @@ end
 $$;
 
 comment on function agui.load_session_state(text, text, text, bigint, text) is
-    'The document of session state under a key that a run has: what was saved last at it or else at the '
-    'nearest run before it on its lineage, else for the thread. Without a run the thread''s own. With version '
-    'that one, whatever run it was saved at, while it is kept. No row when there is none. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns the session state document that a run has under a key: the version saved last at the '
+    'run, else at its nearest ancestor, else for the thread itself. Without a run: the document of '
+    'the thread itself. With version: that version, at whichever run it was saved, as long as it '
+    'is kept. Returns no row if there is none. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;
 
@@ -3221,7 +3309,7 @@ begin
     if cardinality(thread_ids) <> cardinality(run_ids) then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.load_sessions needs arrays of one length, an item for each session; in place of a run there may be a null';
+            message = 'agui.load_sessions: both arrays must have one item for each thread (null in run_ids: the state of the thread itself)';
     end if;
     return (
         select '[' || coalesce(string_agg(agui.load_session(item.thread_id, item.run_id, scope)::text, ',' order by item.place), '') || ']'
@@ -3231,10 +3319,11 @@ end
 $$;
 
 comment on function agui.load_sessions(text[], text[], text) is
-    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each '
-    'thread, or null for the thread''s own. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key.';
+    'Returns the session state (agui.load_session) of several threads as a JSON array, in the '
+    'order of the arguments. run_ids names a run for each thread, or null for the state of the '
+    'thread itself. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
+    'thread has the same key.';
 
 revoke execute on function agui.load_sessions(text[], text[], text) from public;
 
@@ -3259,7 +3348,7 @@ declare
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
     if not found and (overwrite or coalesce(expected_version, 0) = 0) then
-        return 0;  -- and no thread is made for it
+        return 0;  -- do not create a thread for this
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     return agui_internal.write_session_state(
@@ -3271,12 +3360,13 @@ end
 $$;
 
 comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
-    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what '
-    'they have. Returns the number of the version that says so, 0 when there was nothing to remove. '
-    'expected_version, overwrite (which removes whatever is there) and errors are those of '
-    'agui.save_session_state. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Removes a session state document from a run on, or (null) from the thread itself. Earlier '
+    'runs keep theirs. Returns the number of the version that records the removal, or 0 if there '
+    'was nothing to remove. expected_version and overwrite (remove whatever is there) have the '
+    'meaning that they have in agui.save_session_state. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;
 
@@ -3294,13 +3384,15 @@ end
 $$;
 
 comment on function agui.save_session(json, text) is
-    'Saves session state as agui.load_session gives it, {threadId, runId, state, versions}, all or nothing, '
-    'and returns the versions that its keys have now. What has not changed is not written again. With '
-    'versions each key is compared as by agui.save_session_state, and one that they do not name must be new; '
-    'a key that they name and state has no more is removed. Without versions the session becomes what state '
-    'says, whatever is there. Errors are those of agui.save_session_state; UI008 also for what is no session. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Saves session state in the form that agui.load_session returns, {threadId, runId, state, '
+    'versions}, in one transaction, and returns the current versions of its keys. Unchanged '
+    'documents are not written. With versions, each key is checked as by agui.save_session_state: '
+    'a key that versions omits must be new, and a key that versions names but state omits is '
+    'removed. Without versions, state replaces what is there. A value of any other form raises '
+    'UI008. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_session(json, text) from public;
 
@@ -3328,7 +3420,7 @@ begin
         raise exception using
             errcode = 'UI008',
             message = format('key "%s" of thread "%s": there is no document to save', key, thread_id),
-            hint = 'agui.remove_session_state removes what is there. JSON''s null is a document: ''null''.';
+            hint = 'To remove the document, call agui.remove_session_state. The JSON value null is a document: ''null''.';
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     run_no := agui_internal.session_run_no(thread_id, run_id, scope);
@@ -3341,16 +3433,17 @@ end
 $$;
 
 comment on function agui.save_session_state(text, text, json, text, bigint, boolean, text) is
-    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of '
-    'those that go on from it, until one of them saves its own; without a run it is the thread''s own, which '
-    'runs see that have none on their lineage. expected_version is the one that agui.load_session_state gave '
-    'for this run; 0 or null: there was none. When another one is the current version the call is refused, '
-    'also when that is the version of the same call made before, whose answer was lost: load, and see. '
-    'overwrite => true saves whatever is there. The thread need not have runs. In a transaction with '
-    'agui.append, append first. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 another version is the current one '
-    '(DETAIL: current version N).';
+    'Saves a session state document byte for byte and returns its version. The document belongs to '
+    'a run and to the runs that continue from it, until one of them saves its own. Without a run '
+    'it belongs to the thread itself, and runs see it that have none on their lineage. '
+    'expected_version is the version that agui.load_session_state returned for this run (0 or '
+    'null: there was none). If another version is current, the call is refused, even if that '
+    'version is the result of the same call whose answer was lost: load the document and compare. '
+    'overwrite => true saves without this check. The thread does not need to have runs. In a '
+    'transaction that also calls agui.append, append first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 '
+    'another version is current (DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;
 
@@ -3375,12 +3468,12 @@ begin
     if sessions is null or json_typeof(sessions) <> 'array' then
         raise exception using
             errcode = 'UI008',
-            message = format('agui.save_sessions needs a JSON array of sessions, not %s', coalesce(json_typeof(sessions), 'null'));
+            message = format('agui.save_sessions: expected a JSON array of sessions, got %s', coalesce(json_typeof(sessions), 'null'));
     end if;
     if octet_length(sessions::text) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('the call has %s bytes of session state, more than the %s that it takes', octet_length(sessions::text), max_bytes),
+            message = format('agui.save_sessions: the call has %s bytes of session state, more than the limit of %s', octet_length(sessions::text), max_bytes),
             hint = 'Save the sessions in several calls.';
     end if;
     given := array(
@@ -3390,20 +3483,21 @@ begin
     );
     saved := array_fill(''::text, array[cardinality(given)]);
 
-    -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
+    -- Lock the threads in one order, so that two calls cannot deadlock. A session without any
+    -- content creates no thread.
     perform
         agui_internal.ensure_writable_thread(item.thread_id, scope),
         agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
-        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
-        from unnest(given) as asked
-        where asked.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
+        select distinct requested.thread_id, agui.thread_key(scope, requested.thread_id) as thread_key
+        from unnest(given) as requested
+        where requested.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, requested.thread_id))
         order by thread_key
         offset 0
     ) as item;
 
-    -- One after the other, for what is saved at a run is what those that go on from it have.
+    -- One after the other: the runs that continue from a run inherit what is saved there.
     for session in
         select item.*, agui.thread_key(scope, item.thread_id) as thread_key
         from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
@@ -3444,11 +3538,12 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an '
-    'array of the versions that their keys have now. Those of one thread are saved in the order given. Calls '
-    'for one thread take turns. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Saves the session state of several threads, a JSON array of what agui.save_session accepts, '
+    'in one transaction. Returns an array of the current versions of their keys. Sessions of one '
+    'thread are saved in the given order. Concurrent calls for one thread run one after the other. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_sessions(json, text) from public;
 
@@ -3473,10 +3568,10 @@ end
 $$;
 
 comment on function agui.session_states(text, text, text) is
-    'All documents of session state that a run has, one a key, in the order of the keys: for each what '
-    'agui.load_session_state gives. Without a run the thread''s own. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns all session state documents of a run, one for each key, in the order of the keys. '
+    'Each is what agui.load_session_state returns. Without a run: those of the thread itself. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_states(text, text, text) from public;
 
@@ -3506,10 +3601,11 @@ end
 $$;
 
 comment on function agui.session_versions(text, text, text, text) is
-    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, '
-    'newest first; a null document is a removal. How many are kept says the setting agui.session_versions. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns the stored versions of a session state document at one run, or (null) of the thread '
+    'itself, newest first. A null document is a removal. The setting agui.session_versions '
+    'determines how many are kept. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;
 
@@ -3532,10 +3628,10 @@ begin
     if not found then
         raise exception using
             errcode = '22023',
-            message = format('there is no setting "%s"', name),
+            message = format('unknown setting "%s"', name),
             hint = case
                 when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
-                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                    then 'Its row is missing, for example after a restore without data. Run "pgagui migrate up" to add it.'
                 else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
             end;
     end if;
@@ -3552,15 +3648,15 @@ begin
                 errcode = '22023',
                 message = format('setting "%s": "%s" is not a value in %s', name, set_setting.value, setting.unit),
                 hint = case setting.unit
-                    when 'seconds' then 'Give an interval, as in "90 seconds" or "5 minutes".'
-                    when 'bytes' then 'Give a size, as in "16 MB".'
-                    else 'Give a number.'
+                    when 'seconds' then 'Use an interval, for example "90 seconds" or "5 minutes".'
+                    when 'bytes' then 'Use a size, for example "16 MB".'
+                    else 'Use a number.'
                 end;
     end;
     if wanted not between setting.min_value and setting.max_value then
         raise exception using
             errcode = '22023',
-            message = format('setting "%s": %s is out of range: it takes %s to %s %s',
+            message = format('setting "%s": %s is out of range; it must be between %s and %s %s',
                 name, set_setting.value, setting.min_value, setting.max_value, setting.unit);
     end if;
     update agui_internal.setting as stored
@@ -3570,17 +3666,19 @@ end
 $$;
 
 comment on function agui.set_setting(text, text) is
-    'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
-    'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
-    'Takes the rights of agui_maintainer and, while row-level security is on, those of an operator. '
-    'Errors: 22023 there is no such setting, or it does not take the value.';
+    'Changes a setting of this database (agui.setting) for all later transactions. The value is an '
+    'interval if the unit is seconds, a size such as "16 MB" if it is bytes, otherwise a number; '
+    'null restores the default. Requires agui_maintainer and, while row-level security is on, an '
+    'operator. '
+    'Errors: 22023 unknown setting or invalid value.';
 
 revoke execute on function agui.set_setting(text, text) from public;
 
 -- sql/api/streams/compact_events.sql
--- One step may leave something for the next: what is compacted once reads differently. So steps follow each other until nothing
--- changes, which the second one usually finds on a stream that is short by then. A stream that does not come to rest is repaired only.
--- Either way, compacting the result again gives the result.
+-- One step may produce something that the next step can compact further. So the steps are repeated
+-- until nothing changes, which the second step usually confirms on a stream that is short by then.
+-- A stream that does not reach a fixed point is only repaired. Either way the function is
+-- idempotent: compacting the result gives the same result.
 create or replace function agui.compact_events(events json, shape text default 'stream')
 returns json
 language plpgsql
@@ -3595,17 +3693,17 @@ begin
     if shape is null or shape not in ('stream', 'snapshot') then
         raise exception using
             errcode = 'UI013',
-            message = format('there is no shape %s: use "stream" or "snapshot"', coalesce('"' || shape || '"', 'null'));
+            message = format('unknown shape %s: use "stream" or "snapshot"', coalesce('"' || shape || '"', 'null'));
     elsif events is null or json_typeof(events) <> 'array' then
         raise exception using
             errcode = 'UI008',
-            message = format('events is %s, it must be a JSON array of AG-UI events', coalesce('a JSON ' || json_typeof(events), 'null'));
+            message = format('events is %s, expected a JSON array of AG-UI events', coalesce('a JSON ' || json_typeof(events), 'null'));
     end if;
 
     if exists (select from json_array_elements(events) as event where json_typeof(event) <> 'object') then
         raise exception using
             errcode = 'UI008',
-            message = 'events holds something else than JSON objects, each AG-UI event is one';
+            message = 'events contains a value that is not a JSON object; each AG-UI event must be one';
     end if;
 
     for step in 1 .. 4 loop
@@ -3620,13 +3718,16 @@ end
 $function$;
 
 comment on function agui.compact_events(json, text) is
-    'Fewer events that mean the same: the same messages, state, interrupts and open chunks; compacted again '
-    'they do not change. Shape stream: each message and tool call as START, one CONTENT or ARGS, and END; '
-    'snapshot: one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of the last run. '
-    'RUN_STARTED.input.messages keeps what came before in no event, and messages of subagents; RAW, CUSTOM, '
-    'STEP_*, SUBAGENT_*, the other RUN_* and unknown events stay as they are. Where a run goes on behind its end, '
-    'ends in the middle of something or lacks its beginning, the events that the protocol wants there are added. '
-    'Errors: UI008 events is no JSON array, UI013 there is no such shape, UI023 the fold is over a limit.';
+    'Returns the compacted stream of a JSON array of events: fewer events with the same messages, '
+    'state, interrupts and open chunks. The function is idempotent. Shape stream: each message and '
+    'tool call becomes START, one CONTENT or ARGS, and END. Shape snapshot: one MESSAGES_SNAPSHOT '
+    'and one STATE_SNAPSHOT before the end of the last run. RUN_STARTED.input.messages keeps the '
+    'messages that no earlier event brought, and those of subagents. RAW, CUSTOM, STEP_*, '
+    'SUBAGENT_*, the other RUN_* and unknown events stay unchanged. If a run continues after its '
+    'end, ends in the middle of a message or call, or lacks its beginning, the events that the '
+    'protocol requires are added. '
+    'Errors: UI008 events is not a JSON array of objects, UI013 unknown shape, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.compact_events(json, text) from public;
 
@@ -3659,16 +3760,17 @@ end
 $function$;
 
 comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
-    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
-    'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
-    'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
-    'step), and the event that ended the run, none for one in progress. An earlier run comes first where '
-    'interrupts still wait that this run does not end with itself, and, with messages and state in it, for a '
-    'run in progress that goes on from another or has subagents. Shape stream: the lineage''s events, as '
-    'agui.compact_events has them. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key, UI013 there is no such shape, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns a short stream of events, one in each row, that gives any AG-UI client the messages, '
+    'state and interrupts of the lineage of a run (null: the head) or, for a point in the past, '
+    'after event at_seq or at at_time, whichever is earlier. Shape snapshot: RUN_STARTED, '
+    'MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a step), and the '
+    'event that ended the run, if it has ended. An earlier run precedes it in two cases: if '
+    'interrupts still wait that this run does not end with itself; and, with messages and state in '
+    'it, if the run is in progress and continues from another run or has subagents. Shape stream: '
+    'the compacted stream of the lineage (agui.compact_events). '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
+    'thread has the same key, UI013 unknown shape, UI022 a run is in quarantine, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;
 
@@ -3681,8 +3783,8 @@ as $$
 $$;
 
 comment on procedure agui.disable_row_security() is
-    'Turns row-level security off: every role that may read or write does so in all scopes. Mappings stay, for the next '
-    'agui.enable_row_security(). For the owner.';
+    'Turns row-level security off: every role that may read or write can do so in all scopes. The '
+    'mappings of roles are kept for the next agui.enable_row_security(). For the owner.';
 
 revoke execute on procedure agui.disable_row_security() from public;
 
@@ -3704,19 +3806,20 @@ begin
         and not exists (select from agui_internal.tenant as tenant where tenant.role_name = role.rolname);
     if unmapped is not null then
         raise warning using
-            message = format('these roles have no scope, so they see no threads and change none: %s', unmapped),
+            message = format('roles without a scope, which can see and change no threads: %s', unmapped),
             hint = 'Map each with agui.map_tenant, agui.map_pool or agui.map_operator. The jobs need an operator.';
     end if;
 end
 $$;
 
 comment on procedure agui.enable_row_security() is
-    'Turns row-level security on: from then on a role sees and changes the threads of the scope that it is '
-    'mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role without a mapping none. Threads '
-    'of others answer as threads that do not exist; a change of them is refused with 42501. Superusers, roles '
-    'with BYPASSRLS and the owner are exempt, as PostgreSQL has it. It waits for transactions that are in '
-    'progress on the tables, and keeps others waiting behind it; "pgagui migrate up --rls" does so only briefly '
-    'and tries again. agui.disable_row_security() is the way back. For the owner.';
+    'Turns row-level security on: from now on a role sees and changes only the threads of the '
+    'scope that it is mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role '
+    'without a mapping none. Reads treat threads of other scopes as missing; changes of them fail '
+    'with 42501. Superusers, roles with BYPASSRLS and the owner are exempt, as usual in '
+    'PostgreSQL. The call waits for transactions in progress on the tables and blocks others '
+    'behind it. "pgagui migrate up --rls" waits only briefly and retries. '
+    'agui.disable_row_security() reverts it. For the owner.';
 
 revoke execute on procedure agui.enable_row_security() from public;
 
@@ -3731,9 +3834,9 @@ as $$
 $$;
 
 comment on function agui.map_operator(name) is
-    'Maps a role to all scopes, now and in the future: that of the jobs, of a recorder that serves all tenants, '
-    'of people who support them. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Maps a role to all scopes, present and future. Use it for the role of the jobs, of a recorder '
+    'that serves all tenants, and of support staff. For the owner. '
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_operator(name) from public;
 
@@ -3748,11 +3851,11 @@ as $$
 $$;
 
 comment on function agui.map_pool(name) is
-    'Maps a role that works for many scopes, and is trusted to name the right one: while row-level security is '
-    'on, it sees and changes the threads of the scope that the setting agui.scope names, as in select '
-    'set_config(''agui.scope'', ''acme'', true), which counts until the transaction ends. Without it, and when '
-    'it is '''', the role sees none. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Maps a role that works for many scopes and is trusted to name the right one. While row-level '
+    'security is on, the role sees and changes the threads of the scope in the setting agui.scope, '
+    'for example after select set_config(''agui.scope'', ''acme'', true), which is valid until the '
+    'transaction ends. If the setting is missing or '', the role sees no threads. For the owner. '
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_pool(name) from public;
 
@@ -3767,8 +3870,8 @@ begin
     if scope is null then
         raise exception using
             errcode = '22023',
-            message = format('role "%s" cannot be mapped to a scope that is null', role_name),
-            hint = 'agui.map_operator gives a role all scopes, agui.unmap_role none.';
+            message = format('role "%s" cannot be mapped to a null scope', role_name),
+            hint = 'agui.map_operator gives a role all scopes; agui.unmap_role takes them away.';
     end if;
     perform agui_internal.refuse_scope_collision(scope);
     perform agui_internal.map_role(role_name, scope, false, false);
@@ -3776,11 +3879,12 @@ end
 $$;
 
 comment on function agui.map_tenant(name, text) is
-    'Maps a role to a scope: while row-level security is on (agui.enable_row_security), the role sees and '
-    'changes the threads of this scope alone. It counts for the role itself, logged in or set with SET ROLE, '
-    'not for its members. A role has one mapping; the last one holds. What the role may do with its threads is '
-    'a matter of agui_reader, agui_writer, agui_worker and agui_maintainer. For the owner. '
-    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 there is no such role.';
+    'Maps a role to a scope. While row-level security is on (agui.enable_row_security), the role '
+    'sees and changes only the threads of this scope. The mapping applies to the role itself, '
+    'logged in or set with SET ROLE, and not to its members. A role has one mapping; the last call '
+    'wins. What the role may do with its threads depends on agui_reader, agui_writer, agui_worker '
+    'and agui_maintainer. For the owner. '
+    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 unknown role.';
 
 revoke execute on function agui.map_tenant(name, text) from public;
 
@@ -3799,8 +3903,8 @@ end
 $$;
 
 comment on function agui.unmap_role(name) is
-    'Takes the mapping of a role away: while row-level security is on, it sees no threads. The role need not '
-    'exist any more. Answers whether it had one. For the owner.';
+    'Removes the mapping of a role. While row-level security is on, the role sees no threads. The '
+    'role does not need to exist any more. Returns whether it had a mapping. For the owner.';
 
 revoke execute on function agui.unmap_role(name) from public;
 
@@ -3822,12 +3926,13 @@ create type agui.thread_row as (
 );
 
 comment on type agui.thread_row is
-    'A thread in a list: its title (the one that was set, else the beginning of the first user '
-    'message, else null), agent (null: not set) and metadata; whether it is archived; when it was '
-    'made, and when a run of it last began or ended; the head, its status, and whether it is in '
-    'progress without a sign of life within the lease (null, null and false while there are no '
-    'runs); the number of runs and of branches; and the place of the thread in lists, from which '
-    'agui.threads goes on.';
+    'A thread in a list. title: the one that was set, else the beginning of the first user '
+    'message, else null. agent (null: not set) and metadata: as set. archived: whether it is '
+    'archived. created_at: when it was created. active_at: when a run of it last began or ended. '
+    'head_run_id and status: the head and its status (null while there are no runs). is_stale: '
+    'whether the head is in progress without a sign of life within the lease. runs and branches: '
+    'how many there are. cursor: the position of the thread in lists, from which agui.threads '
+    'continues.';
 
 -- sql/api/threads/get_thread.sql
 create or replace function agui.get_thread(thread_id text, scope text default '')
@@ -3857,7 +3962,7 @@ end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. '
+    'Returns a thread as agui.threads shows it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;
@@ -3889,7 +3994,7 @@ begin
     if greatest(octet_length(title), octet_length(agent)) > max_text_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: title and agent may be %s bytes long at most', subject, to_char(max_text_bytes, 'FM9,999'));
+            message = format('%s: title and agent are limited to %s bytes each', subject, to_char(max_text_bytes, 'FM9,999'));
     end if;
     if jsonb_typeof(metadata) <> 'object' then
         raise exception using
@@ -3897,7 +4002,7 @@ begin
             message = format('%s: metadata must be a JSON object, not %s', subject, jsonb_typeof(metadata));
     end if;
 
-    -- The order in which agui.append takes them: the lock first, then the row.
+    -- The same order as in agui.append: first the lock, then the row.
     perform agui_internal.lock_thread(key);
     if create_if_missing then
         perform agui_internal.ensure_writable_thread(thread_id, scope);
@@ -3907,11 +4012,11 @@ begin
             raise exception using
                 errcode = 'UI001',
                 message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
-                hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
+                hint = 'Is it in another scope? To create a thread without runs, pass create_if_missing => true.';
         end if;
     end if;
 
-    -- Where it is missing, which is damage, that is put right.
+    -- If the row is missing, which is damage, create it.
     perform from agui.thread_activity as activity where activity.thread_key = key;
     if not found then
         perform agui_internal.rebuild_activity(key);
@@ -3934,9 +4039,9 @@ begin
     if octet_length(shown.metadata::text) > max_metadata_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: its metadata would take %s bytes, more than the %s that it may take',
+            message = format('%s: its metadata would have %s bytes, more than the limit of %s',
                 subject, octet_length(shown.metadata::text), max_metadata_bytes),
-            hint = 'Every list carries it: keep what is large elsewhere, and its address here.';
+            hint = 'Every list returns the metadata. Store large values elsewhere and put a reference here.';
     end if;
 
     select * into thread from agui_internal.show_threads(array[shown], scope);
@@ -3945,14 +4050,15 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and '
-    'metadata, a JSON object that is merged into the one that is kept: member by member, the last write wins, '
-    'never deep, and null removes a member. A null argument leaves things as they are. It is no activity: the '
-    'thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
-    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
-    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 bytes, '
-    'metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was erased, 22023 metadata '
-    'is no object.';
+    'Sets what lists show of a thread and returns the thread as agui.threads shows it. title and '
+    'agent: '' clears them. archived: whether the thread is archived. metadata: a JSON object that '
+    'is merged into the stored one, at the top level only; the last write wins, and null removes a '
+    'member. An argument of null changes nothing. The call is not an activity, so the thread keeps '
+    'its place in lists. create_if_missing => true creates a thread without runs. Until the '
+    'transaction ends, other writers wait for the thread. '
+    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 '
+    'bytes, metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was '
+    'erased, 22023 metadata is not an object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;
 
@@ -3963,8 +4069,8 @@ language sql
 immutable
 strict
 parallel safe
--- Text becomes bytes by way of its bytea spelling, which is IMMUTABLE where convert_to is not; the NUL byte, which no text
--- can hold, keeps ('a', 'bc') apart from ('ab', 'c').
+-- The text is converted by way of its bytea spelling, which is IMMUTABLE; convert_to is not. The
+-- NUL byte, which text cannot contain, distinguishes ('a', 'bc') from ('ab', 'c').
 return encode(
     substring(sha256(replace(scope, '\', '\\')::bytea) for 8)
     || substring(sha256(replace(scope, '\', '\\')::bytea || '\x00'::bytea || replace(thread_id, '\', '\\')::bytea) for 8),
@@ -3972,8 +4078,9 @@ return encode(
 )::uuid;
 
 comment on function agui.thread_key(text, text) is
-    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and '
-    'thread id. A thread that has the key of another one is refused with UI012 wherever its id is given.';
+    'Computes the key of the rows of a thread: 64 bits of SHA-256 of the scope, then 64 bits of '
+    'SHA-256 of scope and thread id. If two threads have the same key, every call that names the '
+    'second one fails with UI012.';
 
 revoke execute on function agui.thread_key(text, text) from public;
 
@@ -3984,9 +4091,8 @@ create type agui.thread_page_row as (
 );
 
 comment on type agui.thread_page_row is
-    'A page of threads, newest activity first, and the cursor that the next page is asked for '
-    'with. next_cursor is null where the list ends; a page that is short, or empty, is the last '
-    'one only then.';
+    'A page of threads, most recent activity first, and the cursor of the next page. The list ends '
+    'only if next_cursor is null: a short or empty page may have one.';
 
 -- sql/api/threads/thread_page.sql
 create or replace function agui.thread_page(
@@ -4006,8 +4112,8 @@ stable
 security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The index has the order of the list. The planner does not know the limit of a page: it would
--- rather sort all threads of the scope, or compile a plan for all of them.
+-- The index has the order of the list. The planner does not know the limit of a page, so it would
+-- prefer to sort all threads of the scope, or to compile a plan for all of them.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 set jit = off
@@ -4015,10 +4121,10 @@ as $$
 declare
     most_rows   constant int := 1000;
     most_looked constant int := 10000;
-    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others
-    -- are not.
+    -- Scope, archived and since are in the index, so without other filters every thread read is
+    -- listed.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
-    -- The threads of a scope have keys that begin with its own.
+    -- The keys of all threads of a scope begin with the key of the scope.
     scope_part  constant text := left(agui_internal.first_key(scope)::text, 18);
     least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
     most_us     constant bigint := 253402300799999999;
@@ -4042,13 +4148,13 @@ begin
             errcode = 'UI011',
             message = format('a list of threads: max_rows must be between 1 and %s, not %s',
                 most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'Ask for the threads behind a page with its next_cursor.';
+            hint = 'To read the next page, pass the next_cursor of this one as cursor.';
     end if;
     if status not in ('running', 'stale', 'finished', 'failed') then
         raise exception using
             errcode = '22023',
-            message = format('a list of threads: there is no status "%s"', status),
-            hint = 'A thread has the status of its head: running (stale: without a sign of life), finished or failed.';
+            message = format('a list of threads: unknown status "%s"', status),
+            hint = 'Use the status of the head: running, stale (running, without a sign of life), finished or failed.';
     end if;
     if cursor ~ '^[0-9a-f]{32}$' then
         below_us := ('x' || left(cursor, 16))::bit(64)::bigint;
@@ -4056,8 +4162,8 @@ begin
     if cursor is not null and (below_us is null or below_us not between least_us and most_us) then
         raise exception using
             errcode = '22023',
-            message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
-            hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+            message = format('a list of threads: "%s" is not a cursor', left(cursor, 100)),
+            hint = 'Use the next_cursor of a page, or the cursor of a thread from agui.threads.';
     end if;
     if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
         page.threads := '{}';
@@ -4097,7 +4203,7 @@ begin
                     )
                 ) as is_listed
         from (
-            -- The archived ones and the others: each is a range of the index. A condition on the
+            -- Archived threads and the others: each is a range of the index. A condition on the
             -- argument alone skips a range.
             (
                 select activity, activity.active_at, activity.thread_key
@@ -4122,7 +4228,7 @@ begin
             )
         ) as candidate
         order by candidate.active_at desc, candidate.thread_key desc
-        -- One more, to know whether there are more.
+        -- One more row shows whether another page follows.
         limit case when is_filtered then most_looked else max_rows end + 1
     loop
         if cardinality(listed) = max_rows or looked = most_looked then
@@ -4142,17 +4248,18 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the '
-    'place that cursor names, the next_cursor of the page before. agent: of that agent. archived: only those '
-    'that are, or are not (null: both). title: with this text in the title, in upper or lower case. since: '
-    'active then or later. status: whose head is running, stale (running without a sign of life), finished or '
-    'failed. metadata: whose metadata contains this. A page reads the threads that it shows, and the runs of '
-    'each to count branches. With agent, title, status or metadata it looks at 10,000 threads at most: it may '
-    'be short or empty, and has a next_cursor all the same where there are more. A thread that becomes active '
-    'moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one '
-    'moment, read the pages in a REPEATABLE READ transaction. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Returns a page of the threads of a scope, most recent activity first: up to max_rows (default '
+    '50, at most 1,000) after the position in cursor, which is the next_cursor of the previous '
+    'page. Filters: agent; archived (null: both); title (contains this text, case-insensitive); '
+    'since (active at or after); status of the head (running, stale: running without a sign of '
+    'life, finished or failed); metadata (contains this object). A page reads the threads that it '
+    'shows, and the runs of each to count branches. With agent, title, status or metadata it reads '
+    'at most 10,000 threads: it may be short or empty and still have a next_cursor. A thread that '
+    'becomes active moves to the top: pages after a cursor show no thread twice, and do not show '
+    'that one. To find it, read the first page, or pass the active_at of the first thread seen as '
+    'since. To list all threads as of one point in time, read the pages in one REPEATABLE READ '
+    'transaction. '
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -4184,9 +4291,10 @@ as $$
 $$;
 
 comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. '
-    'Where a filter may have made a page short, only agui.thread_page says whether there are more. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Returns the threads of agui.thread_page as rows, most recent activity first. To continue '
+    'after a row, pass its cursor. A filter can make a page short; only agui.thread_page then '
+    'shows whether more follow. '
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;
 
@@ -4201,8 +4309,9 @@ create type agui.branch as (
 );
 
 comment on type agui.branch is
-    'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch '
-    '(null: none), status and last seq of its last run, and whether a run that names no parent goes on from here.';
+    'A branch of a thread: its last run, the number of runs from the root to it, the last run that '
+    'it shares with another branch (null: none), the status and last seq of its last run, and '
+    'whether its last run is the head, from which a new run without a parent continues.';
 
 -- sql/api/tree/branches.sql
 create or replace function agui.branches(thread_id text, scope text default '')
@@ -4220,7 +4329,8 @@ declare
     item   record;
     branch agui.branch;
 begin
-    -- Parents come before their children, so one pass in the order of run_no knows depth and last fork of every parent.
+    -- Parents come before their children, so a single pass in the order of run_no has depth and
+    -- last fork of every parent.
     for item in
         with child_count as (
             select run.parent_no as run_no, count(*) as n
@@ -4253,7 +4363,8 @@ end
 $$;
 
 comment on function agui.branches(text, text) is
-    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. '
+    'Returns the branches of a thread, one row for each leaf of its tree, in the order in which '
+    'the leaves began. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.branches(text, text) from public;
@@ -4272,8 +4383,9 @@ create type agui.run_info as (
 );
 
 comment on type agui.run_info is
-    'A run as the functions of the tree show it. depth counts the runs from the root to it (the root has 1); last_seq and ended_at are '
-    'null while it is running; run_no numbers the thread''s runs as they began.';
+    'A run as the functions of the tree return it. depth is the number of runs from the root to it '
+    '(1 for a root). last_seq and ended_at are null while it is running. run_no numbers the runs '
+    'of the thread in the order in which they began.';
 
 -- sql/api/tree/children.sql
 create or replace function agui.children(thread_id text, run_id text default null, scope text default '')
@@ -4299,7 +4411,8 @@ end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
+    'Returns the runs that continue from a run, in the order in which they began. Without a run: '
+    'the roots of the thread. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.children(text, text, text) from public;
@@ -4317,7 +4430,8 @@ as $$
 $$;
 
 comment on function agui.head(text, text) is
-    'The head of a thread: the run begun last, which a new run follows when it names no parent. '
+    'Returns the id of the head of a thread: the run that began last. A new run that names no '
+    'parent continues from it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.head(text, text) from public;
@@ -4353,7 +4467,7 @@ end
 $$;
 
 comment on function agui.lineage(text, text, text) is
-    'The runs from the root to a run (null: the head), root first. '
+    'Returns the runs from the root to a run (null: to the head), root first. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.lineage(text, text, text) from public;
@@ -4372,7 +4486,8 @@ declare
     b agui.run := agui_internal.find_run(thread_id, run_b, scope);
     swap agui.run;
 begin
-    -- A parent has a smaller number than its children: the younger of the two cannot be an ancestor of the other, so it climbs.
+    -- A parent has a smaller number than its children. So the younger of the two runs cannot be an
+    -- ancestor of the other, and it is replaced by its parent.
     while a.run_no <> b.run_no loop
         if a.run_no < b.run_no then
             swap := a;
@@ -4391,7 +4506,8 @@ end
 $$;
 
 comment on function agui.merge_base(text, text, text, text) is
-    'The last run that the lineages of two runs share; null when they have different roots. '
+    'Returns the last run that the lineages of two runs share, or null if they have different '
+    'roots. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;
@@ -4411,7 +4527,8 @@ declare
     item   record;
     info   agui.run_info;
 begin
-    -- Parents come before their children, so one pass in the order of run_no knows every parent's depth.
+    -- Parents come before their children, so a single pass in the order of run_no has the depth of
+    -- every parent.
     for item in
         select run.*, parent.run_id as parent_run_id
         from agui.run as run
@@ -4431,7 +4548,7 @@ end
 $$;
 
 comment on function agui.runs(text, text) is
-    'All runs of a thread in the order in which they began: its tree. '
+    'Returns all runs of a thread, its tree, in the order in which they began. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.runs(text, text) from public;
@@ -4444,8 +4561,9 @@ create type agui.verify_row as (
 );
 
 comment on type agui.verify_row is
-    'What agui.verify found, and in which run; run_id is null where no run can be named. severity: ''damage'' is what the database should not hold; ''note'' is '
-    'what the agent or its writer did against the protocol, kept as it was appended.';
+    'A finding of agui.verify and the run it concerns (run_id is null if none can be named). '
+    'severity: ''damage'' is what the database must not contain; ''note'' is what the agent or its '
+    'writer did against the protocol, stored as it was appended.';
 
 -- sql/api/upkeep/compact.sql
 create or replace procedure agui.compact(
@@ -4454,14 +4572,15 @@ create or replace procedure agui.compact(
     older_than interval default '0'
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
     due_by  pg_catalog.timestamptz := 'infinity';
     from_at pg_catalog.timestamptz := '-infinity';
-    next    pg_catalog.record;  -- the run to do, of which a note is committed
-    near    pg_catalog.uuid;    -- the thread that was done last, whose row is held
+    next    pg_catalog.record;  -- the next run, of which a note is committed
+    near    pg_catalog.uuid;    -- the last thread compacted, whose row is locked
     carried agui_internal.carried_fold;
     runs    int := 0;
     busy    pg_catalog.uuid[] := '{}';
@@ -4469,7 +4588,7 @@ declare
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
     waiting bigint;
 begin
     if pg_catalog.pg_is_in_recovery() then
@@ -4478,17 +4597,19 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
-    if older_than > '0' then  -- without it a run is due even if the clock was set back since it ended
+    if older_than > '0' then  -- if it is 0, a run is due even if the clock was set back since the run ended
         due_by := pg_catalog.clock_timestamp() - older_than;
     end if;
     select null::uuid as thread_key, null::int as run_no, null::timestamptz as place into next;
     loop
-        -- It goes with each commit, and so leaves nothing behind in a pooled connection.
+        -- A transaction-level lock: each commit releases it, so it never stays behind on a pooled
+        -- connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
-            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not begun
+            -- the run is not begun
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
             blocked := agui_internal.job_lock_problem('compact');
             if blocked is null then
-                raise notice 'agui.compact does nothing more: another one is at work';
+                raise notice 'agui.compact stops: another compaction is in progress';
             end if;
             exit;
         end if;
@@ -4504,13 +4625,15 @@ begin
                 from agui.run as run
                 where run.thread_key = next.thread_key and run.run_no = next.run_no and run.log_bytes is null and run.status <> 'running'
             ) then
-                perform agui_internal.note_success('compact', next.thread_key, next.run_no);  -- others did it meanwhile
+                -- another transaction compacted it in the meantime
+                perform agui_internal.note_success('compact', next.thread_key, next.run_no);
             else
                 begin
                     carried := agui_internal.compact_run(next.thread_key, next.run_no, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
                     if carried.is_cut then
-                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);  -- it is not at its end
+                        -- the run is not folded to its end
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
                     else
                         perform agui_internal.note_success('compact', next.thread_key, next.run_no);
                         runs := runs + 1;
@@ -4523,7 +4646,7 @@ begin
                             raise warning 'agui.compact: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
                             near := next.thread_key;
                         else
-                            raise warning 'agui.compact leaves the thread with key % for later: %', next.thread_key, sqlerrm;
+                            raise warning 'agui.compact: the thread with key % is postponed: %', next.thread_key, sqlerrm;
                             busy := busy || next.thread_key;
                         end if;
                         if sqlstate <> '55P03' then
@@ -4535,8 +4658,8 @@ begin
             end if;
         end if;
 
-        -- The commit of a run carries the note of the next: should this session be killed at that one, out of memory or out of time,
-        -- the next call does the others first.
+        -- The commit of a run includes the note of the next run. If this process is killed in that
+        -- run (out of memory, time limit), the next call compacts the other runs first.
         exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
         select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false, next.run_no);
         commit;
@@ -4544,7 +4667,7 @@ begin
         if next.run_no is not null then
             from_at := next.place;
         elsif from_at > '-infinity' then
-            from_at := '-infinity';  -- what was held before may be free now
+            from_at := '-infinity';  -- what was locked before may be free now
         else
             exit when busy = '{}' or has_come_back;
             has_come_back := true;
@@ -4562,37 +4685,40 @@ begin
     from agui.quarantine as quarantine
     where quarantine.job = 'compact';
     if waiting > 0 then
-        raise notice 'agui.compact left % runs in quarantine, and those that go on from them: see agui.quarantine', waiting;
+        raise notice 'agui.compact left % runs, and the runs that continue from them, in quarantine: see agui.quarantine', waiting;
     end if;
     perform agui_internal.refuse_blocked('agui.compact', blocked);
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('compaction failed for %s of the threads: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.compact: compaction failed for %s of the threads: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The other runs are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
+            hint = 'All other runs are done. agui.quarantine says when the failed ones are retried; agui.retry lets the next call retry them at once.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.compact(int, interval, interval) is
-    'Folds ended runs that have not been processed yet, thread by thread, the oldest first, and keeps the '
-    'snapshots that the rules ask for; then calls agui.repack for those that ended long enough ago. Stops after max_runs runs or after max_time (null: '
-    'when all are done), also within a long run: the next call goes on from there. Unless max_time is 0, some thousand events are always done. '
-    'Leaves alone what ended less than older_than ago. Commits run by run, so it can '
-    'be cut off and called again at any time. A run that fails, or at which it is cut off, does not hold up the others: '
-    'it goes into agui.quarantine, and is the error in the end. A thread that another transaction holds is left for later. '
-    'With a notice, it does nothing while another session or pgagui compact is at work, and '
-    'on a standby. Call it from pg_cron, or by hand outside a transaction block. '
-    'Errors: UI023 the fold of a run is over a limit.';
+    'Compacts runs that have ended: folds them, thread by thread, oldest first, and keeps the '
+    'snapshots that the rules require. Then calls agui.repack for runs that ended long enough ago. '
+    'Stops after max_runs runs or after max_time (null: no limit), also within a long run; the '
+    'next call continues from there. Each call folds at least some thousand events, unless '
+    'max_time is 0. Runs that ended less than older_than ago are left for later. Commits after '
+    'each run, so it can be cancelled and called at any time. If a run fails, or the process is '
+    'killed in it, the other runs are still compacted: that run is listed in agui.quarantine, and '
+    'a failure is raised at the end. A thread that another transaction holds is postponed. Does '
+    'nothing, with a notice, on a standby and while another agui.compact or pgagui compact is in '
+    'progress. Call it outside a transaction block, for example from pg_cron. '
+    'Errors: UI023 the fold of a run exceeds a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;
 
 -- sql/api/upkeep/compact_running.sql
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at   pg_catalog.timestamptz;
@@ -4600,7 +4726,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
-    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked   pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -4608,7 +4734,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
-    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
+    perform agui_internal.job_lock_id('compact_running');  -- fails if the role sees no runs
     perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
@@ -4623,9 +4749,9 @@ begin
             where batch.thread_key = run.thread_key
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
-        ) as news
+        ) as unfolded
         where run.status = 'running'
-            and news.n >= every_events
+            and unfolded.n >= every_events
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
@@ -4641,7 +4767,7 @@ begin
             set local search_path = pg_catalog, pg_temp;
             blocked := agui_internal.job_lock_problem('compact_running');
             if blocked is null then
-                raise notice 'agui.compact_running does nothing more: another one is at work';
+                raise notice 'agui.compact_running stops: another agui.compact_running is in progress';
             end if;
             exit;
         end if;
@@ -4667,21 +4793,23 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.compact_running: %s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others have one. agui.quarantine says when these are tried next.';
+            hint = 'The other runs have one. agui.quarantine says when the failed ones are retried.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
-    'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
-    'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done), also within a long run: its snapshot is then of a part of it, from which the next call goes on. Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
-    'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Makes or renews the snapshot of every run in progress that received every_events events since '
+    'its last one, so that a reload in the middle of a long run stays fast. Stops after max_time '
+    '(null: no limit), also within a long run: its snapshot then covers a part of it, and the next '
+    'call continues from there. Commits after each run. Skips threads that another compactor '
+    'holds. If a run fails, the others are still processed: the run is listed in agui.quarantine, '
+    'and the error is raised at the end. Does nothing, with a notice, on a standby and while '
+    'another call is in progress. Call it outside a transaction block. '
+    'Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;
 
@@ -4708,7 +4836,7 @@ begin
             end if;
         exception
             when duplicate_object or unique_violation then
-                null;  -- another database of the server did at the same time
+                null;  -- another database of the server created it at the same time
             when insufficient_privilege then
                 left_to_do := left_to_do || statement;
         end;
@@ -4727,10 +4855,10 @@ begin
         end;
     end loop;
 
-    -- As roles are, they are missing where the schema alone was restored.
+    -- Like the roles, the settings are missing if only the schema was restored.
     perform agui_internal.define_settings();
 
-    -- Tables and functions that a migration has made anew, too.
+    -- Including tables and functions that a migration has just created.
     perform agui_internal.set_row_security(
         exists (select from pg_policy where polrelid = 'agui.thread'::regclass and polname = 'agui_scope')
     );
@@ -4741,37 +4869,38 @@ begin
 
     if left_to_do <> '{}' then
         raise warning using
-            message = format('the roles of pgagui are not complete, and %I may not complete them', current_user),
-            hint = format('As a role that may, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
+            message = format('the roles of pgagui are incomplete, and %I lacks the privileges to complete them', current_user),
+            hint = format('As a role with these privileges, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
     end if;
 end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
-    'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. Adds the settings that are missing, and row-level security to tables that lack it '
-    'where it is on. What the caller may not do is said in a '
-    'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
-    'restore on another server, for instance.';
+    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
+    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
+    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
+    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
+    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
+    'example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;
 
 -- sql/api/upkeep/reap.sql
 create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
     keys    pg_catalog.uuid[];
     run_nos pg_catalog.int4[];
-    at      int := 0;  -- the run to do, of which a note is committed; 0: none yet
+    at      int := 0;  -- the current run, of which a note is committed; 0: none yet
     runs    int := 0;
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -4779,7 +4908,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
-    perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
+    perform agui_internal.job_lock_id('reap');  -- fails if the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
     commit;
@@ -4790,14 +4919,15 @@ begin
     loop
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
+            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- the run is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
-                raise notice 'agui.reap does nothing more: another one is at work';
+                raise notice 'agui.reap stops: another agui.reap is in progress';
             end if;
             exit;
         end if;
-        -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
+        -- As in agui_internal.begin_step. But the events that close a run are part of the log, so
+        -- this commit waits for the disk as appends do.
         perform pg_catalog.set_config('lock_timeout', '200ms', true);
         if at > 0 then
             begin
@@ -4831,21 +4961,22 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.reap: %s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are closed. agui.quarantine says when these are tried next; agui.verify says what is wrong with a thread.';
+            hint = 'The others are closed. agui.quarantine says when the failed ones are retried; agui.verify shows what is wrong with a thread.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, which '
-    'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
-    'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
-    'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
-    'after max_runs or max_time (null: when all are done). A run that fails does not hold up the others: it goes '
-    'into agui.quarantine, and is the error in the end. Call it outside a transaction block.';
+    'Closes the stale runs: those in progress without a sign of life (an event or agui.keep_alive) '
+    'within the lease, which is the setting lease or heartbeat_lease (agui.setting). Appends the '
+    'ends of what they left open, then a RUN_ERROR with the reason. A writer that returns late '
+    'gets UI016. The lease counts only while writers can reach the server: after an outage each '
+    'run has its full lease. Commits after each run and stops after max_runs or max_time (null: no '
+    'limit). If a run fails, the others are still closed: the run is listed in agui.quarantine, '
+    'and the error is raised at the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;
 
@@ -4864,23 +4995,24 @@ declare
     last_old_no int;
     carried agui_internal.carried_fold;
 begin
-    -- As compactors do: whoever writes snapshots of the thread holds its row.
+    -- As compactors do: a writer of snapshots holds the row of the thread.
     perform from agui.thread as thread where thread.thread_key = key for no key update;
     if not found then
-        perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread, unless only its row is missing
+        -- raises an error if there is no such thread, unless only its row is missing
+        perform agui_internal.find_run(thread_id, null, scope);
     end if;
 
     select * into damage from agui_internal.verify_log(key) as found where found.severity = 'damage' limit 1;
     if found then
         raise exception using
             errcode = 'UI015',
-            message = format('the snapshots of thread "%s" stay as they are, for its log is damaged: %s%s',
+            message = format('thread "%s": its snapshots are not rebuilt because its log is damaged: %s%s',
                 thread_id, 'run "' || damage.run_id || '": ', damage.problem),
-            hint = 'A snapshot may hold what the log has lost. Put the log right first, from a backup; agui.verify names all that is wrong.';
+            hint = 'A snapshot may hold what the log has lost. First restore the log from a backup; agui.verify lists all damage.';
     end if;
 
-    -- The new versions of messages get numbers behind the old ones, which go in the end: a search for the last number would meet each
-    -- deleted row again and again.
+    -- New message versions get numbers after the old ones, which are deleted at the end. Otherwise
+    -- every search for the last number would pass all deleted rows.
     last_old_no := (select max(message.message_no) from agui.message as message where message.thread_key = key);
     delete from agui.snapshot as snapshot where snapshot.thread_key = key;
     update agui.run as run set n = null, log_bytes = null where run.thread_key = key and run.log_bytes is not null;
@@ -4901,10 +5033,11 @@ end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
-    'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as '
-    'it is; answers how many snapshots it has now. Puts right the place of the thread in lists, too. '
-    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is damaged, so '
-    'nothing is touched, UI023 the fold is over a limit.';
+    'Deletes the snapshots and message versions of a thread, builds them from its log and returns '
+    'the number of snapshots. The log is not changed. Also repairs the entry of the thread in '
+    'lists. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log is '
+    'damaged, so nothing is changed, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;
 
@@ -4915,12 +5048,13 @@ create or replace procedure agui.repack(
     older_than interval default null
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
-    next    pg_catalog.record;  -- the run to do, of which a note is committed
-    near    pg_catalog.uuid;    -- the thread that was done last
+    next    pg_catalog.record;  -- the next run, of which a note is committed
+    near    pg_catalog.uuid;    -- the last thread repacked
     piece   pg_catalog.record;
     after_seq bigint := 0;
     runs    int := 0;
@@ -4929,7 +5063,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
@@ -4940,10 +5074,11 @@ begin
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
-            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
+            -- the run is not begun
+            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
             blocked := agui_internal.job_lock_problem('repack');
             if blocked is null then
-                raise notice 'agui.repack does nothing more: another one is at work';
+                raise notice 'agui.repack stops: another agui.repack is in progress';
             end if;
             exit;
         end if;
@@ -4958,7 +5093,8 @@ begin
                     perform agui_internal.note_success('repack', next.thread_key, next.run_no);
                     runs := runs + 1;
                 elsif pg_catalog.clock_timestamp() >= stop_at then
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- the next call goes on
+                    -- the next call continues from there
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
                     piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
@@ -5011,21 +5147,22 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the runs could not be repacked: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.repack: %s of the runs could not be repacked: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
+            hint = 'All other runs are done. agui.quarantine says when the failed ones are retried; agui.retry lets the next call retry them at once.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.repack(int, interval, interval) is
-    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
-    'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
-    'repeats an append sees a difference. Commits every 50,000 events and stops after max_runs or max_time (null: when '
-    'all are done), also within a run, so it can be cut off and called again at any time. A run that fails does not hold up the '
-    'others: it goes into agui.quarantine, and is the error in the end. A thread that another transaction '
-    'holds is left for later. Call it outside a transaction block.';
+    'Joins the batches of runs that ended at least older_than ago (null: '
+    'agui_internal.repack_after()) into larger batches. Live batches of a few events take several '
+    'times as much space. Reads and retried appends return the same as before. Commits every '
+    '50,000 events. Stops after max_runs or max_time (null: no limit), also within a run, so it '
+    'can be cancelled and called at any time. If a run fails, the others are still repacked: the '
+    'run is listed in agui.quarantine, and the error is raised at the end. A thread that another '
+    'transaction holds is postponed. Call it outside a transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;
 
@@ -5055,8 +5192,9 @@ end
 $$;
 
 comment on function agui.retry(text, text, text) is
-    'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
-    'threads of all scopes that the role has. Answers how many. '
+    'Removes runs from agui.quarantine, so that the next call of a job (null: of every job) '
+    'retries them at once: the runs of a thread, or (null) of all threads in the scopes of the '
+    'role. Returns the number of entries removed. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.retry(text, text, text) from public;
@@ -5086,24 +5224,25 @@ begin
         return query select * from agui_internal.verify_snapshots(key);
     end loop;
     if not found then
-        perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread
+        perform agui_internal.find_run(thread_id, null, scope);  -- raises an error if there is no such thread
     end if;
 end
 $$;
 
 comment on function agui.verify(text, text) is
-    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its '
-    'runs, and every snapshot against a fold of the raw log. One row a problem, no row when all is well; '
-    'severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a missing '
-    'first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what '
-    'is wrong with snapshots. '
+    'Checks a thread for damage, as git fsck does for a repository: its log (seqs, batches, bounds '
+    'and life cycles of runs), the tree of its runs, and every snapshot, compared with a fold of '
+    'the raw log. Returns one row for each problem and no row if all is well. severity '
+    'distinguishes damage from notes. Notes are events after the end of a run, a second or missing '
+    'RUN_STARTED, and a RUN_STARTED that differs from what its writer gave. agui.rebuild_snapshots '
+    'repairs damaged snapshots. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.verify(text, text) from public;
 
 -- sql/internal/json/json_guard_escapes.sql
--- The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
--- nothing.
+-- The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape. Most
+-- escapes are \n or \", which need no change.
 create or replace function agui_internal.json_guard_escapes(document text)
 returns text
 language plpgsql
@@ -5117,7 +5256,7 @@ begin
         return replace(document, '\\', '\\u005c');
     end if;
 
-    -- From here on a backslash always begins an escape, never ends one.
+    -- From here on a backslash always begins an escape and never ends one.
     document := replace(document, '\\', '\u005c');
 
     if strpos(document, '\u005c') > 0 or strpos(document, '\u005C') > 0 then
@@ -5128,12 +5267,13 @@ begin
         document := replace(document, '\u0000', '\\u0000');
     end if;
 
-    -- All halves first, then the pairs are put back. A look behind would do it in one go, but scans from the start each time.
+    -- First all halves, then the pairs are restored. A lookbehind would do both in one pass, but
+    -- scans from the start each time.
     if strpos(document, '\ud') > 0 or strpos(document, '\uD') > 0 then
         document := regexp_replace(document, '\\u([dD][89a-fA-F])', '\\\\u\1', 'g');
         document := regexp_replace(document, '\\\\(u[dD][89abAB]..)\\\\(u[dD][c-fC-F]..)', '\\\1\\\2', 'g');
 
-        -- One spelling for one half, so that equal strings stay equal.
+        -- One spelling for each half, so that equal strings stay equal.
         if document ~ '\\\\u[0-9a-f]{0,3}[A-F]' then
             select string_agg(
                 case
@@ -5153,20 +5293,24 @@ end
 $function$;
 
 comment on function agui_internal.json_guard_escapes(text) is
-    'The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number.';
+    'The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape.';
 
 revoke execute on function agui_internal.json_guard_escapes(text) from public;
 
 -- sql/internal/json/json_guard.sql
--- PostgreSQL's JSON functions refuse two things that JSON allows in a string: the escape \u0000 and half of a surrogate pair
--- (a token stream that was cut in the middle of an emoji). In guarded text these escapes are plain characters: the parser
--- sees an escaped backslash and then uXXXX. So that nothing else looks like that, an escaped backslash is written in the same way:
+-- The JSON functions of PostgreSQL refuse two things that JSON allows in a string: the escape \u0000
+-- and half of a surrogate pair (a token stream that was cut in the middle of an emoji). In guarded
+-- text these escapes are plain characters: the parser sees an escaped backslash and then uXXXX. To
+-- keep this unambiguous, an escaped backslash is written in the same way:
 --
---     \u0000  ->  \\u0000          \ud83d (without its other half)  ->  \\ud83d          \\ or \u005C  ->  \\u005c
+--     \u0000                             ->  \\u0000
+--     \ud83d (without its other half)    ->  \\ud83d
+--     \\ or \u005C                       ->  \\u005c
 --
--- In a string decoded from guarded text a backslash therefore only ever begins such a group of six characters, in lower case.
--- Two strings are equal when their guarded forms are, jsonb holds every guarded string, and agui_internal.json_unguard turns whatever was
--- built from guarded text back into JSON. Halves that meet when strings are joined are a whole character again after that.
+-- So in a string decoded from guarded text, a backslash only ever begins such a group of six
+-- characters, in lower case. Two strings are equal if and only if their guarded forms are. jsonb
+-- can hold every guarded string, and agui_internal.json_unguard converts anything built from guarded
+-- text back to JSON. Halves that meet when strings are joined then form a whole character.
 create or replace function agui_internal.json_guard(document text)
 returns text
 language sql
@@ -5179,8 +5323,8 @@ return case
 end;
 
 comment on function agui_internal.json_guard(text) is
-    'JSON text rewritten so that PostgreSQL''s JSON functions and jsonb accept every string in it: \u0000, lone surrogates and '
-    'backslashes become plain text. agui_internal.json_unguard puts them back.';
+    'Rewrites JSON text so that the JSON functions of PostgreSQL and jsonb accept every string in it: '
+    '\u0000, lone surrogates and backslashes become plain text. agui_internal.json_unguard reverts it.';
 
 revoke execute on function agui_internal.json_guard(text) from public;
 
@@ -5191,13 +5335,15 @@ language sql
 immutable
 strict
 parallel safe
--- PostgreSQL's operators on json fail where an event holds \u0000 or half an emoji; such events have a backslash somewhere.
+-- The operators of PostgreSQL on json fail if an event contains \u0000 or half an emoji. Such
+-- events contain a backslash.
 return case
     when strpos(payload::text, '\') = 0 then payload ->> 'type'
     else agui_internal.json_guard(payload::text)::json ->> 'type'
 end;
 
-comment on function agui_internal.event_type(json) is 'The type of an event, whatever else it holds.';
+comment on function agui_internal.event_type(json) is
+    'The type of an event, whatever else it contains.';
 
 revoke execute on function agui_internal.event_type(json) from public;
 
@@ -5210,12 +5356,14 @@ parallel safe
 return case when earlier_us is null then recorded_at else recorded_at - earlier_us * interval '1 microsecond' end;
 
 comment on function agui_internal.event_time(timestamptz, int) is
-    'When an event was appended, given recorded_at of its batch and its item of earlier_us.';
+    'The time when an event was appended, given recorded_at of its batch and its item of '
+    'earlier_us.';
 
 revoke execute on function agui_internal.event_time(timestamptz, int) from public;
 
 -- sql/api/views/event.sql
--- The casts change nothing: tools that read the definition, such as sqlc, have the types of the columns from them.
+-- The casts change nothing. Tools that read the definition, such as sqlc, take the column types
+-- from them.
 create or replace view agui.event with (security_invoker = true) as
 select
     thread.scope,
@@ -5230,8 +5378,8 @@ from agui.batch
 join agui.thread
     on thread.thread_key = batch.thread_key
 cross join lateral (
-    -- One look-up for each batch: under row-level security the planner takes a thread to have a run at most, and would rather join all
-    -- of its runs with all of its batches.
+    -- One look-up for each batch. Under row-level security the planner expects at most one run in a
+    -- thread, and would join all runs of the thread with all of its batches.
     select started.run_id
     from agui.run as started
     where started.thread_key = batch.thread_key and started.run_no = batch.run_no
@@ -5241,17 +5389,20 @@ cross join lateral rows from (json_array_elements(batch.events), unnest(batch.ea
     as element (payload, earlier_us, position);
 
 comment on view agui.event is
-    'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
+    'The log, one row for each event. To read a thread from a seq on, use agui.events: the view '
+    'has to open every batch of the thread.';
 
-comment on column agui.event.seq is 'Position in the thread''s log: 1, 2, 3, … in commit order.';
+comment on column agui.event.seq is
+    'Position in the log of the thread: 1, 2, 3, … in commit order.';
 
-comment on column agui.event.type is 'type of the event, decoded.';
+comment on column agui.event.type is 'Type of the event, decoded.';
 
-comment on column agui.event.recorded_at is 'When the event was appended.';
+comment on column agui.event.recorded_at is 'Time when the event was appended.';
 
 comment on column agui.event.payload is 'The event, byte for byte.';
 
-comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
+comment on column agui.event.thread_key is
+    'agui.thread_key(scope, thread_id), the key of the rows of the thread.';
 
 -- sql/internal/tenants/has_row_security.sql
 create or replace function agui_internal.has_row_security()
@@ -5259,9 +5410,9 @@ returns boolean
 language sql
 stable
 parallel safe
--- The planner puts the constant into the statements that ask for it: so a check costs nothing while row-level security is off.
--- agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew. Not so for an immutable
--- function, whose value it would keep.
+-- The planner inlines the constant into the calling statements, so a check costs nothing while
+-- row-level security is off. agui_internal.set_row_security replaces the function, and PostgreSQL
+-- then replans these statements. With an immutable function it would not, and keep the value.
 return false;
 
 comment on function agui_internal.has_row_security() is
@@ -5278,7 +5429,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL, which keeps the plan: every call of a superuser under row-level security comes here.
+    -- In PL/pgSQL, which caches the plan: under row-level security every call of a superuser gets
+    -- here.
     perform
     from pg_roles as role
     join pg_class as protected
@@ -5290,8 +5442,8 @@ end
 $$;
 
 comment on function agui_internal.is_exempt(name) is
-    'Whether PostgreSQL does not apply row-level security to a role: a superuser, a role with BYPASSRLS, the owner of the tables '
-    'and roles that have its rights.';
+    'Whether PostgreSQL exempts a role from row-level security: a superuser, a role with '
+    'BYPASSRLS, the owner of the tables and roles that have its rights.';
 
 revoke execute on function agui_internal.is_exempt(name) from public;
 
@@ -5301,11 +5453,12 @@ returns uuid
 language plpgsql
 stable
 parallel safe
--- Every statement of a pool calls it for each table: to pin the search path would take longer than the rest. And in PL/pgSQL, for what is
--- inlined is prepared anew by each statement, of other roles too.
+-- Every statement of a pool calls it for each table, and pinning the search path would take longer
+-- than the rest. In PL/pgSQL, because an inlined function is prepared by each statement, those of
+-- other roles too.
 as $$
 begin
-    -- After a transaction that set it locally the setting reads '', so that is unset.
+    -- After a transaction that set it locally, the setting reads '', so '' counts as unset.
     return case
         when pg_catalog.current_setting('agui.scope', true) operator(pg_catalog.<>) ''
             then agui_internal.first_key(pg_catalog.current_setting('agui.scope', true))
@@ -5314,7 +5467,8 @@ end
 $$;
 
 comment on function agui_internal.pool_first_key() is
-    'The least key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+    'The smallest possible key of a thread of the scope in the setting agui.scope; null: the '
+    'setting is not set.';
 
 revoke execute on function agui_internal.pool_first_key() from public;
 
@@ -5324,7 +5478,7 @@ returns uuid
 language plpgsql
 stable
 parallel safe
--- As agui_internal.pool_first_key.
+-- As in agui_internal.pool_first_key.
 as $$
 begin
     return case
@@ -5335,13 +5489,14 @@ end
 $$;
 
 comment on function agui_internal.pool_last_key() is
-    'The greatest key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+    'The greatest possible key of a thread of the scope in the setting agui.scope; null: the '
+    'setting is not set.';
 
 revoke execute on function agui_internal.pool_last_key() from public;
 
 -- sql/internal/views/caller.sql
--- With the rights of the owner: a role that asks learns about itself alone. Policies depend on this view, so while row-level
--- security is on it can be replaced, but not dropped.
+-- With the rights of the owner: a role learns only about itself. Policies depend on this view, so
+-- while row-level security is on it can be replaced but not dropped.
 create or replace view agui_internal.caller as
 select
     coalesce(tenant.low, agui_internal.pool_first_key()) as low,
@@ -5350,12 +5505,15 @@ from agui_internal.tenant as tenant
 where tenant.role_name = current_user;
 
 comment on view agui_internal.caller is
-    'The range of thread keys that the role that asks may see, in one row; no row: it is mapped to no scope. The policies of '
-    'row-level security look here. What changes something asks agui_internal.own_key: there current_user is the owner.';
+    'The range of thread keys that the current role may see, in one row; no row: it is mapped to '
+    'no scope. The policies of row-level security use it. Functions that write use '
+    'agui_internal.own_key, because in them current_user is the owner.';
 
-comment on column agui_internal.caller.low is 'The least of them; null: a pool that has not set agui.scope.';
+comment on column agui_internal.caller.low is
+    'The smallest key; null: a pool that has not set agui.scope.';
 
-comment on column agui_internal.caller.high is 'The greatest of them; null: a pool that has not set agui.scope.';
+comment on column agui_internal.caller.high is
+    'The greatest key; null: a pool that has not set agui.scope.';
 
 -- sql/internal/views/monitored.sql
 create or replace view agui_internal.monitored as
@@ -5373,12 +5531,13 @@ order by counted.low
 limit 1;
 
 comment on view agui_internal.monitored is
-    'The range of thread keys that agui.stats and agui.lag count for the role that asks, in one row or none: all of them without row-level security, '
-    'and for members of pg_monitor, else those that the role may see.';
+    'The range of thread keys that agui.stats and agui.lag count for the current role, in one row '
+    'or none: all keys without row-level security and for members of pg_monitor, else those that '
+    'the role may see.';
 
-comment on column agui_internal.monitored.low is 'The least of them.';
+comment on column agui_internal.monitored.low is 'The smallest key.';
 
-comment on column agui_internal.monitored.high is 'The greatest of them.';
+comment on column agui_internal.monitored.high is 'The greatest key.';
 
 -- sql/internal/repack/repack_after.sql
 create or replace function agui_internal.repack_after()
@@ -5389,7 +5548,8 @@ parallel safe
 return coalesce(nullif(current_setting('agui.repack_after', true), ''), '10 minutes')::interval;
 
 comment on function agui_internal.repack_after() is
-    'How long ago a run must have ended before its batches are joined: the setting agui.repack_after, 10 minutes unless set.';
+    'How long ago a run must have ended before its batches are joined: the setting '
+    'agui.repack_after, by default 10 minutes.';
 
 revoke execute on function agui_internal.repack_after() from public;
 
@@ -5401,18 +5561,21 @@ stable
 parallel safe
 return greatest(
     (select uptime.up_since from agui_internal.uptime as uptime),
-    -- A standby says nothing about the server that writers reach. Statistics are reset when a server recovers from a crash, which its
-    -- start time may be long before; somebody who resets them gives the runs a longer lease, and nothing else.
+    -- A standby has no information about the server that writers reach. Statistics are reset when a
+    -- server recovers from a crash, possibly long after its start. If someone resets them by hand,
+    -- the only effect is that runs get a longer lease.
     case when not pg_is_in_recovery() then greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) end
 );
 
 comment on function agui_internal.reachable_since() is
-    'Since when writers could reach the server, as far as it is known: no lease counts the time before.';
+    'Since when writers could reach the server, as far as it is known. No lease counts the time '
+    'before.';
 
 revoke execute on function agui_internal.reachable_since() from public;
 
 -- sql/internal/settings/setting_value.sql
--- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
+-- PL/pgSQL caches its plans, while its callers are inlined: each heartbeat reads settings several
+-- times.
 create or replace function agui_internal.setting_value(name text)
 returns numeric
 language plpgsql
@@ -5430,7 +5593,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+comment on function agui_internal.setting_value(text) is
+    'The value of a setting, in its unit; the default if its row is missing.';
 
 revoke execute on function agui_internal.setting_value(text) from public;
 
@@ -5443,7 +5607,8 @@ parallel safe
 return make_interval(secs => least(agui_internal.setting_value('heartbeat_lease'), agui_internal.setting_value('lease')));
 
 comment on function agui_internal.heartbeat_lease() is
-    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never longer than the lease.';
+    'The lease of a run whose writer calls agui.keep_alive: the setting heartbeat_lease, but never '
+    'longer than the setting lease.';
 
 revoke execute on function agui_internal.heartbeat_lease() from public;
 
@@ -5456,7 +5621,8 @@ parallel safe
 return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
+    'How long a run may be in progress without a sign of life before it is stale: the setting '
+    'lease.';
 
 revoke execute on function agui_internal.lease() from public;
 
@@ -5467,13 +5633,14 @@ language sql
 stable
 parallel safe
 return case
-    -- Events that come after the heartbeats have ended are from a writer that sends none.
+    -- Events after the heartbeats have ended come from a writer that sends none.
     when has_heartbeat and last_seen_at < seen_at + agui_internal.heartbeat_lease() then agui_internal.heartbeat_lease()
     else agui_internal.lease()
 end;
 
 comment on function agui_internal.lease_of(boolean, timestamptz, timestamptz) is
-    'The lease of a run in progress, by run.has_heartbeat, run.seen_at and its last sign of life (agui_internal.last_seen_at).';
+    'The lease of a run in progress, given run.has_heartbeat, run.seen_at and its last sign of '
+    'life (agui_internal.last_seen_at).';
 
 revoke execute on function agui_internal.lease_of(boolean, timestamptz, timestamptz) from public;
 
@@ -5531,7 +5698,7 @@ cross join (
         )
 ) as progress
 cross join (
-    -- As agui.quarantine has them, which pg_monitor may not read.
+    -- The rows of agui.quarantine, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)
@@ -5542,24 +5709,32 @@ cross join (
 ) as quarantine;
 
 comment on view agui.lag is
-    'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
-    'alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have those of their scope.';
+    'The backlog of the jobs and the age of runs in progress, in one row. Reads the queues of the '
+    'jobs and the last batch of each run in progress. Meant for monitoring: it shows only counts '
+    'and ages, and pg_monitor may read it. While row-level security is on, roles other than '
+    'pg_monitor and operators see the values of their scope.';
 
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
 
-comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.compaction_lag is
+    'Time since the first of them ended; null if there is none.';
 
-comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
+comment on column agui.lag.runs_to_repack is
+    'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
 
-comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.repack_lag is
+    'Time since the first of them ended; null if there is none.';
 
 comment on column agui.lag.running_runs is 'Runs in progress.';
 
-comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
+comment on column agui.lag.stale_runs is
+    'Runs in progress without a sign of life (a batch, or seen_at) within their lease.';
 
-comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
+comment on column agui.lag.oldest_sign_of_life is
+    'Longest time since the last sign of life of a run in progress; null if there is none.';
 
-comment on column agui.lag.quarantined_runs is 'Rows of agui.quarantine: runs that a job failed at and tries later.';
+comment on column agui.lag.quarantined_runs is
+    'Rows of agui.quarantine: runs that a job failed to process and retries later.';
 
 -- sql/api/views/quarantine.sql
 create or replace view agui.quarantine with (security_invoker = true) as
@@ -5581,8 +5756,10 @@ left join agui.run as run on run.thread_key = note.thread_key and run.run_no = n
 where note.run_no > 0 and (note.error is not null or note.attempts > 1);
 
 comment on view agui.quarantine is
-    'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
-    'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
+    'The runs that a job failed to process, one row for each job and run. The job retries them '
+    'with backoff. Compaction also skips the runs that continue from them. If compaction of a run '
+    'failed twice, reads that would have to fold it fail with UI022; its events can still be read. '
+    'agui.retry lets the jobs retry at once.';
 
 comment on column agui.quarantine.job is 'compact, compact_running, reap or repack.';
 
@@ -5592,15 +5769,19 @@ comment on column agui.quarantine.thread_id is 'The thread.';
 
 comment on column agui.quarantine.run_id is 'The run.';
 
-comment on column agui.quarantine.attempts is 'How often the job has tried and failed.';
+comment on column agui.quarantine.attempts is 'Number of attempts, all of which failed.';
 
 comment on column agui.quarantine.code is 'SQLSTATE of the last failure; null: see error.';
 
-comment on column agui.quarantine.error is 'Why the last attempt failed; null: it ended without a word (killed, out of memory, out of time), or is in progress.';
+comment on column agui.quarantine.error is
+    'Error text of the last attempt; null if the attempt ended without an error (killed, out of '
+    'memory, out of time) or is in progress.';
 
-comment on column agui.quarantine.failed_at is 'When the last attempt failed or, without an error, when it began.';
+comment on column agui.quarantine.failed_at is
+    'Time when the last attempt failed or, without an error, when it began.';
 
-comment on column agui.quarantine.next_attempt_at is 'When the job tries again; null: with its next call.';
+comment on column agui.quarantine.next_attempt_at is
+    'Time of the next attempt; null: the next call of the job.';
 
 comment on column agui.quarantine.thread_key is 'Key of the thread.';
 
@@ -5611,19 +5792,20 @@ create or replace view agui.setting as
 select name, value, unit, default_value, min_value, max_value, description
 from agui_internal.setting;
 
-comment on view agui.setting is 'The settings of this database, leases and limits. agui.set_setting changes them.';
+comment on view agui.setting is
+    'The settings of this database: leases and limits. agui.set_setting changes them.';
 
-comment on column agui.setting.value is 'What holds now, in the unit.';
+comment on column agui.setting.value is 'Current value, in the unit.';
 
 comment on column agui.setting.unit is 'seconds, bytes or count.';
 
-comment on column agui.setting.default_value is 'What holds unless somebody changes it.';
+comment on column agui.setting.default_value is 'Default value.';
 
-comment on column agui.setting.min_value is 'The least value that it takes.';
+comment on column agui.setting.min_value is 'Smallest permitted value.';
 
-comment on column agui.setting.max_value is 'The greatest value that it takes.';
+comment on column agui.setting.max_value is 'Largest permitted value.';
 
-comment on column agui.setting.description is 'What it does.';
+comment on column agui.setting.description is 'Effect of the setting.';
 
 -- sql/internal/tenants/own_erased_keys.sql
 create or replace function agui_internal.own_erased_keys(out low uuid, out high uuid)
@@ -5646,15 +5828,17 @@ as $$
 $$;
 
 comment on function agui_internal.own_erased_keys() is
-    'The range of keys in agui.erasure of the threads that the role that calls may change, all of them without row-level security; nulls: none. The first half '
-    'of a key there is that of the scope. The policy of agui.erasure looks here.';
+    'The range of keys in agui.erasure of the threads that the calling role may change: all '
+    'without row-level security; nulls: none. The first half of a key there depends on the scope '
+    'only. The policy of agui.erasure uses this function.';
 
 revoke execute on function agui_internal.own_erased_keys() from public;
 
 -- sql/api/views/stats.sql
 create or replace view agui.stats as
--- With the rights of the owner, for pg_monitor: row-level security does not apply, so each part asks for the range of keys. Without it
--- the planner drops these conditions.
+-- With the rights of the owner, so that pg_monitor can read it. Row-level security does not apply
+-- to the owner, so each part filters by the range of keys. While row-level security is off, the
+-- planner drops these conditions.
 with monitored as (
     select range.low, range.high, range.low = '00000000-0000-0000-0000-000000000000' as is_all
     from agui_internal.monitored as range
@@ -5665,7 +5849,8 @@ run as (
         count(*) filter (where status = 'running') as running_runs,
         count(*) filter (where status = 'finished') as finished_runs,
         count(*) filter (where status = 'failed') as failed_runs,
-        -- Without those that went on beside it a run's events are adjacent, so until it is compacted this is close.
+        -- A run that is not compacted yet counts as if its events were adjacent. If other runs were
+        -- in progress at the same time, the count is slightly too high.
         coalesce(sum(coalesce(n, last_seq - first_seq + 1)), 0)::bigint as events,
         coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
         count(*) filter (where repacked_at is not null) as repacked_runs
@@ -5715,8 +5900,10 @@ select
 from run;
 
 comment on view agui.stats is
-    'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
-    'and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have the counts of their scope, and no bytes on disk.';
+    'Counts and sizes, in one row. Reads the runs and threads once and nothing of the log. Meant '
+    'for monitoring: it shows only counts, and pg_monitor may read it. While row-level security is '
+    'on, roles other than pg_monitor and operators see the counts of their scope and no bytes on '
+    'disk.';
 
 comment on column agui.stats.threads is 'Threads.';
 
@@ -5732,17 +5919,24 @@ comment on column agui.stats.events is 'Events of the runs that have ended.';
 
 comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
 
-comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
+comment on column agui.stats.compacted_log_bytes is
+    'Stored size of the batches of the compacted runs, in bytes.';
 
-comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
+comment on column agui.stats.log_disk_bytes is
+    'Bytes of the log on disk, including its index and rows that wait for vacuum.';
 
-comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
+comment on column agui.stats.snapshot_disk_bytes is
+    'Bytes of the snapshots and their messages on disk, including indexes and rows that wait for '
+    'vacuum.';
 
-comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
+comment on column agui.stats.tree_disk_bytes is
+    'Bytes of threads and runs on disk, including indexes and rows that wait for vacuum.';
 
-comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
+comment on column agui.stats.session_disk_bytes is
+    'Bytes of session state and checkpoints on disk, including indexes and rows that wait for '
+    'vacuum.';
 
-comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
+comment on column agui.stats.erased_threads is 'Erased threads whose erasure was not lifted.';
 
 -- sql/api/views/tenant.sql
 create or replace view agui.tenant as
@@ -5760,14 +5954,16 @@ where tenant.role_name = current_user
     or (select agui_internal.is_exempt(current_user));
 
 comment on view agui.tenant is
-    'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';
+    'The mappings of roles to scopes, in effect while row-level security is on. Operators and the '
+    'owner see all mappings, other roles their own.';
 
 comment on column agui.tenant.role_name is 'The role.';
 
 comment on column agui.tenant.scope is 'Its scope; null: see kind.';
 
 comment on column agui.tenant.kind is
-    'tenant: it has the scope. pool: it has the scope that the setting agui.scope names. operator: it has all scopes.';
+    'tenant: the role has the scope in the column scope. pool: the scope in the setting '
+    'agui.scope. operator: all scopes.';
 
 -- sql/internal/append/append_events.sql
 create or replace function agui_internal.append_events(
@@ -5788,7 +5984,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Only a writer that bypasses this function can come first while the lock is held.
+    -- While the lock is held, only a writer that bypasses this function can come first.
     max_attempts constant int := 10;
     subject     text := format('run "%s" of thread "%s"', run_id, thread_id);
     key         uuid;
@@ -5801,19 +5997,19 @@ declare
     new_run_no  int;
     new_events  json;
     new_n       int;
-    beginning   bytea;  -- chain_beginning of the run; null: it has begun
+    beginning   bytea;  -- chain_beginning of the run; null: the run has begun already
     stamp       timestamptz;
     stored      record;
 begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.append needs a thread id and a run id that are not empty, and a scope that is not null';
+            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
+            message = format('%s: thread id, run id and scope are limited to 1,024 bytes each', left(subject, 200));
     end if;
     call := agui_internal.inspect_events(events, thread_id, run_id, subject);
     if input is not null then
@@ -5827,15 +6023,16 @@ begin
     perform agui_internal.lock_thread(key);
 
     for attempt in 1 .. max_attempts loop
-        -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
+        -- Read the status and the end of the log in one statement. With two statements, a late
+        -- write could come in after the end of the run.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as asked (thread_key)
+        from (values (key)) as requested (thread_key)
         left join agui.thread as thread
-            on thread.thread_key = asked.thread_key
+            on thread.thread_key = requested.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
@@ -5843,7 +6040,7 @@ begin
         ) as batch on true;
 
         if log_end.is_another_thread then
-            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- raises the error
         end if;
         new_events := events;
         new_n := call.n;
@@ -5856,14 +6053,14 @@ begin
             if after_seq > 0 then
                 raise exception using
                     errcode = 'UI017',
-                    message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
+                    message = format('%s is unknown, although the writer has seen its seq %s', subject, after_seq),
                     hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
             end if;
             if coalesce(call.begins_with, '') not in ('RUN_STARTED', 'RUN_ERROR') and (after_seq is null or strict) then
                 raise exception using
                     errcode = 'UI002',
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject),
-                    hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
+                    hint = 'If the agent really begins its run with another event, pass after_seq => 0, without strict.';
             end if;
             select * into head
             from agui.run as run
@@ -5882,7 +6079,8 @@ begin
                 beginning := agui_internal.chain_beginning(key, place.parent_no, input);
             end if;
         else
-            -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
+            -- Check for a repeat before the checks for ended runs: the lost answer may be that of
+            -- the last call.
             repeat := null;
             if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
                 select * into repeat
@@ -5896,9 +6094,9 @@ begin
                     errcode = 'UI009',
                     message = case
                         when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
-                        else format('%s: event %s of the call is a RUN_STARTED, and the run has begun', subject, call.restarts_at)
+                        else format('%s: event %s of the call is a RUN_STARTED, but the run has already begun', subject, call.restarts_at)
                     end,
-                    hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+                    hint = 'Use a new runId for a new run. To repeat a call whose answer was lost, pass after_seq.';
             end if;
             if after_seq <= 0 or input is not null or parent_run_id is not null then
                 perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
@@ -5915,8 +6113,8 @@ begin
             if log_end.cut_off_reason is not null then
                 raise exception using
                     errcode = 'UI016',
-                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
-                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
+                    message = format('%s was cut off (%s): event %s of the call is too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
+                    hint = 'The run counted as abandoned and was ended. Append the remaining events as a new run.';
             end if;
             if log_end.status <> 'running' then
                 select child.run_id into child_id
@@ -5926,18 +6124,19 @@ begin
                 if found then
                     raise exception using
                         errcode = 'UI005',
-                        message = format('%s is already %s, and run "%s" went on from there: the log takes no more events of it',
+                        message = format('%s is already %s, and run "%s" continues from it: the log accepts no more events of it',
                             subject, log_end.status, child_id),
-                        hint = 'A lineage never changes. Events that come late belong to a new run.';
+                        hint = 'A lineage never changes. Append late events as a new run.';
                 end if;
-                -- An agent may go on after the end, where its writer knows of that. As clients have it, RUN_ERROR may follow RUN_FINISHED.
+                -- An agent may continue after the end if its writer has seen the end. As in the
+                -- official client, RUN_ERROR may follow RUN_FINISHED.
                 if (after_seq is null or strict)
                     and not (log_end.status = 'finished' and call.ended_by is not distinct from 'RUN_ERROR' and new_n = 1)
                 then
                     raise exception using
                         errcode = 'UI005',
-                        message = format('%s is already %s: the log takes no more events of it', subject, log_end.status),
-                        hint = 'Events that come late belong to a new run. Where an agent does go on after its end, give after_seq, without strict.';
+                        message = format('%s is already %s: the log accepts no more events of it', subject, log_end.status),
+                        hint = 'Append late events as a new run. If the agent really continues after its end, pass after_seq, without strict.';
                 end if;
             end if;
             new_run_no := log_end.run_no;
@@ -5982,7 +6181,7 @@ begin
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
-                -- Or the next run would take it for abandoned.
+                -- Without it, the next run would treat this one as abandoned.
                 case when imported and call.ended_by is null then clock_timestamp() end,
                 place.open_from
             );
@@ -5997,7 +6196,8 @@ begin
             set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
                 last_seq = stored.last_seq,
                 ended_at = stored.ended_at,
-                -- What follows an end is compaction's to look at, too, and agui.repack's.
+                -- Compaction and agui.repack must process the run a second time, with the events
+                -- after its end.
                 n = null,
                 log_bytes = null,
                 repacked_at = null
@@ -6014,12 +6214,13 @@ begin
     raise exception using
         errcode = '40001',
         message = format('%s: other writers came first %s times', subject, max_attempts),
-        hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+        hint = 'Another program writes to agui.batch without agui.append. Repeat the call.';
 end
 $$;
 
 comment on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) is
-    'What agui.append does, but for its short cut. imported: the events have happened before, at the times that they name.';
+    'Implements agui.append, except for its fast path. imported: the events took place in the '
+    'past, at the times that they state.';
 
 revoke execute on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) from public;
 
@@ -6033,7 +6234,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select scan.n
+        select case when scan.is_dense then scan.n else -scan.n end
         from agui_internal.scan_events(events) as scan
         where scan.all_typed
             and not scan.any_long
@@ -6043,7 +6244,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.count_plain_events(json) is 'agui_internal.plain_event_count for an array that is more than a single token.';
+comment on function agui_internal.count_plain_events(json) is
+    'Implements agui_internal.plain_event_count for an array that is not a single token.';
 
 revoke execute on function agui_internal.count_plain_events(json) from public;
 
@@ -6062,7 +6264,7 @@ as $$
 declare
     kept agui.thread;
 begin
-    -- More than once only where another one makes the row, or erases it, at the same time.
+    -- Loops only if another transaction creates or erases the row at the same time.
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
@@ -6075,15 +6277,16 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- raises the error
     end if;
     return false;
 end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread or another scope. '
-    'Answers whether it made the row.';
+    'Creates the row of a thread, with created_at, if it is missing, and protects it from erasure '
+    'until the transaction ends. Returns whether it created the row. Raises UI012 if the key '
+    'belongs to another thread or scope.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;
 
@@ -6106,7 +6309,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A longer pause begins a new batch, for earlier_us is an int.
+    -- A longer span needs a new batch, because earlier_us is an int.
     max_span constant interval := '30 minutes';
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
     n        bigint := 0;
@@ -6114,12 +6317,12 @@ declare
     hash     bytea := previous;
 begin
     for batch in
-    with event as materialized (  -- once: each of the windows below would read the times anew
+    with event as materialized (  -- materialized: otherwise each of the windows below would parse the times
         select
             element.position,
             element.payload::text as payload,
             case
-                -- As agents spell it; the function takes several times as long.
+                -- The usual spelling. The function takes several times as long.
                 when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
                 else agui_internal.json_timestamp(element.told)
             end as told
@@ -6128,7 +6331,8 @@ begin
             json_array_elements(events)
         ) with ordinality as element (told, payload, position)
     ),
-    -- One that names no time came with the one before it; at the beginning of a thread, with the one behind it.
+    -- An event without a time gets the time of the event before it or, at the beginning of a
+    -- thread, of the event after it.
     dated as (
         select
             event.position,
@@ -6183,14 +6387,16 @@ begin
         raise exception using
             errcode = '40001',
             message = format('thread key %s: another writer came first', thread_key),
-            hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+            hint = 'Another program writes to agui.batch without agui.append. Repeat the call.';
     end if;
 end
 $$;
 
 comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
-    'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
-    'never in the future. previous, run_id and beginning are for agui_internal.chain_link. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+    'Writes events to the log after after_seq with the times that they state (timestamp). These '
+    'times never decrease, are never below recorded_at and never in the future. previous, run_id '
+    'and beginning are arguments for agui_internal.chain_link. last_seq is null if another writer '
+    'came first. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) from public;
 
@@ -6206,10 +6412,13 @@ create type agui_internal.event_inspection as (
 );
 
 comment on type agui_internal.event_inspection is
-    'What the events of one call mean to the life cycle of their run: how many they are; the type of the first, where it is RUN_STARTED, RUN_FINISHED '
-    'or RUN_ERROR, and the parentRunId of that RUN_STARTED; at which position the first RUN_STARTED behind it is; the type of the last event that ends the run; '
-    'the position of the first event behind an end (RUN_ERROR may follow RUN_FINISHED); and the threadId of a RUN_STARTED that names another thread. '
-    'Ids are guarded, see agui_internal.json_guard.';
+    'What the events of one call mean for the life cycle of their run. n: their number. '
+    'begins_with: the type of the first, if it is RUN_STARTED, RUN_FINISHED or RUN_ERROR. '
+    'parent_run_id: the parentRunId of that RUN_STARTED. restarts_at: the position of the first '
+    'RUN_STARTED after it. ended_by: the type of the last event that ends the run. late_at: the '
+    'position of the first event after an end (RUN_ERROR may follow RUN_FINISHED). other_thread: '
+    'the threadId of a RUN_STARTED that names another thread. Ids are guarded, see '
+    'agui_internal.json_guard.';
 
 -- sql/internal/append/inspect_events.sql
 create or replace function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text)
@@ -6235,12 +6444,12 @@ begin
             errcode = 'UI008',
             message = format('%s: events must be a JSON array of AG-UI events, not %s',
                 subject, coalesce(json_typeof(events), 'null')),
-            hint = 'A single event goes in as an array of one.';
+            hint = 'Pass a single event as an array of one.';
     end if;
     if octet_length(events::text) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the call has %s bytes of events, more than the %s that it takes',
+            message = format('%s: the call has %s bytes of events, more than the limit of %s',
                 subject, octet_length(events::text), max_bytes),
             hint = 'Append the events in several calls.';
     end if;
@@ -6252,7 +6461,8 @@ begin
     if not all_typed or any_long then
         select
             min(position) filter (where json_typeof(value) <> 'object'),
-            -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
+            -- Nesting takes bytes. Most events are too short to be nested too deeply, so their
+            -- depth needs no call.
             min(position) filter (
                 where case when octet_length(value::text) > 2 * max_depth then agui_internal.json_too_deep(value::text, max_depth) end
             )
@@ -6262,7 +6472,7 @@ begin
         if found.n = 0 then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: events is an empty array, there is nothing to append', subject);
+                message = format('%s: events is an empty array, so there is nothing to append', subject);
         end if;
         if bad_at is not null then
             raise exception using
@@ -6297,7 +6507,8 @@ begin
             nullif(guarded.event ->> 'parentRunId', '') as parent_run_id
         from json_array_elements(events) with ordinality as element (value, position)
         cross join lateral (select agui_internal.json_guard(value::text)::json as event offset 0) as guarded
-        where (strpos(value::text, 'RUN_') > 0 or strpos(value::text, '\u') > 0)  -- the others need no look into them
+        -- other events cannot be of the life cycle
+        where (strpos(value::text, 'RUN_') > 0 or strpos(value::text, '\u') > 0)
             and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
         order by position
     loop
@@ -6305,12 +6516,12 @@ begin
             found.begins_with := event.type;
         end if;
         if event.type = 'RUN_STARTED' then
-            -- What is read from the event is guarded: there a backslash is written as an escape.
+            -- The values read from the event are guarded, so a backslash is an escape in them.
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
                     message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
-                    hint = 'Append the events of each run in calls of their own.';
+                    hint = 'Append the events of each run in a separate call.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then
                 found.other_thread := coalesce(found.other_thread, event.thread_id);
@@ -6337,8 +6548,9 @@ end
 $$;
 
 comment on function agui_internal.inspect_events(json, text, text, text) is
-    'Checks what agui.append is given (UI008: no array of objects with a type, UI009: a RUN_STARTED that names another run, UI011: more than 64 MB or '
-    'nested more than 1,000 deep) and finds what it means to the life cycle of its run.';
+    'Validates the events of agui.append and finds out what they mean for the life cycle of the '
+    'run. UI008: no array of objects with a type; UI009: a RUN_STARTED that names another run; '
+    'UI011: more than 64 MB, or nested more than 1,000 levels deep.';
 
 revoke execute on function agui_internal.inspect_events(json, text, text, text) from public;
 
@@ -6354,15 +6566,15 @@ begin
     if json_typeof(input) <> 'object' then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: its input is a JSON %s, it must be an object', subject, json_typeof(input)),
-            hint = 'The input of a run is what AG-UI calls RunAgentInput.';
+            message = format('%s: its input is a JSON %s, expected an object', subject, json_typeof(input)),
+            hint = 'The input of a run is the RunAgentInput object of AG-UI.';
     end if;
     if octet_length(events::text) + octet_length(input::text) > agui_internal.max_call_bytes() then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the call has %s bytes of events and %s of input, together more than the %s that it takes',
+            message = format('%s: the call has %s bytes of events and %s of input, together more than the limit of %s',
                 subject, octet_length(events::text), octet_length(input::text), agui_internal.max_call_bytes()),
-            hint = 'Begin the run with fewer events, and append the others in further calls.';
+            hint = 'Begin the run with fewer events, and append the others in later calls.';
     end if;
     if agui_internal.json_too_deep(input::text, agui_internal.max_json_depth()) then
         raise exception using
@@ -6373,7 +6585,8 @@ end
 $$;
 
 comment on function agui_internal.inspect_input(json, json, text) is
-    'Checks the input of a run: UI008 no object, UI011 too large together with the events of the call, or nested too deep.';
+    'Validates the input of a run. UI008: not an object; UI011: too large together with the events '
+    'of the call, or nested too deeply.';
 
 revoke execute on function agui_internal.inspect_input(json, json, text) from public;
 
@@ -6383,7 +6596,7 @@ returns boolean
 language sql
 immutable
 parallel safe
--- No function in it but the server's own, and no subquery: so it is inlined.
+-- It is inlined because it uses only built-in functions and no subquery.
 return octet_length(events::text) <= 1000
     and strpos(events::text, '\u') = 0
     and json_typeof(events) = 'array'
@@ -6392,8 +6605,8 @@ return octet_length(events::text) <= 1000
     and events #>> '{0,type}' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
 
 comment on function agui_internal.is_single_token_event(json) is
-    'Whether this is an array of a single short event that is no news to the life cycle of its run: most of what live streams bring. '
-    'Not true: look closer (agui_internal.inspect_events).';
+    'Whether this is an array of a single short event that does not belong to the life cycle of '
+    'its run, as most live streams bring. If not true, agui_internal.inspect_events has to check.';
 
 revoke execute on function agui_internal.is_single_token_event(json) from public;
 
@@ -6407,7 +6620,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
+    -- Each level needs a bracket. Most documents have too few brackets, so they need not be parsed.
     if octet_length(document) - octet_length(replace(replace(document, '[', ''), '{', '')) <= max_depth then
         return false;
     end if;
@@ -6417,7 +6630,8 @@ end
 $$;
 
 comment on function agui_internal.json_too_deep(text, int) is
-    'Whether arrays and objects of a valid JSON document are nested more than max_depth deep.';
+    'Whether arrays and objects of a valid JSON document are nested more than max_depth levels '
+    'deep.';
 
 revoke execute on function agui_internal.json_too_deep(text, int) from public;
 
@@ -6449,7 +6663,8 @@ as $$
 $$;
 
 comment on function agui_internal.lock_holders(bigint) is
-    'Who holds an advisory lock of this database, for an error: any role that can connect may take one.';
+    'Describes the holders of an advisory lock of this database, for an error text. Any role that '
+    'can connect may take one.';
 
 revoke execute on function agui_internal.lock_holders(bigint) from public;
 
@@ -6458,24 +6673,27 @@ create or replace function agui_internal.lock_thread(thread_key uuid)
 returns void
 language plpgsql
 volatile
--- Every append calls it: to pin the search path would take longer than the lock. So every name in it is qualified.
+-- Every append calls this function, and pinning the search path would take longer than the lock. So
+-- every name is qualified.
 as $$
 begin
-    -- Where nobody holds the lock, this is an expression and no query.
+    -- If the lock is free, this is an expression and not a query.
     if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), 'the thread with key ' operator(pg_catalog.||) thread_key::pg_catalog.text);
     end if;
     if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
-        -- Here the caller's snapshot may be older than the lock. Whoever rewrites batches updates this row, so an outdated snapshot
-        -- gets 40001; where batches were appended since, the caller's own insert or update gets the same.
+        -- Here the snapshot of the caller may be older than the lock. A transaction that rewrites
+        -- batches updates this row, so an outdated snapshot fails with 40001. If batches were
+        -- appended since, the insert or update of the caller fails with the same error.
         perform from agui.thread as thread where thread.thread_key operator(pg_catalog.=) lock_thread.thread_key for no key update;
     end if;
 end
 $$;
 
 comment on function agui_internal.lock_thread(uuid) is
-    'Takes the lock of whoever writes to a thread''s log, until the transaction ends. It is to be called in a statement of its own: under '
-    'READ COMMITTED the next statement then sees all that the last holder did. 55P03 as agui_internal.wait_for_lock says.';
+    'Takes the lock that every writer of the log of a thread holds until its transaction ends. '
+    'Call it in a separate statement: under READ COMMITTED the next statement then sees all that '
+    'the last holder wrote. 55P03 as in agui_internal.wait_for_lock.';
 
 revoke execute on function agui_internal.lock_thread(uuid) from public;
 
@@ -6506,17 +6724,17 @@ begin
             raise exception using
                 errcode = 'UI007',
                 message = format('%s: %s', subject, case
-                    when input is null then 'it was begun with an input, the call brings none'
-                    when stored_input is null then 'it was begun without an input, the call brings one'
-                    else 'the input of the call differs from the one that it was begun with'
+                    when input is null then 'it was begun with an input, but the call brings none'
+                    when stored_input is null then 'it was begun without an input, but the call brings one'
+                    else 'the input of the call differs from the input that the run began with'
                 end),
-                hint = 'A call that repeats the beginning of a run must bring the same input, byte for byte. Is another writer at work on this run?';
+                hint = 'A call that repeats the beginning of a run must have the same input, byte for byte. Check whether another writer writes to this run.';
         end if;
     elsif input is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s has begun: an input comes with the call that begins a run', subject),
-            hint = 'To repeat that call, give after_seq => 0.';
+            message = format('%s has already begun: an input comes only with the call that begins a run', subject),
+            hint = 'To repeat that call, pass after_seq => 0.';
     end if;
 
     if parent_run_id is not null then
@@ -6531,15 +6749,15 @@ begin
                 message = format('%s: the call names %s as its parent, it was begun with %s', subject,
                     case when parent_run_id = '' then 'no run' else '"' || parent_run_id || '"' end,
                     case when stored_parent = '' then 'none' else '"' || stored_parent || '"' end),
-                hint = 'The parent of a run never changes. Is another writer at work on this run?';
+                hint = 'The parent of a run never changes. Check whether another writer writes to this run.';
         end if;
     end if;
 end
 $$;
 
 comment on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) is
-    'Compares the input and the parent that a call for a run brings with those that it was begun with. UI007: they differ, UI008: an input with a call that '
-    'is no repeat of the beginning.';
+    'Compares the input and the parent of a call with those that the run began with. UI007: they '
+    'differ; UI008: the call has an input and is no repeat of the beginning.';
 
 revoke execute on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) from public;
 
@@ -6584,13 +6802,14 @@ begin
     left join stored using (position);
 
     if differs_at is not null and cut_off then
-        -- From there on the log has what was appended in the writer's place. The caller refuses what the writer still brings.
+        -- From here on, the log has the events that were appended on behalf of the writer. The
+        -- caller refuses the remaining events of the writer.
         n := differs_at - 1;
     elsif differs_at is not null then
         raise exception using
             errcode = 'UI007',
-            message = format('%s: event %s of the call differs from what the log has there after seq %s', subject, differs_at, after_seq),
-            hint = 'A repeated call must bring the same events, byte for byte. Is another writer at work on this run?';
+            message = format('%s: event %s of the call differs from the event in the log after seq %s', subject, differs_at, after_seq),
+            hint = 'A repeated call must have the same events, byte for byte. Check whether another writer writes to this run.';
     elsif n = 0 and after_seq > 0 then
         select batch.first_seq + batch.n - 1
         into run_last_seq
@@ -6601,17 +6820,18 @@ begin
         if run_last_seq <> after_seq then
             raise exception using
                 errcode = 'UI017',
-                message = format('%s ends at seq %s, but the writer knows of seq %s', subject, run_last_seq, after_seq),
-                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound, by a crash without '
-                    'synchronous_commit or by a failover: append again what came after the seq at which it ends.';
+                message = format('%s ends at seq %s, but the writer has seen seq %s', subject, run_last_seq, after_seq),
+                hint = 'after_seq must be the seq that the last call for this run returned. If it is, the log was rewound, by a crash without '
+                    'synchronous_commit or by a failover: append the events after the seq at which it ends.';
         end if;
     end if;
 end
 $$;
 
 comment on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, text, boolean) is
-    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. UI007 when they differ, unless the '
-    'run was cut off; UI017 when the run ends before that seq. Events are compared byte for byte, whatever batches they came in.';
+    'Returns how many of the given events the log of the run already has after a seq, and the seq '
+    'of the last of them. Events are compared byte for byte, whatever batches they were appended '
+    'in. UI007: they differ, unless the run was cut off; UI017: the run ends before that seq.';
 
 revoke execute on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, text, boolean) from public;
 
@@ -6623,7 +6843,9 @@ immutable
 parallel safe
 return 64 * 1024 * 1024;
 
-comment on function agui_internal.max_call_bytes() is 'How many bytes of events and inputs one call of agui.append or agui.append_many takes at most.';
+comment on function agui_internal.max_call_bytes() is
+    'The maximum size in bytes of the events and inputs of one call of agui.append or '
+    'agui.append_many.';
 
 revoke execute on function agui_internal.max_call_bytes() from public;
 
@@ -6635,7 +6857,8 @@ immutable
 parallel safe
 return 1000;
 
-comment on function agui_internal.max_json_depth() is 'How deep arrays and objects of an event or an input may be nested.';
+comment on function agui_internal.max_json_depth() is
+    'The maximum nesting depth of arrays and objects in an event or an input.';
 
 revoke execute on function agui_internal.max_json_depth() from public;
 
@@ -6645,7 +6868,7 @@ returns table (run_no int, first_seq bigint, recorded_at timestamptz, hash bytea
 language sql
 stable
 parallel safe
--- One statement, so it is inlined.
+-- A single statement, so that it is inlined.
 begin atomic
     select run.run_no, latest.first_seq + latest.n, latest.recorded_at, latest.hash
     from (
@@ -6655,7 +6878,8 @@ begin atomic
         limit 1
     ) as thread
     cross join lateral (
-        -- The index of runs in progress may be full of those that have ended since.
+        -- Not by the index of runs in progress: it may be full of entries of runs that have ended
+        -- since.
         select run.run_no, run.status
         from agui.run as run
         where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id
@@ -6671,7 +6895,8 @@ begin atomic
     where run.status = 'running'
         and thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
-        -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
+        -- The seqs of a call must end below this value. A larger one would fail a call of
+        -- agui.append_many as a whole (22003); the slow path fails only the call at fault.
         and latest.first_seq < 9223372036854775807 - 4294967296
         and (
             next_place.after_seq is null
@@ -6680,8 +6905,9 @@ begin atomic
 end;
 
 comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
-    'Where the next events of a run in progress go, the time that theirs must not be before, and the hash of the last link; no row where that takes a closer look: another '
-    'run, a call that may be a repeat, or a key that stands for another thread.';
+    'Returns the position of the next events of a run in progress, the time that they must not '
+    'precede, and the hash of the last link. Returns no row if further checks are needed: another '
+    'run, a possible repeat, or a key that belongs to another thread.';
 
 revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;
 
@@ -6691,16 +6917,18 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
--- in any case, as a rule.
+-- Without a subquery it is inlined, so a single token, as live streams bring them, needs no query.
+-- Neither, usually, do events that need further checks in any case.
 return case
     when agui_internal.is_single_token_event(events) then 1
     when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
-    'How many events these are, where it is plain to see that they are sound and no news to the life cycle of their run; null: look closer '
-    '(agui_internal.inspect_events).';
+    'The number of these events if they are evidently valid and do not belong to the life cycle of '
+    'their run, as a negative number if there is white space between them; null if '
+    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
+    'see agui_internal.is_dense_call.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
@@ -6727,12 +6955,13 @@ language sql
 immutable
 parallel safe
 return case
-    when id ~ '^[[{]' then 'which is no string'
+    when id ~ '^[[{]' then 'which is not a string'
     else agui_internal.json_unguard(to_json(left(id, 200))::text)
 end;
 
 comment on function agui_internal.quoted_id(text) is
-    'An id that an event names (guarded text), for an error: all that errors say is in the server''s log, so nothing that can be no id.';
+    'Quotes an id from an event (guarded text) for an error text. Error texts appear in the log of '
+    'the server, so a value that cannot be an id is left out.';
 
 revoke execute on function agui_internal.quoted_id(text) from public;
 
@@ -6748,27 +6977,28 @@ begin
     if call.restarts_at is not null then
         raise exception using
             errcode = 'UI009',
-            message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event', subject, call.restarts_at),
-            hint = 'Append the events of each run in calls of their own.';
+            message = format('%s: event %s of the call is a RUN_STARTED, but a run has only one, as its first event', subject, call.restarts_at),
+            hint = 'Append the events of each run in a separate call.';
     end if;
     if call.late_at is not null then
         raise exception using
             errcode = 'UI005',
             message = format('%s: event %s of the call comes after the end of the run', subject, call.late_at),
-            hint = 'Events that come late belong to a new run; without strict they are kept.';
+            hint = 'Append late events as a new run. Without strict they are accepted.';
     end if;
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
             message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
-            hint = 'Append to the thread that the events belong to; without strict they are kept.';
+            hint = 'Append to the thread that the events belong to. Without strict they are accepted.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) is
-    'What a strict call refuses, as far as the call itself shows it: UI005 an event behind the end of the run, UI009 a RUN_STARTED that is not the first event, '
-    'UI021 one with the id of another thread.';
+    'Raises the errors of a strict call that the call itself shows. UI005: an event after the end '
+    'of the run; UI009: a RUN_STARTED that is not the first event; UI021: a RUN_STARTED with the '
+    'id of another thread.';
 
 revoke execute on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) from public;
 
@@ -6779,20 +7009,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Said by agui_internal.repack_run and agui_internal.erase_thread alone, which look after what they change and have the rights of the owner. Another role
-    -- can say so, too, but only the owner, and superusers, may truncate.
+    -- Only agui_internal.repack_run and agui_internal.erase_thread set this. They check what they
+    -- change and have the rights of the owner. Another role can set it too, but only the owner and
+    -- superusers have the privilege to truncate.
     if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' and has_table_privilege(tg_relid, 'truncate') then
         return coalesce(new, old);
     end if;
     raise exception using
         errcode = 'UI010',
         message = format('%s on agui.%s is refused: the log is append-only', tg_op, tg_table_name),
-        hint = 'What was appended stays as it is, and where it is. Append a new run to correct an old one; agui.erase removes a whole thread.';
+        hint = 'To correct a run, append a new one. To remove a whole thread, call agui.erase.';
 end
 $$;
 
 comment on function agui_internal.refuse_log_change() is
-    'Trigger: refuses changes to the log and to the tree of runs with SQLSTATE UI010, so that no statement loses history by accident.';
+    'Trigger: refuses changes to the log and to the tree of runs with UI010, so that no statement '
+    'can destroy history by accident.';
 
 revoke execute on function agui_internal.refuse_log_change() from public;
 
@@ -6835,7 +7067,9 @@ create type agui_internal.run_position as (
     open_from int
 );
 
-comment on type agui_internal.run_position is 'Where a new run stands in its thread''s tree; parent_no is null for a root. No run with a smaller number than open_from is in progress.';
+comment on type agui_internal.run_position is
+    'The place of a new run in the tree of its thread; parent_no is null for a root. No run with a '
+    'smaller number than open_from is in progress.';
 
 -- sql/internal/append/resolve_parent.sql
 create or replace function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text)
@@ -6851,8 +7085,9 @@ begin
     if parent_run_id is null then
         parent := head;
     elsif parent_run_id <> '' then
-        -- The name is guarded, as it comes from an event: a backslash is written as an escape, and so are characters that no run id
-        -- can have. The first condition finds the run by index, the second makes sure.
+        -- The name is guarded because it comes from an event: a backslash is an escape, and so are
+        -- characters that no run id can have. The first condition finds the run by index, the
+        -- second confirms it.
         select * into parent
         from agui.run as run
         where run.thread_key = resolve_parent.thread_key
@@ -6862,7 +7097,7 @@ begin
             raise exception using
                 errcode = 'UI003',
                 message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
-                hint = 'Append the parent first, or name none to follow the run begun last.';
+                hint = 'Append the parent first, or name no parent to continue from the head.';
         end if;
     end if;
 
@@ -6870,7 +7105,7 @@ begin
         raise exception using
             errcode = 'UI004',
             message = format('%s: its parent "%s" is still in progress', subject, parent.run_id),
-            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as the parent.';
+            hint = 'The parent of a run must have ended, so that a lineage never changes. Name an earlier run as the parent.';
     end if;
 
     place.run_no := coalesce(head.run_no, 0) + 1;
@@ -6889,8 +7124,9 @@ end
 $$;
 
 comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree, given the run begun last: its number, and its parent (null: the head; '''': none). UI003: the parent is '
-    'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
+    'Determines the place of a new run in the tree of its thread: its number and its parent (null: '
+    'the head; '': none). head is the run begun last. UI003: the parent is unknown; UI004: the '
+    'parent is in progress. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;
 
@@ -6900,7 +7136,8 @@ create or replace function agui_internal.scan_events(
     out n           int,
     out all_typed   boolean,
     out any_long    boolean,
-    out lifecycle_n int
+    out lifecycle_n int,
+    out is_dense    boolean
 )
 language plpgsql
 immutable
@@ -6908,23 +7145,26 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
-    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
+    -- Most calls need no parsing of each event. If every event begins with its type, and "type"
+    -- occurs nowhere else and without escapes, then that is the type. And nesting takes bytes.
     select
         count(*),
         count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
             and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
             and events::text not like '%\\u%',
         coalesce(max(octet_length(value::text)) > 2000, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
-    into n, all_typed, any_long, lifecycle_n
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_')),
+        octet_length(events::text) = sum(octet_length(value::text)) + count(*) + 1
+    into n, all_typed, any_long, lifecycle_n, is_dense
     from json_array_elements(events) as event (value);
 end
 $$;
 
 comment on function agui_internal.scan_events(json) is
-    'What a JSON array of events shows without a look into each: how many they are; whether the type of each is plain to see; whether one is '
-    'so long (or there is none) that its depth must be looked at; and, where all types are, how many are of the life cycle.';
+    'Inspects a JSON array of events without parsing each event: how many there are; whether all '
+    'types are evident; whether an event is so long (or there is none) that its depth must be '
+    'checked; if all types are evident, how many events belong to the life cycle; and whether the '
+    'array is dense, with nothing but commas between the events.';
 
 revoke execute on function agui_internal.scan_events(json) from public;
 
@@ -6937,7 +7177,7 @@ parallel safe
 return case last_event_type when 'RUN_FINISHED' then 'finished' when 'RUN_ERROR' then 'failed' else 'running' end;
 
 comment on function agui_internal.status_after(text) is
-    'The status of a run whose life cycle came to an event of this type; null: it only began.';
+    'The status of a run after a life-cycle event of this type (null: the run has only begun).';
 
 revoke execute on function agui_internal.status_after(text) from public;
 
@@ -6948,13 +7188,14 @@ language sql
 stable
 parallel safe
 return case
-    -- As a rule they come as they are. From a table they may come compressed.
+    -- Arguments are usually not compressed. A value read from a table may be.
     when pg_column_compression(events) is not null then octet_length(events::text)
     when pg_column_size(events) > 2000 then pg_column_size(events)
 end;
 
 comment on function agui_internal.text_bytes_to_store(json) is
-    'batch.text_bytes of a batch that is to be stored: with some octets more than its text has, or null where it is too small to be compressed.';
+    'The value of batch.text_bytes for a new batch: slightly more than the bytes of its text, or '
+    'null if the batch is too small to be compressed.';
 
 revoke execute on function agui_internal.text_bytes_to_store(json) from public;
 
@@ -6965,11 +7206,12 @@ language sql
 immutable
 strict
 parallel safe
--- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+-- The seed ("agui" in ASCII) separates the locks of pgagui from other 64-bit advisory locks in the
+-- database.
 return uuid_hash_extended(thread_key, x'61677569'::bigint);
 
 comment on function agui_internal.thread_lock_id(uuid) is
-    'The transaction-level advisory lock that whoever writes to a thread''s log takes first.';
+    'The transaction-level advisory lock that every writer of the log of a thread takes first.';
 
 revoke execute on function agui_internal.thread_lock_id(uuid) from public;
 
@@ -6992,14 +7234,15 @@ exception
     when lock_not_available then
         raise exception using
             errcode = '55P03',
-            message = format('%s is locked: %s has held the lock for %s ms and more', subject, agui_internal.lock_holders(lock_id), timeout_ms),
-            hint = 'Repeat the call when that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, 30 seconds at most.';
+            message = format('%s is locked: %s has held the lock for at least %s ms', subject, agui_internal.lock_holders(lock_id), timeout_ms),
+            hint = 'Repeat the call after that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, at most 30 seconds.';
 end
 $$;
 
 comment on function agui_internal.wait_for_lock(bigint, text) is
-    'Takes an advisory lock until the transaction ends. It waits for lock_timeout, at most 30 seconds: any role that can connect may hold the lock. 55P03: it '
-    'is still held, and the message says by whom.';
+    'Takes an advisory lock until the transaction ends. Waits for lock_timeout, at most 30 '
+    'seconds, because any role that can connect may hold the lock. 55P03: the lock is still held, '
+    'and the message names the holder.';
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
@@ -7011,7 +7254,9 @@ stable
 parallel safe
 return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
 
-comment on function agui_internal.chain_text(text) is 'A text as a link of the chain has it: its octets in UTF-8, after their number (4 octets, big-endian).';
+comment on function agui_internal.chain_text(text) is
+    'A text as a link of the chain covers it: the number of its bytes in UTF-8 (4 bytes, '
+    'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;
 
@@ -7033,7 +7278,8 @@ return '\x01'::bytea
     || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
 
 comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run takes in besides: its parent, and the hash of the input beside its events.';
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
 
 revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
 
@@ -7043,11 +7289,13 @@ returns boolean
 language sql
 immutable
 parallel safe
--- Tabs and line ends are between values alone; spaces may be in strings, too, so now and then this says false of a dense one.
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
 return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
 
 comment on function agui_internal.is_dense(json) is
-    'Whether it is plain to see that an array of events has commas and nothing else between them, as agui_internal.chain_events makes it.';
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
 
 revoke execute on function agui_internal.is_dense(json) from public;
 
@@ -7066,13 +7314,15 @@ return case
 end;
 
 comment on function agui_internal.chain_events(json) is
-    'An array of events as the log of a chained thread has it: the events byte for byte, with commas and nothing else between them. So it stays '
-    'the same when agui.repack joins batches.';
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
 
 revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
--- As all that it calls it is inlined: convert_to is stable, and so are they. Each argument is used once.
+-- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
+-- argument is used once.
 create or replace function agui_internal.chain_link(
     previous  bytea,
     first_seq bigint,
@@ -7091,9 +7341,11 @@ return sha256(
 );
 
 comment on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) is
-    'The hash of a link, which is the events of one append: over the hash of the link before it in the thread (agui_internal.chain_origin for the first), the '
-    'seq of its first event, the number of events, their times (agui_internal.chain_times), the id of their run, agui_internal.chain_beginning '
-    'where the run begins with it (one zero octet elsewhere), and the JSON array as agui_internal.chain_events has it. Numbers are big-endian.';
+    'The hash of a link, which is the events of one append. It covers the hash of the previous '
+    'link in the thread (agui_internal.chain_origin for the first), the seq of its first event, '
+    'the number of events, their times (agui_internal.chain_times), the id of their run, '
+    'agui_internal.chain_beginning if the run begins with it (otherwise one zero byte), and the '
+    'JSON array in the form of agui_internal.chain_events. Numbers are big-endian.';
 
 revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) from public;
 
@@ -7105,7 +7357,8 @@ stable
 parallel safe
 return sha256('pgagui chain 1'::bytea || agui_internal.chain_text(scope) || agui_internal.chain_text(thread_id));
 
-comment on function agui_internal.chain_origin(text, text) is 'What the first link of a thread takes in place of the hash of the link before.';
+comment on function agui_internal.chain_origin(text, text) is
+    'The value that the first link of a thread covers in place of the hash of a previous link.';
 
 revoke execute on function agui_internal.chain_origin(text, text) from public;
 
@@ -7124,8 +7377,9 @@ return case
 end;
 
 comment on function agui_internal.chain_times(timestamptz[]) is
-    'The times of the events of a link as its hash has them: their number (4 octets) and each in microseconds since 2000-01-01 UTC (8 octets); one for all where '
-    'they are equal. Numbers are big-endian.';
+    'The times of the events of a link as its hash covers them: their number (4 bytes), then each '
+    'in microseconds since 2000-01-01 UTC (8 bytes), or a single time if all are equal. Numbers '
+    'are big-endian.';
 
 revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
 
@@ -7139,9 +7393,27 @@ return exists (
     select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
 );
 
-comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
+comment on function agui_internal.is_chained(text) is
+    'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense_call.sql
+create or replace function agui_internal.is_dense_call(events json, plain_count int)
+returns boolean
+language sql
+immutable
+parallel safe
+return case
+    when plain_count = 1 then left(events::text, 2) = '[{' and right(events::text, 2) = '}]'
+    else plain_count > 1
+end;
+
+comment on function agui_internal.is_dense_call(json, int) is
+    'Whether an array of events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count.';
+
+revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
 -- sql/internal/chain/next_link.sql
 create or replace function agui_internal.next_link(
@@ -7162,8 +7434,9 @@ return agui_internal.chain_link(
 );
 
 comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) is
-    'The hash of the link (agui_internal.chain_link) that events of one time make. They are as agui_internal.chain_events has them. beginning '
-    'is agui_internal.chain_beginning where their run begins with them.';
+    'The hash of the link (agui_internal.chain_link) for events of one time, in the form of '
+    'agui_internal.chain_events. beginning is agui_internal.chain_beginning if their run begins '
+    'with them.';
 
 revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) from public;
 
@@ -7201,8 +7474,8 @@ as $$
 $$;
 
 comment on function agui_internal.page_of_heads(text, uuid, int) is
-    'Up to so many chained threads of a scope (null: of all) behind a key, in the order of their keys, each with the seq of its last event and '
-    'the hash of its last link.';
+    'Returns a page of the chained threads of a scope (null: of all scopes) after a key, in the '
+    'order of their keys, with the seq of the last event and the hash of the last link.';
 
 revoke execute on function agui_internal.page_of_heads(text, uuid, int) from public;
 
@@ -7221,7 +7494,7 @@ begin
     if thread_id is null or namespace is null or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'a checkpoint is looked for by a thread id, a namespace and a scope that are not null';
+            message = 'to find a checkpoint, thread_id, namespace and scope must not be null';
     end if;
     if checkpoint_id is null then
         select * into found_checkpoint
@@ -7248,8 +7521,8 @@ end
 $$;
 
 comment on function agui_internal.find_checkpoint(text, text, text, text) is
-    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. UI008: no thread, '
-    'namespace or scope, UI019: unknown checkpoint.';
+    'Returns the row of a checkpoint (null id: the one saved last in the namespace, or null if '
+    'there is none). UI008: no thread, namespace or scope; UI019: unknown checkpoint.';
 
 revoke execute on function agui_internal.find_checkpoint(text, text, text, text) from public;
 
@@ -7274,7 +7547,8 @@ as $$
         checkpoint.document
 $$;
 
-comment on function agui_internal.show_checkpoint(agui.checkpoint) is 'A checkpoint as it is shown: with the id of its parent.';
+comment on function agui_internal.show_checkpoint(agui.checkpoint) is
+    'Converts a checkpoint to the row that users see, with the id of its parent.';
 
 revoke execute on function agui_internal.show_checkpoint(agui.checkpoint) from public;
 
@@ -7291,12 +7565,12 @@ declare
     erasure agui.erasure;
 begin
     perform agui_internal.own_key(thread_key);
-    -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
+    -- Meanwhile nothing can be appended to the thread or saved in it, and no compaction runs.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
-        -- A job does not wait for the transactions of others.
+        -- A job does not wait for other transactions.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
             raise exception using
                 errcode = '55P03',
@@ -7343,9 +7617,10 @@ end
 $$;
 
 comment on function agui_internal.erase_thread(uuid, text, interval) is
-    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
-    'something was appended to it or saved in it less than older_than ago. With older_than it does not wait: 55P03 when another transaction '
-    'holds the thread.';
+    'Removes all rows of a thread and records that in agui.erasure. Returns null and removes '
+    'nothing if there is no such thread, or if something was appended or saved in it less than '
+    'older_than ago. With older_than it does not wait: 55P03 if another transaction holds the '
+    'thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
 
@@ -7365,7 +7640,9 @@ as $$
 $$;
 
 comment on function agui_internal.erased_at(uuid) is
-    'When a thread was erased that is not allowed again; null: it was not. Who reads threads may ask about one whose name is known; agui.erasure is for maintainers.';
+    'The time when a thread was erased, unless the erasure was lifted; null: it was not erased. '
+    'Readers of threads may call it for a thread whose name they have; agui.erasure itself is for '
+    'maintainers.';
 
 revoke execute on function agui_internal.erased_at(uuid) from public;
 
@@ -7384,8 +7661,8 @@ begin
     if salt is null then
         raise exception using
             errcode = '55000',
-            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be told from others',
-            hint = 'Restore the row with the data of the database, or, if the data is gone for good, call agui.grant_access().';
+            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be distinguished from others',
+            hint = 'Restore the row together with the data of the database. If the data is lost, call agui.grant_access().';
     end if;
     return encode(
         substring(sha256(salt || substring(uuid_send(thread_key) for 8)) for 8) || substring(sha256(salt || uuid_send(thread_key)) for 8),
@@ -7395,7 +7672,8 @@ end
 $$;
 
 comment on function agui_internal.erasure_key(uuid) is
-    'The key of a thread in agui.erasure: its thread_key, hashed with the salt of this database, half by half. For the owner alone: who can call it can try names.';
+    'The key of a thread in agui.erasure: its thread_key, each half hashed with the salt of this '
+    'database. For the owner only, because a caller can test names with it.';
 
 revoke execute on function agui_internal.erasure_key(uuid) from public;
 
@@ -7408,7 +7686,9 @@ create type agui_internal.inactive_thread as (
     events      bigint
 );
 
-comment on type agui_internal.inactive_thread is 'A thread that could be erased: its key, scope and id, when something was appended to it or saved in it last, and how many events it has.';
+comment on type agui_internal.inactive_thread is
+    'A thread that may be erased: its key, scope and id, the time when something was last appended '
+    'or saved in it, and the number of its events.';
 
 -- sql/internal/erase/inactive_threads.sql
 create or replace function agui_internal.inactive_threads(older_than interval, scope text default null, after uuid default null)
@@ -7418,9 +7698,9 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select thread.thread_key, thread.scope, thread.thread_id, news.news_at, coalesce(latest.last_seq, 0)
+    select thread.thread_key, thread.scope, thread.thread_id, activity.active_at, coalesce(latest.last_seq, 0)
     from agui.thread as thread
-    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as news (news_at)
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as activity (active_at)
     left join lateral (
         select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
@@ -7429,15 +7709,16 @@ as $$
         limit 1
     ) as latest on true
     where thread.created_at < now() - older_than
-        and news.news_at < now() - older_than
+        and activity.active_at < now() - older_than
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
         and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
     order by thread.thread_key
 $$;
 
 comment on function agui_internal.inactive_threads(interval, text, uuid) is
-    'The threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than, in the order of their keys, '
-    'behind the key after. What agui.erase_older erases.';
+    'The threads that agui.erase_older erases: those of a scope (null: of all scopes) in which '
+    'nothing was appended or saved for older_than, in the order of their keys, after the key in '
+    'the argument after.';
 
 revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;
 
@@ -7474,8 +7755,8 @@ return coalesce(greatest(
 ));
 
 comment on function agui_internal.last_activity_at(uuid) is
-    'When something was appended to a thread, or session state or a checkpoint saved in it, last; else when the '
-    'thread was made. Null: there is no such thread.';
+    'The last time when something was appended to a thread, or session state or a checkpoint was '
+    'saved in it; else the time when the thread was created. Null: there is no such thread.';
 
 revoke execute on function agui_internal.last_activity_at(uuid) from public;
 
@@ -7494,13 +7775,13 @@ begin
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),
-            hint = 'Use another thread id, or let this one begin anew with agui.lift_erasure.';
+            hint = 'Use another thread id, or call agui.lift_erasure to permit writes to this thread.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_erased(uuid, text) is
-    'Refuses (UI014) what would bring a thread back that was erased and is not allowed again.';
+    'Raises UI014 if the thread was erased and the erasure was not lifted.';
 
 revoke execute on function agui_internal.refuse_erased(uuid, text) from public;
 
@@ -7534,8 +7815,10 @@ end
 $function$;
 
 comment on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) is
-    'The content of an activity (guarded JSON text; null: none) after patches, of which those that fail do nothing; which of them is the last that '
-    'did not (0: none), the fuel that they used, and the size of the content before. Once they use more than fuel, the rest is left out.';
+    'Applies patches to the content of an activity (guarded JSON text; null: none). A patch that '
+    'fails has no effect. Returns the number of the last patch that succeeded (0: none), the fuel '
+    'used, and the size of the content before. When more than fuel is used, the remaining patches '
+    'are skipped.';
 
 revoke execute on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) from public;
 
@@ -7550,7 +7833,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     thread_key := agui_internal.visible_key(thread_key);
-    -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
+    -- In PL/pgSQL the plan is cached. Planning takes several times as long as execution.
     return (
         with recursive ancestor as (
             select run.thread_key, run.run_no, run.parent_no, snapshot.run_no is not null as is_base
@@ -7577,14 +7860,15 @@ end
 $$;
 
 comment on function agui_internal.fold_base(uuid, int, bigint, int[]) is
-    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq (null: any); null '
-    'when there is none. Snapshots of the runs in distrusted are passed over.';
+    'The nearest run on the lineage of a run, itself included, with a snapshot that ends at or '
+    'before at_seq (null: any snapshot); null if there is none. Snapshots of the runs in '
+    'distrusted are skipped.';
 
 revoke execute on function agui_internal.fold_base(uuid, int, bigint, int[]) from public;
 
 -- sql/internal/fold/fold_bucket.sql
--- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one. The hash has a seed, which nobody can know beforehand: otherwise
--- ids could be chosen that all get into one bucket.
+-- 4,096 buckets: 100,000 keys make 25 in each, which are searched as fast as one. The hash has an
+-- unpredictable seed. Otherwise ids could be chosen that all fall into one bucket.
 create or replace function agui_internal.fold_bucket(key text, seed bigint)
 returns int
 language sql
@@ -7592,7 +7876,8 @@ immutable
 parallel safe
 return (hashtextextended(key, seed) & 4095)::int + 1;
 
-comment on function agui_internal.fold_bucket(text, bigint) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
+comment on function agui_internal.fold_bucket(text, bigint) is
+    'The bucket of a key in the index of agui_internal.fold_events.';
 
 revoke execute on function agui_internal.fold_bucket(text, bigint) from public;
 
@@ -7615,7 +7900,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_call_name(text, text[]) is
-    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty where it has no function.';
+    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty if it has no '
+    'function.';
 
 revoke execute on function agui_internal.fold_call_name(text, text[]) from public;
 
@@ -7646,15 +7932,16 @@ end
 $function$;
 
 comment on function agui_internal.fold_calls_of(text) is
-    'The tool calls of a message (guarded JSON text) in their order; an id that is no string is null.';
+    'The tool calls of a message (guarded JSON text) in order; an id that is not a string is null.';
 
 revoke execute on function agui_internal.fold_calls_of(text) from public;
 
 -- sql/internal/fold/fold_chunk.sql
--- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
--- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Chunks are a shorthand. A lane (a subagent, or the main agent) has at most one open stream, and a
+-- chunk without an id continues the stream of its lane. A chunk without a lane continues the stream
+-- of the main agent, or the only open stream of its kind.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -7698,8 +7985,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_chunk(jsonb, text, text, text) is
-    'The id that a chunk is for, whether it goes on with an open stream, and the lanes that are open after it. No id: it is for none. '
-    'Ids and owner are JSON strings of guarded text, null when the chunk does not say.';
+    'The id that a chunk belongs to (null: none), whether it continues an open stream, and the '
+    'lanes that are open after it. Ids and owner are JSON strings of guarded text, null if the '
+    'chunk does not state them.';
 
 revoke execute on function agui_internal.fold_chunk(jsonb, text, text, text) from public;
 
@@ -7730,13 +8018,14 @@ end
 $function$;
 
 comment on function agui_internal.fold_chunk_has_content(json) is
-    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything '
-    'else that the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
+    'Whether a chunk (guarded JSON) that continues an open stream becomes a content event: if it '
+    'has a delta, or anything else that the client passes on in an empty one (metadata, a '
+    'rawEvent, an unknown member).';
 
 revoke execute on function agui_internal.fold_chunk_has_content(json) from public;
 
 -- sql/internal/fold/fold_close.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text, encrypted text)
 returns text
 language sql
@@ -7753,12 +8042,13 @@ return replace(
 );
 
 comment on function agui_internal.fold_close(text, text, text, text, text) is
-    'The parts that agui_internal.fold_open took apart, put together again (guarded JSON text).';
+    'Puts the parts back together that agui_internal.fold_open took apart (guarded JSON text).';
 
 revoke execute on function agui_internal.fold_close(text, text, text, text, text) from public;
 
 -- sql/internal/fold/fold_close_lane.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
@@ -7778,13 +8068,15 @@ end
 $function$;
 
 comment on function agui_internal.fold_close_lane(jsonb, text) is
-    'The open lanes without the one of a subagent (a JSON string of guarded text; null: the main agent); null when none is left.';
+    'The open lanes without the lane of a subagent (a JSON string of guarded text; null: the main '
+    'agent); null if none remains.';
 
 revoke execute on function agui_internal.fold_close_lane(jsonb, text) from public;
 
 -- sql/internal/types/fold.sql
--- What a stretch of log has meant so far: the value that the fold functions hand on to each other and to the readers.
--- The arrays run side by side, one entry a message in conversation order.
+-- The result of a fold so far: the value that the fold functions pass to each other and to the
+-- readers. The arrays are parallel, with one entry for each message in the order of the
+-- conversation.
 create type agui_internal.fold as (
     through_seq   bigint,
     message_nos   int[],
@@ -7800,26 +8092,30 @@ create type agui_internal.fold as (
 );
 
 comment on type agui_internal.fold is
-    'What a lineage means at a seq: messages, state, interrupts and open chunk lanes. Texts are JSON; message_nos holds the '
-    'number of the stored version of a message, null for one that is new or has changed since. Entries with the same number '
-    'are one message that stands at several places; the number is negative when that message is new or has changed. '
-    'state_patches (guarded, agui_internal.json_guard) are not applied to the state yet: agui_internal.fold_patched. '
-    'size: agui_internal.fold_size when that was looked at last, and what events have brought since; spent: the fuel that the last run has used (docs/settings.md).';
+    'The result of a lineage at a seq: messages, state, interrupts and open chunk lanes. Texts are '
+    'JSON. message_nos has the number of the stored version of a message, null for one that is new '
+    'or changed. Entries with the same number are one message at several places; the number is '
+    'negative if that message is new or changed. state_patches (guarded, agui_internal.json_guard) '
+    'are not applied to the state yet: agui_internal.fold_patched. size: agui_internal.fold_size '
+    'at the last check, plus what events have brought since. spent: the fuel that the last run has '
+    'used (docs/settings.md).';
 
 -- sql/internal/fold/fold_events.sql
--- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
--- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
---
--- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. What is
--- known of a node is in arrays, one for each property. PL/pgSQL changes an element of an array in place, and copies an array that it hands to a
--- function that changes it. So all that changes nodes is in this function, and those that it calls only read them. No step copies a large text.
---
--- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
--- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
---
--- Where it has to stop in time, the last segment is done in pieces, each a call of agui_internal.fold_steps: that makes all of its steps before it hands
--- out the first. What is taken apart stays so from one piece to the next. Patches that wait are applied between two pieces once they are many, so that
--- little is left to do when the time is over.
+-- The reducer in SQL: applies the following events to the result of a lineage so far.
+-- agui_internal.fold_steps translates the events to steps. This function executes each step: load,
+-- find, create, place, change. agui_internal.fold_settle writes the result.
+-- The conversation is taken apart into nodes: messages and tool calls, numbered in the order of
+-- their creation, those that were loaded first. The properties of the nodes are in arrays, one for
+-- each property. PL/pgSQL changes an element of an array in place, but copies an array that it
+-- passes to a function which changes it. So all code that changes nodes is in this function, and
+-- the functions that it calls only read them. No step copies a large text.
+-- Invariants between two steps: If several messages or calls have one id, agui_internal.fold_find
+-- returns the first one in the conversation. The tool calls of a message are in the order of their
+-- nodes. The first `untouched` messages are those of `result`, in their places.
+-- If the fold has a time limit, the last segment is folded in pieces, each by a call of
+-- agui_internal.fold_steps, which creates all of its steps before it returns the first one. Nodes
+-- are kept from one piece to the next. Pending patches are applied between two pieces when there
+-- are many, so that little is left to do when the time is over.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -7840,25 +8136,26 @@ as $function$
 declare
     result agui_internal.fold := start;
     step   agui_internal.fold_step;
-    state  text;               -- what a step set it to
+    state  text;               -- the new value that a step gave it
     state_patches text[] := start.state_patches;
 
     -- The limits, and what counts towards them.
     limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
-    size        bigint := start.size;   -- at the last look, less what the run had brought by then
-    spent       bigint := start.spent;  -- fuel that the run has used, but for what its events brought
-    state_costs boolean := false;       -- among the patches that wait are some that may use fuel
+    size        bigint := start.size;   -- at the last check, minus what the run had brought by then
+    spent       bigint := start.spent;  -- fuel used by the run, except for its events
+    state_costs boolean := false;       -- some pending patches may use fuel
     nodes_cost  boolean := false;
-    copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
+    copied_ids  text[] := '{}';         -- changed by patches with copies since the last check
 
-    -- Pieces of the last segment, where it has to stop in time.
+    -- Pieces of the last segment, if there is a time limit.
     last     int := cardinality(run_nos);
     until    constant bigint := through_seqs[cardinality(run_nos)];
     goes_on  boolean;
-    waiting  bigint := 0;  -- octets of the patches that wait
+    waiting  bigint := 0;  -- size of the pending patches, in bytes
     settles  boolean;
 
-    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    -- Fetched one by one: a loop over a query prefetches up to 50 rows, and each may be a state as
+    -- large as a batch.
     steps cursor for
         select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, result.lanes, limits);
 
@@ -7869,62 +8166,69 @@ declare
     message_count int;
     first_node    int;
     last_node     int;
-    following     int[];        -- of a message the node of the next one
+    following     int[];        -- for a message: the node of the next one
     untouched     int;
     changes       agui_internal.fold_change[];
 
-    -- Nodes. The key is the id of a message, 'call ' and that of a tool call, null where there is none and for a message that was loaded.
+    -- Nodes. The key is the id of a message, or 'call ' and the id of a tool call; null if there is
+    -- none, and for a loaded message.
     keys       text[];
-    roles      text[];         -- of messages
-    parents    int[];          -- of a call the node of its message, 0 when that is gone
-    numbers    int[];          -- of a message that was loaded and has not changed: its stored version
-    same_as    int[];          -- of a message that stands at a second place the node of the first one
-    shared     boolean[];      -- others are the same as this one
-    bodies     text[];         -- the whole (of a call guarded) until it changes, then in its place:
-    heads      text[];         -- the members that stay, with marks in place of the others (agui_internal.fold_open)
-    contents   text[];         -- what the string began with, or what an activity shows, without the patches that wait
-    encrypted  text[];         -- the encryptedValue that a step gave it
-    types      text[];         -- of an activity that is taken apart its activityType
-    names      text[];         -- of a call that was looked at its name; '' if it has no function
-    has_text   boolean[];      -- of a message in one piece that was looked at: its content is a string
-    grows      boolean[];      -- its string has grown, so it takes more
+    roles      text[];         -- for messages
+    parents    int[];          -- for a call: the node of its message, 0 if that was removed
+    numbers    int[];          -- for a loaded, unchanged message: its stored version
+    same_as    int[];          -- for a second place of a message: the node of the first place
+    shared     boolean[];      -- other nodes are the same message
+    -- the whole (guarded for a call) until it changes, then null and the following:
+    bodies     text[];
+    -- the members that stay, with marks in place of the others (agui_internal.fold_open)
+    heads      text[];
+    -- what the string began with, or the content of an activity, without pending patches
+    contents   text[];
+    encrypted  text[];         -- the encryptedValue that a step set
+    types      text[];         -- for an activity that is taken apart: its activityType
+    names      text[];         -- for a call whose name was read: the name; '' if it has no function
+    has_text   boolean[];      -- for an inspected message in one piece: its content is a string
+    grows      boolean[];      -- its string has grown, so it has more pieces
     content_since  int[];      -- changes up to this one do not count
     metadata_since int[];
-    last_patch int[];          -- the last one that waits
-    costs      boolean[];      -- one of those may use fuel
-    large      text[];         -- parts of heads that are too long to be copied with each step (agui_internal.fold_shrink)
+    last_patch int[];          -- the last pending one
+    costs      boolean[];      -- a pending one may use fuel
+    -- parts of heads that are too long to be copied in each step (agui_internal.fold_shrink)
+    large      text[];
 
-    -- The calls of a message: the last one, and of a call the one before it.
+    -- The calls of a message: the last one and, for a call, the previous one.
     last_call   int[];
     call_before int[];
 
-    -- The order of the conversation as numbers, where a message was put in between; and of an assistant message the last of the results behind
-    -- it, as far as they were looked at since messages took the places of others.
+    -- The order of the conversation as numbers, once a message was inserted in between; and for an
+    -- assistant message the last of the results after it, as far as they were searched since
+    -- messages replaced others.
     orders      bigint[];
     result_last int[];
     result_era  int[];
     era         int;
 
-    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids until indexing
+    -- them pays.
     seed         constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     buckets      jsonb[];
-    indexed      int;          -- nodes up to this one are in it, but for those that are loaded
+    indexed      int;          -- nodes up to this one are indexed, except those that were loaded
     loaded_ids   text[];
     loaded_keys  jsonb;
     searches     int;
-    next_same    int[];        -- of a call the next one with its id
-    last_same    int[];        -- of the first of those, the last one
+    next_same    int[];        -- for a call: the next one with its id
+    last_same    int[];        -- for the first of those: the last one
 
-    -- The tool calls of messages that came whole have nodes only once a step needs them.
-    listed       int;          -- those of messages up to this node have
-    has_unlisted boolean;      -- whether there are others
-    lists_calls  boolean;      -- whether they are needed
-    loaded_text  text;         -- the loaded messages, to look for the id of a call in
+    -- The tool calls of messages that came whole get nodes only when a step needs them.
+    listed       int;          -- the calls of messages up to this node have nodes
+    has_unlisted boolean;      -- other calls exist without nodes
+    lists_calls  boolean;      -- nodes are needed for them
+    loaded_text  text;         -- the text of the loaded messages, to search it for the id of a call
     text_searches int;
 
-    -- What the step at hand does.
+    -- What the current step does.
     key          text;
-    node         int;          -- the first one that has its id
+    node         int;          -- the first node with its id
     parent       int;
     added        int;          -- the message that it adds
     touched      int;          -- the node that it changes
@@ -7933,7 +8237,7 @@ declare
     made         record;
     detaches     boolean;
     place        int;
-    first        int;          -- of several calls with one id
+    first        int;          -- the first of several calls with one id
     is_first     boolean;
     part         record;
 begin
@@ -7950,7 +8254,7 @@ begin
         case step.action
             when 'set state' then
                 if state_costs then
-                    -- What they use counts, even if nothing is left of what they do.
+                    -- Their fuel counts even if nothing of their result remains.
                     result.state := coalesce(agui_internal.json_unguard(state), result.state);
                     result.state_patches := state_patches;
                     result.spent := spent;
@@ -7979,7 +8283,8 @@ begin
             when 'look', 'end run', 'end' then
                 settles := false;
                 if step.action = 'end' and through_seqs[last] < until then
-                    -- Before its RUN_STARTED has come, what a run means is no base to go on from.
+                    -- Before its RUN_STARTED has come, the result of a run cannot be continued
+                    -- from.
                     takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
                     if takes_input[last] or clock_timestamp() < stop_at then
                         step.action := 'end piece';
@@ -7999,7 +8304,7 @@ begin
 
         <<attempt>>
         loop
-            -- Put together what was taken apart, where a step is about the whole of it.
+            -- Put the nodes back together if a step concerns the whole conversation.
 
             if detaches then
                 result.spent := spent;
@@ -8014,7 +8319,8 @@ begin
                 is_loaded := false;
                 nodes_cost := false;
                 if step.action in ('show activity', 'patch activity') then
-                    -- A message that stands at several places changes at the first one alone: that one becomes a message of its own.
+                    -- A message that has several places changes only at the first one: it becomes a
+                    -- separate message there.
                     result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
                     detaches := false;
                 end if;
@@ -8137,12 +8443,12 @@ begin
                         shared[part.first_node] := true;
                     end loop;
                 end if;
-                -- A message that stands at several places gets its number anew.
+                -- A message that has several places gets a new number.
                 untouched := case when shared is null then loaded_count else 0 end;
                 buckets := '{}';
                 indexed := loaded_count;
                 loaded_ids := result.message_ids;
-                -- Such an id may have stayed guarded, so it does not say enough.
+                -- Such an id may still be guarded, so it is ambiguous.
                 loaded_keys := case
                     when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
                 end;
@@ -8157,7 +8463,7 @@ begin
                 is_loaded := true;
             end if;
 
-            -- Find the first node that has the id.
+            -- Find the first node with the id.
 
             key := case when step.is_call then 'call ' || step.id else step.id end;
             loop
@@ -8166,14 +8472,16 @@ begin
                     id := keys[indexed];
                     continue when id is null;
                     node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed);
-                    -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
+                    -- Of several with one id the first in the conversation counts. That is the
+                    -- newer one if it was inserted in between.
                     if node is null or orders is not null and orders[indexed] < orders[node] then
                         place := agui_internal.fold_bucket(id, seed);
                         buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
                     elsif parents[indexed] > 0 then
                         next_same[coalesce(last_same[node], node)] := indexed;
                         last_same[node] := indexed;
-                        -- Where a message of another role has the call, too: results and encrypted values are for the first assistant that has it.
+                        -- A message of another role may have the call too. Results and encrypted
+                        -- values belong to the first assistant that has it.
                         id := 'assistant ' || id;
                         place := agui_internal.fold_find(buckets, null, null, id, seed);
                         if roles[parents[indexed]] = 'assistant'
@@ -8188,11 +8496,12 @@ begin
                 node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key, seed);
                 exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
 
-                -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
+                -- A message that came whole may have the call, or get a call. Searching for the id
+                -- takes a fraction of creating nodes for all calls.
                 if not lists_calls then
                     if loaded_text is null then
                         loaded_text := array_to_string(result.bodies, '');
-                        -- An escape can hide an id, but letters are rarely written as escapes.
+                        -- An escape can hide an id, but letters are rarely escaped.
                         lists_calls := strpos(loaded_text, '\u00') > 0
                             and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
@@ -8241,7 +8550,7 @@ begin
                 node := nullif(agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed), 0);
             end if;
 
-            -- Make what is new, or say which node changes.
+            -- Create the new node, or determine the node to change.
 
             touched := null;
             added := null;
@@ -8258,7 +8567,8 @@ begin
                     bodies[node_count] := made.body;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
-                    -- Behind the message that has the call and the results that follow it; at the end when none has the call.
+                    -- After the message that has the call and the results that follow it; at the
+                    -- end if no message has the call.
                     if node is not null then
                         parent := parents[node];
                         insert_after := case when result_era[parent] = era then result_last[parent] else parent end;
@@ -8305,7 +8615,8 @@ begin
                     if step.action = 'add message' then
                         bodies[node_count] := made.body;
                         if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
-                            -- All calls are listed then, in the order of the conversation.
+                            -- Then nodes for all calls are created, in the order of the
+                            -- conversation.
                             has_unlisted := true;
                             lists_calls := true;
                         end if;
@@ -8321,7 +8632,7 @@ begin
                     detaches := true;
 
                 when step.action = 'show activity' and step.replaces and roles[node] is distinct from 'activity' then
-                    -- The message gives way, with all that it had.
+                    -- The message is replaced, with all that belongs to it.
                     spent := spent + 64 * message_count;
                     era := era + 1;
                     place := last_call[node];
@@ -8329,7 +8640,7 @@ begin
                         id := keys[place];
                         keys[place] := null;
                         parents[place] := 0;
-                        -- Others with its id take its place in the index.
+                        -- Others with its id replace it in the index.
                         if id is not null then
                             is_first := agui_internal.fold_find(buckets, null, null, id, seed) = place;
                             first := next_same[place];
@@ -8374,7 +8685,8 @@ begin
                     null;
 
                 else
-                    -- Whether the step changes a message or tool call that exists. A message is looked into once.
+                    -- Check whether the step changes an existing message or tool call. Each message
+                    -- is inspected once.
                     if step.action = 'start call' and names[node] is null
                         or step.action = 'grow' and parents[node] is not null and names[node] is null
                     then
@@ -8407,7 +8719,7 @@ begin
                     end;
             end case;
 
-            -- Place a new message: at the end, but for the result of a tool call.
+            -- Place a new message: at the end, except for the result of a tool call.
 
             if added is not null then
                 message_count := message_count + 1;
@@ -8445,7 +8757,8 @@ begin
                 end if;
             end if;
 
-            -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
+            -- Change the node. If it is still in one piece, first take it apart, and the message of
+            -- a tool call too.
 
             place := touched;
             while place is not null loop
@@ -8506,7 +8819,7 @@ begin
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
                         if costs[node] then
-                            -- What they use counts, even if nothing is left of what they do.
+                            -- Their fuel counts even if nothing of their result remains.
                             spent := spent + (
                                 agui_internal.fold_activity(
                                     contents[node],
@@ -8530,7 +8843,8 @@ begin
                         copied_ids := array_append(copied_ids, step.id);
                         size := size + limits.document_bytes;
                     end if;
-                    -- It waits for the end, with the others, unless something else depends on whether it succeeds.
+                    -- Apply it at the end with the others, unless something depends on whether it
+                    -- succeeds.
                     if contents[node] is not null and types[node] is not null and shared[node] is null then
                         changes := array_append(
                             changes, (node, 'patch', step.content, step.activity_type, last_patch[node])::agui_internal.fold_change
@@ -8576,17 +8890,19 @@ end
 $function$;
 
 comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) is
-    'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
-    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given. Where takes_input '
-    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched. '
-    'From stop_at on (null: never) it ends at the next piece of the last segment (agui_internal.fold_piece_end): through_seq says where. One piece is '
-    'always done.';
+    'Applies the events of the runs of a lineage, one segment after the other, to the result of '
+    'the lineage before them. Segment i is the events of run run_nos[i] with after_seqs[i] < seq '
+    '<= through_seqs[i]; if the run number is null, it is the events of the JSON array given. If '
+    'takes_input says so, the first RUN_STARTED of the segment takes the input stored beside the '
+    'events. Patches of the state are left to agui_internal.fold_patched. From stop_at on (null: '
+    'no limit) it ends at the next piece of the last segment (agui_internal.fold_piece_end), and '
+    'through_seq says where. At least one piece is folded.';
 
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) from public;
 
 -- sql/internal/fold/fold_few_messages.sql
--- A list that names few messages of many, most of which stay: agui_internal.fold_snapshot_messages would take each of them apart and put it
--- together again.
+-- Fast path for a list that names few messages of many, most of which stay.
+-- agui_internal.fold_snapshot_messages would take each of them apart and put it back together.
 create or replace function agui_internal.fold_few_messages(
     in before agui_internal.fold,
     in messages json,
@@ -8627,8 +8943,8 @@ begin
     ) as named;
     kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
 
-    -- Where each of those stands that the list names. Ids that may be written in several ways, or that several messages have, are left to the
-    -- caller.
+    -- The places of the messages that the list names. Ids with several spellings, and ids that
+    -- several messages have, are left to the caller.
     if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
         return;
     end if;
@@ -8704,8 +9020,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
-    'What agui_internal.fold_snapshot_messages makes of the messages of a fold, for a short list (guarded JSON) whose metadata says nothing. is_done is false '
-    'where many messages go or an id is not that of one message. Where all stays as it is, the arrays are null.';
+    'The result of agui_internal.fold_snapshot_messages for a short list (guarded JSON) whose '
+    'metadata has no effect. is_done is false if many messages are removed or an id is not that of '
+    'exactly one message. The arrays are null if nothing changes.';
 
 revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;
 
@@ -8733,12 +9050,14 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_fill(text, text[]) is 'A head with the parts that agui_internal.fold_shrink took out of it.';
+comment on function agui_internal.fold_fill(text, text[]) is
+    'Puts the parts back into a head that agui_internal.fold_shrink took out of it.';
 
 revoke execute on function agui_internal.fold_fill(text, text[]) from public;
 
 -- sql/internal/json/json_string_text_escapes.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_string_text_escapes(token text)
 returns text
 language plpgsql
@@ -8761,7 +9080,7 @@ comment on function agui_internal.json_string_text_escapes(text) is 'The part of
 revoke execute on function agui_internal.json_string_text_escapes(text) from public;
 
 -- sql/internal/json/json_string_text.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_text(token text)
 returns text
 language sql
@@ -8774,13 +9093,13 @@ return case
 end;
 
 comment on function agui_internal.json_string_text(text) is
-    'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
-    'Null for a value that is not a string.';
+    'The text of a JSON string of guarded JSON text; still guarded if it contains \u0000 or a lone '
+    'surrogate, which text cannot contain. Null for a value that is not a string.';
 
 revoke execute on function agui_internal.json_string_text(text) from public;
 
 -- sql/internal/fold/fold_find.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text, seed bigint)
 returns int
 language sql
@@ -8795,21 +9114,23 @@ return coalesce(
 );
 
 comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) is
-    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids, loaded_keys and seed '
-    'are; null when there is none.';
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose '
+    'variables are buckets, loaded_ids, loaded_keys and seed; null if there is none.';
 
 revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) from public;
 
 -- sql/internal/types/fold_step.sql
--- What agui_internal.fold_steps hands to agui_internal.fold_events. An action takes some of the columns:
+-- A step from agui_internal.fold_steps for agui_internal.fold_events. Each action uses some of the
+-- columns:
 --
 --     start message      id, role, name, owner, metadata: a message that may exist already
 --     start call         id, name, parent_id (of the message that gets it), owner, metadata
---     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a message, the arguments of a call
+--     grow               id, is_call, content (one or more pieces, joined), metadata: the content of a
+--                        message, the arguments of a call
 --     merge              id, is_call, metadata
 --     add result         id (of the call), parent_id (of the new message), role, content, owner, metadata
 --     encrypt            id, is_call, content
---     add message        id, content: a message of a run's input
+--     add message        id, content: a message of the input of a run
 --     show activity      id, activity_type, content, replaces, owner, metadata
 --     patch activity     id, activity_type, content (the patch), metadata
 --     list messages      messages, metadata: of a MESSAGES_SNAPSHOT
@@ -8817,9 +9138,9 @@ revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text,
 --     patch state        content (the patch)
 --     set interrupts     content (not guarded)
 --     look               brought: the fold may have become too large
---     end run            brought: the same, and all steps of a run have come
+--     end run            brought: the same; the last step of a run
 --     end                content (the chunk lanes, not guarded), brought: the last step
---     refuse lanes       too many chunk lanes are open; no step follows but the end
+--     refuse lanes       too many chunk lanes are open; only the end follows
 create type agui_internal.fold_step as (
     seq           bigint,
     action        text,
@@ -8840,12 +9161,14 @@ create type agui_internal.fold_step as (
 );
 
 comment on type agui_internal.fold_step is
-    'What one event, or several with the pieces of one string, do to a fold; seq is that of the last of them. Texts are guarded JSON '
-    '(agui_internal.json_guard). An id is a JSON string in its one usual spelling, with its quotes; that of a tool call where is_call. '
-    'costs: whether the patch may use fuel; copies: whether it copies. brought: the octets that all events have brought, this one included.';
+    'What one event, or several with the pieces of one string, do to a fold. seq is that of the '
+    'last of them. Texts are guarded JSON (agui_internal.json_guard). An id is a JSON string in '
+    'normalized spelling, with its quotes; that of a tool call if is_call. costs: whether the '
+    'patch may use fuel; copies: whether it copies. brought: the bytes that all events have '
+    'brought, including this one.';
 
 -- sql/internal/fold/fold_growth.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_growth(seq bigint, key text, pieces text)
 returns agui_internal.fold_step
 language sql
@@ -8871,8 +9194,9 @@ return (
 )::agui_internal.fold_step;
 
 comment on function agui_internal.fold_growth(bigint, text, text) is
-    'The step that lets a string grow by pieces: JSON strings, each followed by a separator, U+0001, that no JSON text holds. key: the id of a message, '
-    'or ''call '' and that of a tool call.';
+    'The step that appends pieces to a string. pieces: JSON strings, each followed by the '
+    'separator U+0001, which no JSON text contains. key: the id of a message, or ''call '' and the '
+    'id of a tool call.';
 
 revoke execute on function agui_internal.fold_growth(bigint, text, text) from public;
 
@@ -8898,7 +9222,8 @@ end
 $$;
 
 comment on function agui_internal.fold_input(agui_internal.fold, uuid, int) is
-    'What a lineage means with the input that is stored beside the events of a run which has no RUN_STARTED, before its first event.';
+    'Applies the input that is stored beside the events of a run without RUN_STARTED to the result '
+    'of its lineage, before the first event of the run.';
 
 revoke execute on function agui_internal.fold_input(agui_internal.fold, uuid, int) from public;
 
@@ -8931,7 +9256,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_interrupts(json) is
-    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text; a subagentRunId that is null is left out.';
+    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text, without each '
+    'subagentRunId that is null.';
 
 revoke execute on function agui_internal.fold_interrupts(json) from public;
 
@@ -8948,7 +9274,7 @@ begin
         select
             case
                 when strpos(message.id, '\') = 0 then to_json(message.id)::text
-                -- Such an id may have stayed guarded, so it does not say enough.
+                -- Such an id may still be guarded, so it is ambiguous.
                 when message.id is not null then agui_internal.json_string_token((agui_internal.json_guard(message.body)::json -> 'id')::text)
             end
         from unnest(message_ids, bodies) with ordinality as message (id, body, position)
@@ -8958,7 +9284,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_keys(text[], text[]) is
-    'The ids of the messages of an agui_internal.fold as JSON strings of guarded text, which tell all ids apart; null for a message without id.';
+    'The ids of the messages of an agui_internal.fold as JSON strings of guarded text, in which '
+    'different ids are always different; null for a message without an id.';
 
 revoke execute on function agui_internal.fold_keys(text[], text[]) from public;
 
@@ -8972,7 +9299,8 @@ set search_path = pg_catalog, pg_temp
 as $function$
 begin
     return (
-        -- Of several with one id the last in this order stays, which is the first in the conversation.
+        -- Of several messages with one id the last in this order is kept: the first in the
+        -- conversation.
         select coalesce(jsonb_object_agg(message.key, message.position order by message.position desc), '{}')
         from unnest(agui_internal.fold_keys(message_ids, bodies)) with ordinality as message (key, position)
         where message.key is not null
@@ -8981,12 +9309,13 @@ end
 $function$;
 
 comment on function agui_internal.fold_loaded_keys(text[], text[]) is
-    'The keys of the messages of an agui_internal.fold with the place of the first message that has each, for agui_internal.fold_find.';
+    'The keys of the messages of an agui_internal.fold with the place of the first message that '
+    'has each, for agui_internal.fold_find.';
 
 revoke execute on function agui_internal.fold_loaded_keys(text[], text[]) from public;
 
 -- sql/internal/fold/fold_look.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_look(action text, brought bigint)
 returns agui_internal.fold_step
 language sql
@@ -8997,12 +9326,14 @@ return (
 )::agui_internal.fold_step;
 
 comment on function agui_internal.fold_look(text, bigint) is
-    'The step at which agui_internal.fold_events looks whether the fold is within its limits, after so many octets of events.';
+    'The step in which agui_internal.fold_events checks whether the fold is within its limits. '
+    'brought: the bytes of events so far.';
 
 revoke execute on function agui_internal.fold_look(text, bigint) from public;
 
 -- sql/internal/json/json_member_set.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_member_set(document text, name text, value text)
 returns text
 language plpgsql
@@ -9038,7 +9369,7 @@ comment on function agui_internal.json_member_set(text, text, text) is
 revoke execute on function agui_internal.json_member_set(text, text, text) from public;
 
 -- sql/internal/fold/fold_member.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_member(head text, name text, value text)
 returns text
 language sql
@@ -9051,7 +9382,8 @@ return case
 end;
 
 comment on function agui_internal.fold_member(text, text, text) is
-    'What agui_internal.json_member_set makes of a head of agui_internal.fold_events, whose keys are in their usual spelling, without white space.';
+    'Faster form of agui_internal.json_member_set for a head of agui_internal.fold_events, whose '
+    'keys are in their usual spelling, without white space.';
 
 revoke execute on function agui_internal.fold_member(text, text, text) from public;
 
@@ -9064,7 +9396,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    -- Most lists have neither, so that no message has to be looked into.
+    -- Most lists contain neither, so no message needs to be parsed.
     has_owners constant boolean := strpos(messages::text, 'subagentRunId') > 0 or strpos(messages::text, '\u') > 0;
 begin
     return array(
@@ -9082,8 +9414,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_message_list(json) is
-    'The messages of a list in an event (guarded JSON): a plain string is a user message without an id, a subagentRunId that is null is '
-    'left out, and so is what is no message.';
+    'The messages of a list in an event (guarded JSON). A plain string is a user message without '
+    'an id. A subagentRunId that is null is left out, and so is a value that is not a message.';
 
 revoke execute on function agui_internal.fold_message_list(json) from public;
 
@@ -9100,7 +9432,7 @@ declare
 begin
     case step.action
         when 'grow' then
-            -- Its string, which is not there yet, begins here.
+            -- Its string does not exist yet and begins here.
             head := case
                 when step.is_call
                     then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
@@ -9119,7 +9451,7 @@ begin
             if step.replaces then
                 head := agui_internal.fold_member(head, 'activityType', step.activity_type);
                 head := agui_internal.fold_member(head, 'content', '"\\content"');
-                -- The owner comes last, where it is not the same as before.
+                -- The owner moves to the end if it has changed.
                 head := agui_internal.fold_member(head, 'subagentRunId', null);
                 head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
             end if;
@@ -9136,7 +9468,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_new_head(agui_internal.fold_step, text) is
-    'The head (agui_internal.fold_open) of a message or tool call that exists, after a step; what the step says of metadata is not in it.';
+    'The head (agui_internal.fold_open) of an existing message or tool call after a step, without '
+    'the metadata of the step.';
 
 revoke execute on function agui_internal.fold_new_head(agui_internal.fold_step, text) from public;
 
@@ -9194,17 +9527,19 @@ end
 $function$;
 
 comment on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) is
-    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them. It is body, '
-    'or head and content (agui_internal.fold_open).';
+    'The message that a step adds, with this id and owner (its subagentRunId). Its members have '
+    'the names and the order of the official client. The result is body, or head and content '
+    '(agui_internal.fold_open).';
 
 revoke execute on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) from public;
 
 -- sql/internal/fold/fold_open.sql
--- What grows or is merged stands apart from the rest, which is the head. Marks in it say where the parts belong: "\\content", "\\metadata"
--- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
+-- What grows or is merged is stored separately from the rest, which is the head. Marks in the head
+-- show where the parts belong: "\\content", "\\metadata" and, for the tool calls of a message once
+-- one of them changes, "\\calls". Guarded text never contains such strings otherwise.
 -- agui_internal.fold_settle puts the parts back.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
@@ -9243,8 +9578,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, the '
-    'activityType, and the head, the object with marks in their places.';
+    'Takes a message or a tool call (guarded JSON text) apart: what grows (content, or the '
+    'arguments of a call), the metadata to merge with, the activityType, and the head, which is '
+    'the object with marks in place of these parts.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;
 
@@ -9267,7 +9603,8 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_patch_copies(text) is 'Whether a JSON patch (guarded JSON text, an array) has an operation "copy".';
+comment on function agui_internal.fold_patch_copies(text) is
+    'Whether a JSON patch (guarded JSON text, an array) has an operation "copy".';
 
 revoke execute on function agui_internal.fold_patch_copies(text) from public;
 
@@ -9302,7 +9639,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) is
-    'A fold with its patches applied to its state, each whole or, when it fails, not at all. limits: null reads them.';
+    'Applies the patches of a fold to its state. A patch with a failing operation has no effect. '
+    'limits: null reads them.';
 
 revoke execute on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) from public;
 
@@ -9326,7 +9664,8 @@ as $function$
 $function$;
 
 comment on function agui_internal.fold_patched_body(text) is
-    'An activity whose content was patched outside of the database, in the spelling that patches in SQL give it: that of jsonb.';
+    'An activity whose content was patched outside of the database, in the spelling that patches '
+    'in SQL produce: that of jsonb.';
 
 revoke execute on function agui_internal.fold_patched_body(text) from public;
 
@@ -9340,8 +9679,9 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'What comes to a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
-    'with the activityType (name) that it gives and the place of the patch of the same node before it (previous).';
+    'A change of a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' '
+    'metadata, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) that '
+    'it sets and the position of the previous patch of the same node (previous).';
 
 -- sql/internal/fold/fold_patches_of.sql
 create or replace function agui_internal.fold_patches_of(changes agui_internal.fold_change[], last_patch int)
@@ -9365,7 +9705,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) is
-    'The patches of an activity that wait among the changes of agui_internal.fold_events, given the place of the last of them, in their order.';
+    'The pending patches of an activity among the changes of agui_internal.fold_events, in order, '
+    'given the position of the last of them.';
 
 revoke execute on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) from public;
 
@@ -9378,7 +9719,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A piece takes a fraction of a second. Smaller ones cost more, for each is a query of its own.
+    -- A piece takes a fraction of a second. Smaller pieces cost more, because each is a separate
+    -- query.
     max_batches constant int := 1000;
     max_bytes   constant int := 1024 * 1024;
     page record;
@@ -9397,7 +9739,8 @@ end
 $$;
 
 comment on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) is
-    'Where a fold of a run''s events behind after_seq, through through_seq, looks at the clock next: at the end of a batch, some thousand events further on.';
+    'The seq at which a fold of the events of a run after after_seq, up to through_seq, checks the '
+    'time next: the end of a batch, about a thousand batches or 1 MB further on.';
 
 revoke execute on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) from public;
 
@@ -9425,8 +9768,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_raw_events(uuid, bigint, json) is
-    'The events of a batch, or those given, one by one, as they are (guarded JSON): agui_internal.event_fields do not tell a member that is null from '
-    'none, and leave out those without a meaning.';
+    'The events of a batch, or the given events, one by one and unchanged (guarded JSON). '
+    'agui_internal.event_fields cannot distinguish a null member from a missing one, and lacks '
+    'members without a meaning.';
 
 revoke execute on function agui_internal.fold_raw_events(uuid, bigint, json) from public;
 
@@ -9479,9 +9823,10 @@ end
 $$;
 
 comment on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) is
-    'What the lineage of a run means, up to at_seq (null: to its end), folded from the snapshot of the run base_no on its lineage '
-    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base. From stop_at on (null: never) it ends '
-    'within the run, as agui_internal.fold_events says.';
+    'Folds the lineage of a run up to at_seq (null: to its end), from the snapshot of the run '
+    'base_no on its lineage (null: from the beginning of the log). agui_internal.fold_base finds '
+    'the nearest base. From stop_at on (null: no limit) it ends within the run, as '
+    'agui_internal.fold_events does.';
 
 revoke execute on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) from public;
 
@@ -9501,8 +9846,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;  -- with the fuel of the run at hand
-    first_segment int := 1;  -- those before it are folded
+    result agui_internal.fold := start;  -- with the fuel of the current run
+    first_segment int := 1;  -- the segments before it are folded
     segment       int;
     at_start      boolean[];
     place         agui_internal.input_place;
@@ -9519,7 +9864,9 @@ begin
             continue;
         end if;
         if segment = cardinality(run_nos) then
-            stop_at := null;  -- a RUN_STARTED that is still to come would change what its events mean, so what is done could not be kept
+            -- a later RUN_STARTED would change what its events mean, so a partial result could not
+            -- be kept
+            stop_at := null;
         end if;
         if segment > first_segment then
             result := agui_internal.fold_events(
@@ -9543,15 +9890,18 @@ end
 $$;
 
 comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) is
-    'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
-    'beside them. From stop_at on (null: never) it ends within the last run, as agui_internal.fold_events says; those before it are always done.';
+    'Applies the events of further runs of a lineage to its result so far (start), for each run '
+    'after one seq and up to another, and the inputs stored beside them. From stop_at on (null: no '
+    'limit) it ends within the last run, as agui_internal.fold_events does; the runs before it are '
+    'always folded.';
 
 revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) from public;
 
 -- sql/internal/fold/fold_settle.sql
--- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
---
--- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
+-- The end of agui_internal.fold_events: puts the nodes back together, in the order of the
+-- conversation.
+-- Loops over queries get only arrays that they unnest: a cursor has copies in which finding an
+-- element takes a search.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
     first_node int,
@@ -9599,7 +9949,7 @@ declare
     added_roles  text[] := '{}';
     added_bodies text[] := '{}';
 begin
-    -- Changes of what was replaced later do not count.
+    -- Changes of something that was replaced later do not count.
     if exists (select from unnest(content_since) as since where since > 0) then
         for place in 1 .. cardinality(changes) loop
             version := changes[place].node;
@@ -9622,7 +9972,7 @@ begin
         end;
     end loop;
 
-    -- Metadata, key by key; the last one wins.
+    -- Metadata, key by key; the last write wins.
     for part in
         with piece as materialized (
             select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
@@ -9657,7 +10007,7 @@ begin
         metadata[part.node] := part.merged;
     end loop;
 
-    -- Activities. The last patch that succeeds gives the type.
+    -- Activities. The last patch that succeeds determines the type.
     for part in
         select
             change.node,
@@ -9678,7 +10028,7 @@ begin
         end if;
     end loop;
 
-    -- Tool calls, in the order in which their message got them, of the messages that were changed.
+    -- Tool calls of changed messages, in the order in which the message got them.
     for place in loaded_count + 1 .. node_count loop
         continue when parents[place] is null or parents[place] = 0 or heads[parents[place]] is null;
         call_parents := array_append(call_parents, parents[place]);
@@ -9736,8 +10086,9 @@ comment on function agui_internal.fold_settle(
     agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
     text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) is
-    'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
-    'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
+    'Returns the fold with the messages that agui_internal.fold_events has as nodes: nodes in one '
+    'piece unchanged, the others put back together. The first `untouched` messages are those of '
+    'before. Adds the fuel that patches use; if it is exhausted, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
     agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
@@ -9745,8 +10096,8 @@ revoke execute on function agui_internal.fold_settle(
 ) from public;
 
 -- sql/internal/fold/fold_shrink.sql
--- A head is copied whenever a step looks at it. So what is long in it stands elsewhere: long values, each on its own, and of many members all that
--- no step changes, neighbours together.
+-- A head is copied whenever a step reads it. So its long parts are moved elsewhere: each long value
+-- separately and, if there are many members, all that no step changes, adjacent ones together.
 create or replace function agui_internal.fold_shrink(inout head text, in large_count int, out parts text[])
 language plpgsql
 immutable
@@ -9796,8 +10147,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_shrink(text, int) is
-    'The head of a message or tool call (agui_internal.fold_open) with marks in place of what is long in it, and these parts: "\\\\7" is the seventh, '
-    'counting on from large_count. agui_internal.fold_fill puts them back.';
+    'The head of a message or tool call (agui_internal.fold_open) with marks in place of its long '
+    'parts, and these parts. "\\\\7" is the seventh, counted from large_count. '
+    'agui_internal.fold_fill puts them back.';
 
 revoke execute on function agui_internal.fold_shrink(text, int) from public;
 
@@ -9816,18 +10168,20 @@ end
 $function$;
 
 comment on function agui_internal.fold_size(agui_internal.fold) is
-    'The size of a fold, which the setting fold_bytes limits: the octets of its messages, state and interrupts, without the patches that wait.';
+    'The size of a fold, which the setting fold_bytes limits: the bytes of its messages, state and '
+    'interrupts, without pending patches.';
 
 revoke execute on function agui_internal.fold_size(agui_internal.fold) from public;
 
 -- sql/internal/fold/fold_snapshot_messages.sql
--- MESSAGES_SNAPSHOT. A message that the snapshot names takes the snapshot's version in its present place, new ones follow in the
--- snapshot's order, the others go. Activities and reasoning often live in the client only: they stay unless the snapshot holds any of
--- their role, and for activities its metadata may say instead which types it speaks for.
---
--- Several messages with an id that the snapshot names are one message from then on, at several places: they get one number.
---
--- Most messages of a snapshot are those that are present, to the byte, and need no look into them.
+-- Rules of MESSAGES_SNAPSHOT: A message named in the snapshot is replaced by the version of the
+-- snapshot, at its present place. New ones follow in the order of the snapshot. Other messages are
+-- removed. Activities and reasoning often exist only in the client: they stay unless the snapshot
+-- contains any of their role. For activities, the metadata may state which types the snapshot is
+-- authoritative for.
+-- If several messages have an id that the snapshot names, they become one message at several
+-- places, with one number.
+-- Most messages of a snapshot equal those present, byte for byte, and need no parsing.
 create or replace function agui_internal.fold_snapshot_messages(before agui_internal.fold, messages json, metadata json)
 returns agui_internal.fold
 language plpgsql
@@ -9843,7 +10197,7 @@ declare
     owned_types text[];
     changed     record;
 begin
-    -- Types that make no sense: it speaks for none.
+    -- Types that are not valid: the snapshot is authoritative for none.
     if authority is not null and (json_typeof(authority) <> 'object' or spoken_for is not null) then
         owned_types := '{}';
         if json_typeof(spoken_for) = 'array' then
@@ -9895,10 +10249,11 @@ begin
                         then (listed.body::json -> 'id')::text
                 end as id,
                 case when known.body is null then (listed.body::json -> 'role')::text end as role
-            offset 0  -- so that a message is looked into once, not wherever the answer is used
+            offset 0  -- so that a message is parsed once, not wherever the result is used
         ) as field
     ),
-    -- Of the messages with one id the first one present, and the last one in the snapshot, count.
+    -- If several messages have one id, the first one present and the last one in the snapshot
+    -- count.
     place as materialized (
         select present.key, min(present.position) as first_position, count(*) as places
         from present
@@ -9965,22 +10320,23 @@ comment on function agui_internal.fold_snapshot_messages(agui_internal.fold, jso
 revoke execute on function agui_internal.fold_snapshot_messages(agui_internal.fold, json, json) from public;
 
 -- sql/internal/fold/fold_steps.sql
--- The first half of the reducer in SQL: from events to steps (agui_internal.fold_step), which agui_internal.fold_events then does.
---
--- What an event says is decided here, and nothing else: whether it is well formed, for which stream a chunk is, which spelling it has. What a step
--- finds, and whether it can do anything there, is not known here.
---
--- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
--- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
---
--- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
--- in memory is bounded by one batch, not by 50.
---
--- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
--- strings that grow are handed out before the next step that is for messages.
---
--- It counts what the events bring, in octets: of a piece of a string the piece and one more, of any other step the texts in it. The fold is looked
--- at ('look') where that adds up to another quarter of what it may hold, and behind a patch that copies. compaction.Fold counts the same.
+-- The first half of the reducer in SQL: translates events to steps (agui_internal.fold_step), which
+-- agui_internal.fold_events executes.
+-- This function interprets a single event: whether it is well-formed, to which stream a chunk
+-- belongs, which spelling it has. It does not know what a step will find, or whether the step has
+-- an effect.
+-- Most events are another piece of a string. The pieces of a string become one step, also if
+-- several strings grow in parallel: while nothing else happens to the messages, the order in which
+-- they grow does not matter. So there are about an eighth as many steps as events.
+-- PL/pgSQL prefetches up to 50 rows of a query. So a batch that may be large is excluded from the
+-- query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
+-- Invariants: A field that is null counts as absent. An event with a field of the wrong type is
+-- skipped before it has any effect. The strings that grow are returned before the next step for
+-- messages.
+-- It counts what the events bring, in bytes: for a piece of a string the piece plus one byte, for
+-- any other step the texts in it. A step 'look' checks the limits of the fold after each further
+-- quarter of the permitted size, and after a patch that copies. compaction.Fold counts in the same
+-- way.
 create or replace function agui_internal.fold_steps(
     thread_key uuid,
     run_nos int[],
@@ -10002,33 +10358,36 @@ as $function$
 declare
     event record;
 
-    -- What it says: a step, a piece of the string of the node that step.id names, and a patch of the activity that it names.
+    -- The meaning of the event: a step, a piece of the string of the node that step.id names, and a
+    -- patch of the activity that it names.
     step  agui_internal.fold_step;
     piece text;
     patch text;
 
-    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last pieces of the one that grew last are in the buffer.
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last
+    -- pieces of the string that grew last are in the buffer.
     grown_keys  text[] := '{}';
     grown_texts text[] := '{}';
     growing     int;
     buffer      text := '';
 
-    -- What was brought, but for what is in the buffer; where the next look is due, and how long the buffer may become until then.
+    -- The bytes so far, without the buffer; the bytes at which the next check is due; and how long
+    -- the buffer may become until then.
     brought    bigint := 0;
     look_every constant bigint := greatest(coalesce(limits.fold_bytes, 67108864) / 4, 1);
     next_look  bigint := look_every;
     long       bigint := least(4000, next_look);
 
-    -- The event that brought the last piece, while no other has come since.
+    -- The event that brought the last piece, while no other event has followed.
     grown_type  text;
     grown_id    text;
     grown_owner text;
 
-    -- The chunk streams that are open (agui_internal.fold_chunk).
+    -- The open chunk streams (agui_internal.fold_chunk).
     open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
     chunk      record;
 
-    -- The event as it is, and those of its batch, which begins at raws_seq.
+    -- The raw event, and those of its batch, which begins at raws_seq.
     raw      json;
     raws     json[];
     raws_seq bigint;
@@ -10048,7 +10407,7 @@ declare
 
     large     constant int := 256 * 1024;  -- bytes
     from_seq  bigint;  -- the batches that begin before it are folded
-    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
+    large_seq bigint;  -- the beginning of the large batch that is read separately; null: none
 begin
     <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
@@ -10098,7 +10457,7 @@ begin
         or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
-        -- One more piece of the string that grew last.
+        -- Fast path: another piece of the string that grew last.
 
         if event.type = grown_type
             and event.id is not distinct from grown_id
@@ -10111,7 +10470,7 @@ begin
             continue;
         end if;
 
-        -- What the event says.
+        -- Interpret the event.
 
         grown_type := null;
         owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
@@ -10234,9 +10593,10 @@ begin
                 end if;
 
             when event.type = 'RUN_STARTED' then
-                -- A run begins with its input: messages, of which the new ones are added, and a state.
+                -- A run begins with its input: messages, of which the new ones are added, and a
+                -- state.
                 input := event.input;
-                if takes_input[segment] then  -- the one that is stored beside the events
+                if takes_input[segment] then  -- the input that is stored beside the events
                     takes_input[segment] := false;
                     select agui_internal.json_guarded(beside.input) into input
                     from agui.run_input as beside
@@ -10263,7 +10623,7 @@ begin
             when event.type in (
                 'RUN_ERROR', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
             ) then
-                -- It does no more than close chunk streams.
+                -- It only closes chunk streams.
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
@@ -10279,7 +10639,7 @@ begin
             step.role := case when event.type ^@ 'TEXT_' then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
         end if;
 
-        -- The chunk streams that end with it.
+        -- Close the chunk streams that end with it.
 
         if open_lanes is not null then
             open_lanes := case
@@ -10293,8 +10653,8 @@ begin
             end;
         end if;
 
-        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long. What is for the state and the
-        -- run has no order with what is for the messages.
+        -- Return the strings that grew: before the next step for messages, and when they are many
+        -- or long. Steps for the state and the run are independent of steps for the messages.
 
         is_for_state := step.action in ('set state', 'patch state', 'set interrupts');
         if patch is not null or step.action = 'patch state' then
@@ -10335,7 +10695,7 @@ begin
             next_look := look_every;
         end if;
 
-        -- What the event brings.
+        -- Count what the event brings.
 
         if coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null then
             brought := brought + octet_length(concat(
@@ -10345,7 +10705,7 @@ begin
         end if;
         long := least(4000, next_look - brought);
 
-        -- Hand out the steps of this event. Its metadata goes with the first of them.
+        -- Return the steps of this event. Its metadata belongs to the first of them.
 
         if step.action is not null then
             return next step;
@@ -10439,7 +10799,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) is
-    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, the chunk lanes that are open before, and the limits.';
+    'Translates events to steps of a fold. The arguments are those of agui_internal.fold_events, '
+    'the chunk lanes that are open before, and the limits.';
 
 revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) from public;
 
@@ -10451,8 +10812,8 @@ create type agui_internal.input_place as (
 );
 
 comment on type agui_internal.input_place is
-    'Where the input that is stored beside the events of a run counts: at its first RUN_STARTED (is_start), as if that carried it, or, '
-    'without one, before its first event.';
+    'Where the input stored beside the events of a run takes effect: at its first RUN_STARTED '
+    '(is_start), as if that carried it, or, without one, before its first event.';
 
 -- sql/internal/fold/input_places.sql
 create or replace function agui_internal.input_places(thread_key uuid, run_nos int[], through_seqs bigint[])
@@ -10468,13 +10829,13 @@ declare
     start    record;
 begin
     for run in
-        select begun.run_no, begun.first_seq, asked.through_seq
-        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
-        -- One look into an index for each: as a join it may read all runs of the thread.
+        select begun.run_no, begun.first_seq, requested.through_seq
+        from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
+        -- One look-up in an index for each: a join might read all runs of the thread.
         cross join lateral (
             select given.run_no
             from agui.run_input as given
-            where given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+            where given.thread_key = input_places.thread_key and given.run_no = requested.run_no
             limit 1
         ) as given
         cross join lateral (
@@ -10485,7 +10846,7 @@ begin
         ) as begun
         order by begun.run_no
     loop
-        -- As a rule it is in the first batch, and no other is read.
+        -- It is usually in the first batch, and then no other batch is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
@@ -10501,7 +10862,7 @@ begin
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
+            -- Skip batches that cannot contain it. A type written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
         order by batch.first_seq
         limit 1;
@@ -10515,8 +10876,9 @@ end
 $$;
 
 comment on function agui_internal.input_places(uuid, int[], bigint[]) is
-    'Where the inputs that are stored beside the events of runs count, given the seqs through which their logs are looked at. No row for a run that has none, '
-    'or whose first RUN_STARTED carries one of its own: that alone counts.';
+    'Where the inputs stored beside the events of runs take effect, given the seqs up to which '
+    'their logs are read. Returns no row for a run that has none, or whose first RUN_STARTED '
+    'carries an input, which alone counts.';
 
 revoke execute on function agui_internal.input_places(uuid, int[], bigint[]) from public;
 
@@ -10564,7 +10926,7 @@ end
 $$;
 
 comment on function agui_internal.load_snapshot(uuid, int) is
-    'The fold that a run''s snapshot holds; where there is none, the fold of nothing: no messages, state {}.';
+    'The fold in the snapshot of a run. If there is none, the empty fold: no messages, state {}.';
 
 revoke execute on function agui_internal.load_snapshot(uuid, int) from public;
 
@@ -10595,15 +10957,15 @@ begin
     limit 1;
     raise exception using
         errcode = 'UI023',
-        message = format('%s cannot be folded: it goes beyond the limit %s',
+        message = format('%s cannot be folded: it exceeds the limit %s',
             coalesce(format('the lineage of run "%s"', run_id), 'the stream of events'), setting),
         detail = format('%s is %s, and it takes %s%s.', setting, allowed, reached, coalesce(' at seq ' || seq, '')),
-        hint = 'The events can be read (agui.events). agui.set_setting raises the limit, then agui.retry lets compaction try once more.';
+        hint = 'The events can still be read (agui.events). Raise the limit with agui.set_setting, then let compaction retry with agui.retry.';
 end
 $function$;
 
 comment on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) is
-    'Refuses (UI023) to fold runs further, of which the event at a seq goes beyond the limit of a setting.';
+    'Raises UI023: the event at a seq makes the fold of some runs exceed the limit of a setting.';
 
 revoke execute on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) from public;
 
@@ -10621,9 +10983,11 @@ create type agui_internal.event_reference as (
 );
 
 comment on type agui_internal.event_reference is
-    'Where a message or tool call is named in the log: seq, run, type and time (its timestamp, else when it was appended) of the event; item is '
-    'its place in the list of messages that the event brings, 0 where it brings none. message_id is the message that the event makes or adds '
-    'to, call_id the tool call that it makes, adds to or (is_result) brings the result of; error is {message, code} of a RUN_ERROR, guarded (agui_internal.json_guard).';
+    'A reference to a message or tool call in the log: seq, run, type and time (its timestamp, '
+    'else when it was appended) of the event. item is the position in the list of messages of the '
+    'event, 0 if it has none. message_id is the message that the event creates or adds to; call_id '
+    'is the tool call that it creates, adds to or (is_result) brings the result of; error is '
+    '{message, code} of a RUN_ERROR, guarded (agui_internal.json_guard).';
 
 -- sql/internal/history/event_references.sql
 create or replace function agui_internal.event_references(leaf agui.run, at_seq bigint, types text[])
@@ -10681,7 +11045,7 @@ begin
                 on stored.thread_key = ancestor.thread_key
                     and stored.run_no = ancestor.run_no
                     and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
-            offset 0  -- so that a batch is guarded once, not for each function that reads it
+            offset 0  -- so that a batch is guarded once, not once for each function that reads it
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -10728,7 +11092,7 @@ begin
         from event
         where event.stands_alone and event.type not like '%\_CHUNK'
         union all
-        -- A chunk that names no id goes on with what the one before it was for.
+        -- A chunk without an id continues the chunk before it.
         select
             chunk.seq, chunk.run_id, chunk.type, chunk.created_at,
             first_value(chunk.message_id) over stream,
@@ -10770,8 +11134,8 @@ end
 $function$;
 
 comment on function agui_internal.event_references(agui.run, bigint, text[]) is
-    'Where the lineage of a run, up to at_seq (null: all of it), names messages and tool calls, in events of the types given. It reads the whole '
-    'log of the lineage.';
+    'The references to messages and tool calls in the lineage of a run, up to at_seq (null: all of '
+    'it), in events of the given types. Reads the whole log of the lineage.';
 
 revoke execute on function agui_internal.event_references(agui.run, bigint, text[]) from public;
 
@@ -10786,8 +11150,8 @@ create type agui_internal.fold_call as (
 );
 
 comment on type agui_internal.fold_call is
-    'A tool call of an agui_internal.fold: place and id of its message, its own place in it, and id, name and arguments as JSON values, guarded '
-    '(agui_internal.json_guard).';
+    'A tool call of an agui_internal.fold: position and id of its message, its position in the '
+    'message, and id, name and arguments as JSON values, guarded (agui_internal.json_guard).';
 
 -- sql/internal/history/fold_calls.sql
 create or replace function agui_internal.fold_calls(fold agui_internal.fold)
@@ -10795,7 +11159,7 @@ returns setof agui_internal.fold_call
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -10818,7 +11182,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_calls(agui_internal.fold) is 'The tool calls of the assistant''s messages of a fold, in order.';
+comment on function agui_internal.fold_calls(agui_internal.fold) is
+    'The tool calls of the assistant messages of a fold, in order.';
 
 revoke execute on function agui_internal.fold_calls(agui_internal.fold) from public;
 
@@ -10830,7 +11195,9 @@ create type agui_internal.fold_message as (
     body       json
 );
 
-comment on type agui_internal.fold_message is 'A message of an agui_internal.fold: its place from 1, id, role, and the message, guarded (agui_internal.json_guard).';
+comment on type agui_internal.fold_message is
+    'A message of an agui_internal.fold: its position from 1, id, role, and the message, guarded '
+    '(agui_internal.json_guard).';
 
 -- sql/internal/history/fold_messages.sql
 create or replace function agui_internal.fold_messages(fold agui_internal.fold, roles text[])
@@ -10838,7 +11205,7 @@ returns setof agui_internal.fold_message
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -10849,7 +11216,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is 'The messages of a fold that have one of the roles, in order.';
+comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is
+    'The messages of a fold with one of the given roles, in order.';
 
 revoke execute on function agui_internal.fold_messages(agui_internal.fold, text[]) from public;
 
@@ -10870,12 +11238,14 @@ exception
 end
 $$;
 
-comment on function agui_internal.json_or_null(text) is 'Text as JSON; null when it is none.';
+comment on function agui_internal.json_or_null(text) is
+    'Text as JSON; null if it is not valid JSON.';
 
 revoke execute on function agui_internal.json_or_null(text) from public;
 
 -- sql/internal/history/json_timestamp.sql
--- Never an error: what is no point in time is null. (A cast would raise one, and to catch it takes a subtransaction.)
+-- Never raises an error: a value that is not a point in time gives null. (A cast would raise an
+-- error, and catching it takes a subtransaction.)
 create or replace function agui_internal.json_timestamp(value json)
 returns timestamptz
 language plpgsql
@@ -10898,14 +11268,14 @@ begin
             if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
                 return null;
             end if;
-            -- In two parts, so that a double holds each to the microsecond.
+            -- In two parts, so that a double represents each exactly to the microsecond.
             return timestamptz '1970-01-01 00:00:00+00'
                 + div(milliseconds, 1000)::double precision * interval '1 second'
                 + mod(milliseconds, 1000)::double precision * interval '1 millisecond';
         when 'string' then
             parts := regexp_match(
                 value::text,
-                -- not \d, which takes all digits of Unicode on some servers
+                -- not \d, which matches all digits of Unicode on some servers
                 '^"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(\.[0-9]{1,9})?)?'
                 '(?:[Zz]|([+-])([01][0-9]|2[0-3]):?([0-5][0-9]))?"$'
             );
@@ -10927,8 +11297,8 @@ end
 $$;
 
 comment on function agui_internal.json_timestamp(json) is
-    'The point in time that a JSON value names: milliseconds since 1970, as timestamp of AG-UI events, or a string after ISO 8601 (UTC where it '
-    'names no offset). Null for anything else.';
+    'The point in time that a JSON value states: milliseconds since 1970, as in the timestamp of '
+    'AG-UI events, or a string in ISO 8601 (UTC if it has no offset). Null for any other value.';
 
 revoke execute on function agui_internal.json_timestamp(json) from public;
 
@@ -10940,7 +11310,8 @@ create type agui_internal.event_span as (
 );
 
 comment on type agui_internal.event_span is
-    'What an event that stands for several says of them: how many they were, when the first and when the last came; null where it does not say.';
+    'What an event that stands for several states about them: their number, and the times of the '
+    'first and the last one; null if it does not.';
 
 -- sql/internal/history/read_event_span.sql
 create or replace function agui_internal.read_event_span(event json)
@@ -10967,8 +11338,10 @@ end
 $$;
 
 comment on function agui_internal.read_event_span(json) is
-    'What an event that was made of several before it was appended says of them: event_count (or eventCount) of them, from created_at (createdAt, '
-    'timestamp) to completed_at (completedAt). Null for an event without such a count.';
+    'What an event that was joined before it was appended states about its parts: event_count (or '
+    'eventCount), their number, and created_at (createdAt, timestamp) and completed_at '
+    '(completedAt), the times of the first and the last one. Null for an event without such a '
+    'count.';
 
 revoke execute on function agui_internal.read_event_span(json) from public;
 
@@ -10994,7 +11367,8 @@ as $$
 $$;
 
 comment on function agui_internal.with_joined_text(json, boolean, text) is
-    'An event with another delta (or, where its text is in content, content): the inside of a string of guarded JSON text.';
+    'An event with another delta (or, if in_content, another content): the inside of a string of '
+    'guarded JSON text.';
 
 revoke execute on function agui_internal.with_joined_text(json, boolean, text) from public;
 
@@ -11021,7 +11395,8 @@ as $$
         where owned.kind in ('table', 'view', 'index')
     ),
     definition (object, text) as (
-        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        -- The storage parameters of a table belong to its owner, and so do indexes and triggers
+        -- that the owner adds.
         select
             format('table %s', relation.name),
             concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
@@ -11099,8 +11474,10 @@ as $$
 $$;
 
 comment on function agui_internal.catalog_objects() is
-    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
-    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+    'A hash of the current definition of each object that agui_internal.installed() names, from '
+    'the catalog. Comments, privileges, row-level security, storage settings and objects added by '
+    'others are not included. Two major versions of PostgreSQL may print the same definition '
+    'differently.';
 
 revoke execute on function agui_internal.catalog_objects() from public;
 
@@ -11123,7 +11500,8 @@ as $$
     full join agui_internal.catalog_objects() as present
         on present.object = recorded.object
     where present.definition is distinct from recorded.definition
-        -- Nothing is recorded after a restore without data, and nothing to compare with on another major version.
+        -- After a restore without data nothing is recorded, and hashes of another major version
+        -- cannot be compared.
         and exists (
             select from agui_internal.installed_object as reference
             where reference.server_major = current_setting('server_version_num')::int / 10000
@@ -11132,7 +11510,8 @@ as $$
 $$;
 
 comment on function agui_internal.changed_objects() is
-    'The objects of the install that are not as the migrations left them: changed, missing, or (a function of the same name as one of the install) added.';
+    'The objects of the install that differ from what the migrations left: changed, missing, or '
+    'added (a function with the name of an installed one).';
 
 revoke execute on function agui_internal.changed_objects() from public;
 
@@ -11149,7 +11528,8 @@ end
 $$;
 
 comment on procedure agui_internal.record_objects() is
-    'Records how the objects of the install are now, for agui_internal.changed_objects(). The migrations call it.';
+    'Records the current definitions of the objects of the install, for '
+    'agui_internal.changed_objects(). The migrations call it.';
 
 revoke execute on procedure agui_internal.record_objects() from public;
 
@@ -11164,8 +11544,9 @@ as $$
 $$;
 
 comment on function agui_internal.allow_log_change(boolean) is
-    'Lets statements of this transaction past the triggers that keep the log append-only, or stops to. For agui_internal.repack_run and '
-    'agui.erase: each says so just around what it does.';
+    'Allows statements of this transaction to pass the triggers that keep the log append-only, or '
+    'stops allowing it. Only for agui_internal.repack_run and agui.erase, each just around its own '
+    'change.';
 
 revoke execute on function agui_internal.allow_log_change(boolean) from public;
 
@@ -11178,7 +11559,8 @@ parallel safe
 return clock_timestamp() + least(interval '1 minute' * 2 ^ least(attempts - 1, 20), interval '1 day');
 
 comment on function agui_internal.back_off(int) is
-    'When a job tries a run next that it has tried so often: after a minute, then after twice as long each time, a day at most.';
+    'The time of the next attempt at a run after so many attempts: one minute later, doubled with '
+    'each attempt, at most one day.';
 
 revoke execute on function agui_internal.back_off(int) from public;
 
@@ -11190,13 +11572,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        -- A commit does not wait for the disk: a job repeats what a crash takes back.
+        -- The commit does not wait for the disk: a job repeats what a crash loses.
         set_config('synchronous_commit', 'off', true),
-        -- An open transaction of another session does not stop a job: it does other threads first, then tries once more.
+        -- An open transaction does not block a job: the job processes other threads first, then
+        -- retries once.
         set_config('lock_timeout', '200ms', true)
 $$;
 
-comment on function agui_internal.begin_step() is 'Sets what each transaction of a job has, until it ends.';
+comment on function agui_internal.begin_step() is
+    'Makes the settings of each transaction of a job. They last until it ends.';
 
 revoke execute on function agui_internal.begin_step() from public;
 
@@ -11220,7 +11604,7 @@ as $$
 $$;
 
 comment on function agui_internal.forget_ended_runs(text) is
-    'Deletes the notes of a job for runs in progress about those that have ended since.';
+    'Deletes the notes of a job for runs in progress if the run has ended since.';
 
 revoke execute on function agui_internal.forget_ended_runs(text) from public;
 
@@ -11240,8 +11624,8 @@ end
 $$;
 
 comment on function agui_internal.hold_thread(uuid) is
-    'Takes the row of a thread, which keeps other jobs from it until the transaction ends. False: another transaction holds it, or it is gone. '
-    'Appends do not wait for it.';
+    'Locks the row of a thread, which excludes other jobs until the transaction ends. Appends do '
+    'not wait for it. False: another transaction holds the row, or it is gone.';
 
 revoke execute on function agui_internal.hold_thread(uuid) from public;
 
@@ -11251,12 +11635,14 @@ returns boolean
 language sql
 immutable
 parallel safe
--- Others say something of the server, the role or the moment: a lock (55), a deadlock or a conflict (40), a full disk or too many connections (53), a
--- missing privilege or an upgrade in progress (42), a standby (25), a shutdown (57), a connection (08).
+-- Other errors concern the server, the role or the current situation: a lock (55), a deadlock or a
+-- conflict (40), a full disk or too many connections (53), a missing privilege or an upgrade in
+-- progress (42), a standby (25), a shutdown (57), a connection (08).
 return code in ('53200', '57014') or code !~ '^(55|40|53|42|25|57|08|58)';
 
 comment on function agui_internal.is_fault(text) is
-    'Whether an error with this SQLSTATE counts as a failed attempt at a run: others would put sound runs into quarantine, too.';
+    'Whether an error with this SQLSTATE counts as a failed attempt at a run. Counting the others '
+    'would put runs into quarantine that are not at fault.';
 
 revoke execute on function agui_internal.is_fault(text) from public;
 
@@ -11273,17 +11659,19 @@ begin
     if agui_internal.has_row_security() and (select own.low is null from agui_internal.own_keys() as own) then
         raise exception using
             errcode = '42501',
-            message = format('role "%s" has no scope, so it finds nothing to do', agui_internal.caller_role()),
-            hint = 'Row-level security is on. agui.map_operator gives the role of the jobs all scopes.';
+            message = format('role "%s" has no scope, so the job would find no threads', agui_internal.caller_role()),
+            hint = 'Row-level security is on. Give the role of the jobs all scopes with agui.map_operator.';
     end if;
-    -- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+    -- The seed ("agui" in ASCII) separates the locks of pgagui from other 64-bit advisory locks in
+    -- the database.
     return hashtextextended('job ' || name, x'61677569'::bigint);
 end
 $$;
 
 comment on function agui_internal.job_lock_id(text) is
-    'The transaction-level advisory lock that a job (compact, repack, …) tries to take, so that a second start while one is at work returns at once. '
-    '42501: the role that calls sees no threads, so the job would do nothing, and nobody would notice.';
+    'The transaction-level advisory lock of a job (compact, repack, …). A job that finds it taken '
+    'returns at once. 42501: the calling role sees no threads, so the job would silently do '
+    'nothing.';
 
 revoke execute on function agui_internal.job_lock_id(text) from public;
 
@@ -11298,7 +11686,7 @@ as $$
     select format(
         'process %s of role "%s" holds the lock of the job %s, and %s',
         session.pid, session.usename, job_lock_problem.job,
-        case when may.work then 'has done so for a day in one transaction' else 'that role may do no job' end
+        case when may.work then 'has held it for a day in one transaction' else 'that role may not run jobs' end
     )
     from pg_locks as lock
     join pg_stat_activity as session
@@ -11324,8 +11712,9 @@ as $$
 $$;
 
 comment on function agui_internal.job_lock_problem(text) is
-    'Why a job that finds its lock taken would find it so again and again: the lock is held by a role that may do no job, or for a day. Null: another one is '
-    'at work. Advisory locks have no owner: any role that can connect may take one.';
+    'The reason why a job would find its lock taken every time: the holder is a role that may not '
+    'run jobs, or has held it for a day. Null: the same job is in progress. Advisory locks have no '
+    'owner: any role that can connect may take one.';
 
 revoke execute on function agui_internal.job_lock_problem(text) from public;
 
@@ -11345,14 +11734,15 @@ begin
     set attempts = note.attempts + 1,
         code = null,
         error = null,
-        -- This holds if the session is killed before it notes how the attempt ended.
+        -- This value remains if the process is killed before it records the outcome.
         next_at = agui_internal.back_off(note.attempts + 1),
         noted_at = excluded.noted_at;
 end
 $$;
 
 comment on function agui_internal.note_attempt(text, uuid, int) is
-    'Notes that a job is about to begin a run (0: runs of the thread). It is to be committed before the job does.';
+    'Records that a job is about to begin a run (0: runs of the thread). Commit it before the job '
+    'does so.';
 
 revoke execute on function agui_internal.note_attempt(text, uuid, int) from public;
 
@@ -11381,7 +11771,8 @@ end
 $$;
 
 comment on function agui_internal.note_failure(text, uuid, int, text, text) is
-    'Notes how an attempt failed, and answers true; where the run had no part in that (agui_internal.is_fault), the attempt is taken back.';
+    'Records the failure of an attempt and returns true. If the run is not at fault '
+    '(agui_internal.is_fault), removes the attempt.';
 
 revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;
 
@@ -11400,7 +11791,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
+comment on function agui_internal.note_success(text, uuid, int) is
+    'Deletes the note of a run, in the transaction that does the work.';
 
 revoke execute on function agui_internal.note_success(text, uuid, int) from public;
 
@@ -11416,14 +11808,15 @@ begin
     if blocked is not null then
         raise exception using
             errcode = '55P03',
-            message = format('%s cannot work: %s', job, blocked),
-            hint = 'End that session with pg_terminate_backend. What was done before stays.';
+            message = format('%s cannot run: %s', job, blocked),
+            hint = 'End that database session with pg_terminate_backend. Work already done is kept.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_blocked(text, text) is
-    'Fails (55P03) if agui_internal.job_lock_problem gave a reason why the procedure cannot take the lock of its job.';
+    'Raises 55P03 if agui_internal.job_lock_problem gave a reason why the procedure cannot take '
+    'the lock of its job.';
 
 revoke execute on function agui_internal.refuse_blocked(text, text) from public;
 
@@ -11436,7 +11829,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- As a rule there is no note of the thread, and this is one look into an index.
+    -- Usually the thread has no note, and this is one look-up in an index.
     return array(
         with recursive waiting as (
             select note.run_no
@@ -11457,8 +11850,8 @@ end
 $$;
 
 comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
-    'The runs of a thread that compaction leaves for later, because it failed at them or at one of their ancestors; with_noted: also those that it '
-    'may try at once.';
+    'The runs of a thread that compaction postpones because it failed at them or at one of their '
+    'ancestors; with_noted: also those that it may retry now.';
 
 revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;
 
@@ -11483,7 +11876,8 @@ as $$
         and note.run_no = take_back_attempt.run_no;
 $$;
 
-comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
+comment on function agui_internal.take_back_attempt(text, uuid, int) is
+    'Reverts agui_internal.note_attempt if the outcome does not concern the run.';
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
 
@@ -11500,7 +11894,8 @@ return case
 end;
 
 comment on function agui_internal.json_as_string(json) is
-    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that holds its text.';
+    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that contains its '
+    'text.';
 
 revoke execute on function agui_internal.json_as_string(json) from public;
 
@@ -11516,15 +11911,15 @@ as $$
 declare
     brackets text;
 begin
-    -- Outside of strings (every second part between quotes) nothing but brackets is kept.
+    -- Outside of strings (every second part between quotes) only brackets are kept.
     select string_agg(part, '' order by position)
     into brackets
     from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
     where position % 2 = 1;
-    -- Brackets come first: translate looks for each character from the left.
+    -- Brackets come first: translate searches its list of characters from the left.
     brackets := translate(brackets, E'[]{},: 0123456789.-etrufalsnE+\t\n\r', '[][]');
 
-    -- Most of a document is shallow: each of the first rounds takes the innermost level away.
+    -- Most of a document is shallow: each of the first rounds removes the innermost level.
     for level in 0 .. 7 loop
         if brackets = '' then
             return level;
@@ -11532,7 +11927,8 @@ begin
         brackets := replace(brackets, '[]', '');
     end loop;
 
-    -- The rest in stretches, each some brackets that open and some that close. One pass, however deep it is.
+    -- The rest is split into stretches of opening brackets followed by closing ones. A single pass
+    -- at any depth.
     return 8 + (
         select coalesce(max(stretch.before + stretch.opens), 0)
         from (
@@ -11550,7 +11946,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.json_depth(text) is 'How deep arrays and objects of a valid JSON document are nested.';
+comment on function agui_internal.json_depth(text) is
+    'The nesting depth of arrays and objects in a valid JSON document.';
 
 revoke execute on function agui_internal.json_depth(text) from public;
 
@@ -11569,8 +11966,8 @@ end
 $function$;
 
 comment on function agui_internal.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers): it never fails, and agui_internal.json_from_jsonb gives the text '
-    'back.';
+    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers). '
+    'It never fails, and agui_internal.json_from_jsonb restores the text.';
 
 revoke execute on function agui_internal.json_to_jsonb(text) from public;
 
@@ -11583,8 +11980,9 @@ parallel safe
 return a is not distinct from b or agui_internal.json_to_jsonb(a) is not distinct from agui_internal.json_to_jsonb(b);
 
 comment on function agui_internal.json_equal(text, text) is
-    'Whether two JSON texts say the same: white space, the order of keys and the spelling of strings and numbers do not count, but for '
-    'numbers beyond the range of a double, which are equal only when they are spelled alike.';
+    'Whether two JSON texts are equal. White space, the order of keys and the spelling of strings '
+    'and numbers do not matter, except that numbers beyond the range of a double are equal only if '
+    'they are spelled alike.';
 
 revoke execute on function agui_internal.json_equal(text, text) from public;
 
@@ -11624,10 +12022,11 @@ comment on function agui_internal.json_from_jsonb(jsonb) is
 revoke execute on function agui_internal.json_from_jsonb(jsonb) from public;
 
 -- sql/internal/json/json_guard_numbers.sql
--- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
--- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- jsonb stores numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text
+-- of 100,001 digits. Numbers beyond the range of a double become strings that guarded text never
+-- contains otherwise: those that begin with a backslash and a #.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guard_numbers(document text)
 returns text
 language plpgsql
@@ -11636,7 +12035,8 @@ strict
 parallel safe
 as $function$
 begin
-    -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
+    -- The characters before a number distinguish it from the hexadecimal digits of an id, which
+    -- often look like one.
     if document operator(pg_catalog.!~) '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;
@@ -11667,7 +12067,8 @@ comment on function agui_internal.json_guard_numbers(text) is
 revoke execute on function agui_internal.json_guard_numbers(text) from public;
 
 -- sql/internal/json/json_guarded.sql
--- Called in the innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guarded(document json)
 returns json
 language plpgsql
@@ -11679,7 +12080,7 @@ declare
     plain constant pg_catalog.text := document;
     guarded constant pg_catalog.text := agui_internal.json_guard(plain);
 begin
-    -- To make json of text checks it, which takes as long as to read it.
+    -- A cast from text to json validates it, which takes as long as reading it.
     return case when guarded operator(pg_catalog.=) plain then document else guarded::pg_catalog.json end;
 end
 $function$;
@@ -11689,12 +12090,15 @@ comment on function agui_internal.json_guarded(json) is 'JSON as agui_internal.j
 revoke execute on function agui_internal.json_guarded(json) from public;
 
 -- sql/internal/json/json_members.sql
--- json_each gives members byte for byte, but fails where a string holds \u0000 or a lone surrogate. So it is given the text with escapes that it does
--- not look into, from which every byte comes back (agui_internal.json_guard unites spellings of the same string):
+-- json_each returns members byte for byte, but fails if a string contains \u0000 or a lone surrogate.
+-- So it gets the text with escapes that it does not interpret and that can be reverted exactly
+-- (agui_internal.json_guard would unify different spellings of a string):
 --
---     \uXXXX  ->  \\uXXXX          \\  ->  \\x
+--     \uXXXX  ->  \\uXXXX
+--     \\      ->  \\x
 --
--- A backslash always begins an escape in JSON, so pairs of them are found from the left; \x is no escape of JSON, so it can stand in for them meanwhile.
+-- In JSON a backslash always begins an escape, so pairs of them are found from the left. \x is not
+-- an escape of JSON, so it can represent such a pair.
 create or replace function agui_internal.json_members(document json)
 returns table (name text, value json)
 language plpgsql
@@ -11728,17 +12132,19 @@ comment on function agui_internal.json_members(json) is
 revoke execute on function agui_internal.json_members(json) from public;
 
 -- sql/internal/types/json_nodes.sql
--- Numbers of nodes in agui_internal.json_patch_apply. A domain, for PostgreSQL has no arrays of arrays of different lengths.
+-- Numbers of nodes in agui_internal.json_patch_apply. A domain, because PostgreSQL has no arrays of
+-- arrays of different lengths.
 create domain agui_internal.json_nodes as int[];
 
 comment on domain agui_internal.json_nodes is
-    'The members of a JSON object or the items of an array, as numbers, while agui_internal.json_patch_apply has it taken apart.';
+    'The members of a JSON object or the items of an array, as node numbers, while '
+    'agui_internal.json_patch_apply has it taken apart.';
 
 -- sql/internal/json/json_node_value.sql
--- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be 1,000 deep.
---
--- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
--- agui_internal.json_patch_apply asks for.
+-- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be
+-- 1,000 levels deep.
+-- The arrays are not copied on the way here: PL/pgSQL passes them by reference, and so do queries
+-- with a generic plan, which agui_internal.json_patch_apply requires.
 create or replace function agui_internal.json_node_value(
     node int,
     pieces jsonb[],
@@ -11755,7 +12161,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    owners   int[] := array[opened[node]]; -- what nodes were opened to, each before those in it
+    owners   int[] := array[opened[node]]; -- the opened nodes, each before those in it
     position int := 1;
     owner    int;
     child    int;
@@ -11766,7 +12172,7 @@ begin
         return pieces[node];
     end if;
 
-    -- Where nothing but the root is opened, there is nothing to look for.
+    -- If only the root is opened, there is nothing to search.
     while cardinality(opened) > 1 and position <= cardinality(owners) loop
         owner := owners[position];
         if members[owner] is not null then
@@ -11802,14 +12208,14 @@ begin
                 where member.value is not null
             );
         else
-            -- jsonb_agg would copy each number in them by itself.
+            -- jsonb_agg would copy each number in them separately.
             value := to_jsonb(array(
                 select coalesce(pieces[item.node], made[opened[item.node]])
                 from unnest(items[owner]) with ordinality as item (node, position)
                 order by item.position
             ));
         end if;
-        -- Large values are not copied more often than they must.
+        -- Large values are not copied more often than necessary.
         if position > 1 then
             made[owner] := value;
         end if;
@@ -11819,7 +12225,7 @@ end
 $function$;
 
 comment on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) is
-    'The value of a node of agui_internal.json_patch_apply, put together again.';
+    'The value of a node of agui_internal.json_patch_apply, put back together.';
 
 revoke execute on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) from public;
 
@@ -11833,7 +12239,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    -- jsonb holds no more than 256 MB.
+    -- jsonb holds at most 256 MB.
     max_bytes constant int := 100 * 1024 * 1024;
     joined    constant text := '[' || array_to_string(patches, ',') || ']';
 begin
@@ -11849,7 +12255,8 @@ end
 $function$;
 
 comment on function agui_internal.json_patches(text[]) is
-    'Patches (guarded JSON texts) as agui_internal.json_patch_apply takes them. All at once, for one at a time takes several times as long.';
+    'Patches (guarded JSON texts) as agui_internal.json_patch_apply expects them. Converted '
+    'together, because one at a time takes several times as long.';
 
 revoke execute on function agui_internal.json_patches(text[]) from public;
 
@@ -11879,7 +12286,7 @@ comment on function agui_internal.json_pointer_escapes(text) is 'The part of agu
 revoke execute on function agui_internal.json_pointer_escapes(text) from public;
 
 -- sql/internal/json/json_pointer.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_pointer(pointer text)
 returns text[]
 language sql
@@ -11894,12 +12301,14 @@ return case
 end;
 
 comment on function agui_internal.json_pointer(text) is
-    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null when it is not a valid pointer.';
+    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null if it '
+    'is not a valid pointer.';
 
 revoke execute on function agui_internal.json_pointer(text) from public;
 
 -- sql/internal/json/json_pointer_get.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
@@ -11911,7 +12320,7 @@ declare
     token pg_catalog.text;
     kind  pg_catalog.text;
 begin
-    -- In one step where no token could be taken for another index than it is: each step copies what it leads to.
+    -- In one step if no token is ambiguous as an index: each step copies its result.
     if pg_catalog.array_to_string(tokens, '/') operator(pg_catalog.!~) '(^|/)([[:space:]+-]|0[0-9])|[0-9]{10}' then
         return document operator(pg_catalog.#>) tokens;
     end if;
@@ -11919,7 +12328,7 @@ begin
         kind := pg_catalog.jsonb_typeof(document);
         if kind operator(pg_catalog.=) 'object' then
             document := document operator(pg_catalog.->) token;
-        -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+        -- The operators of PostgreSQL also accept -1 and 01; the RFC does not.
         elsif kind operator(pg_catalog.=) 'array' and token operator(pg_catalog.~) '^(0|[1-9][0-9]{0,8})$' then
             document := document operator(pg_catalog.->) token::int;
         else
@@ -11931,12 +12340,12 @@ end
 $function$;
 
 comment on function agui_internal.json_pointer_get(jsonb, text[]) is
-    'The value that the tokens of a JSON pointer lead to; SQL null when there is none.';
+    'The value at a JSON pointer, given as tokens; SQL null if there is none.';
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;
 
 -- sql/internal/json/json_string_member.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_member(document json, name text)
 returns text
 language sql
@@ -11950,7 +12359,8 @@ comment on function agui_internal.json_string_member(json, text) is
 revoke execute on function agui_internal.json_string_member(json, text) from public;
 
 -- sql/internal/json/json_string_token_escapes.sql
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_string_token_escapes(token text)
 returns text
 language plpgsql
@@ -11968,7 +12378,7 @@ comment on function agui_internal.json_string_token_escapes(text) is 'The part o
 revoke execute on function agui_internal.json_string_token_escapes(text) from public;
 
 -- sql/internal/json/json_string_token.sql
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_token(token text)
 returns text
 language sql
@@ -12002,14 +12412,15 @@ begin
     if strpos(token, '\') = 0 then
         return substr(token, 2, length(token) - 2);
     end if;
-    -- In a guarded string a backslash begins \u005c, or else a character that text cannot hold.
+    -- In a guarded string a backslash begins \u005c or else a character that text cannot contain.
     guarded := agui_internal.json_guard(token)::json #>> '{}';
     return case when strpos(replace(guarded, '\u005c', ''), '\') = 0 then replace(guarded, '\u005c', '\') end;
 end
 $$;
 
 comment on function agui_internal.json_text(text) is
-    'What a JSON string says. Null for a value that is no string, and for one with \u0000 or half a surrogate pair, which text cannot hold.';
+    'The text of a JSON string. Null for a value that is not a string, and for one with \u0000 or '
+    'half a surrogate pair, which text cannot contain.';
 
 revoke execute on function agui_internal.json_text(text) from public;
 
@@ -12027,8 +12438,9 @@ as $$
 $$;
 
 comment on function agui_internal.alive_until(agui.run) is
-    'When the lease of a run in progress ends unless its writer gives another sign of life. The lease counts from the last one, or from when '
-    'writers could reach the server after an outage.';
+    'The end of the lease of a run in progress, unless its writer gives another sign of life. The '
+    'lease counts from the last sign of life or, after an outage, from when writers could reach '
+    'the server.';
 
 revoke execute on function agui_internal.alive_until(agui.run) from public;
 
@@ -12048,7 +12460,8 @@ declare
 begin
     because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
 
-    -- What the run opened and did not end, innermost first, each with the field that its end is named by.
+    -- Close what the run opened and did not end, innermost first. Each end names it by the field in
+    -- named_by.
     select
         coalesce(string_agg(
             '{"type":"' || part.closes || '"'
@@ -12090,10 +12503,10 @@ end
 $$;
 
 comment on function agui_internal.close_run(uuid, int, text, boolean) is
-    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
-    'the end is dated as the last event of the log. '
-    'The caller holds the thread''s lock.';
+    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, '
+    'reasoning, steps and subagents that it left open, then RUN_ERROR with the reason, so that '
+    'AG-UI clients still accept the log. Returns the last seq. imported: the end gets the time of '
+    'the last event of the log. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;
 
@@ -12128,10 +12541,10 @@ begin
                 errcode = 'UI006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
                 detail = format(
-                    'Its last sign of life was %s ago; without another its lease ends in %s, at %s.',
+                    'Its last sign of life was %s ago; without another one its lease ends in %s, at %s.',
                     date_trunc('milliseconds', now_at - last_seen_at), date_trunc('milliseconds', alive_until - now_at), alive_until
                 ),
-                hint = 'Wait until it has ended, ask its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
+                hint = 'Wait until it has ended, request its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
                     'or begin the run with parallel => true. After the lease the next run ends it.';
         elsif agui_internal.is_newly_promoted() then
             raise exception using
@@ -12141,7 +12554,7 @@ begin
                     'Its last sign of life was %s ago, before this server was promoted: its lease begins with the next call of agui.keep_alive or agui.reap.',
                     date_trunc('milliseconds', now_at - last_seen_at)
                 ),
-                hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
+                hint = 'A recorder calls agui.keep_alive. Without a recorder, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
         perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
@@ -12153,8 +12566,9 @@ end
 $$;
 
 comment on function agui_internal.close_stale_runs(agui.run, text) is
-    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
-    'Answers whether it closed any. The caller holds the thread''s lock.';
+    'Closes the runs of a thread whose lease has expired, so that the next run can begin. head is '
+    'the run that began last. Returns whether it closed any. UI006: a run is still alive. The '
+    'caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;
 
@@ -12169,7 +12583,8 @@ as $$
 $$;
 
 comment on function agui_internal.is_newly_promoted() is
-    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called since: the leases have not begun to count.';
+    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called '
+    'since. Until then the leases do not count.';
 
 revoke execute on function agui_internal.is_newly_promoted() from public;
 
@@ -12191,7 +12606,7 @@ as $$
 $$;
 
 comment on function agui_internal.last_seen_at(agui.run) is
-    'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
+    'The last sign of life of the writer of a run: a batch or a call of agui.keep_alive.';
 
 revoke execute on function agui_internal.last_seen_at(agui.run) from public;
 
@@ -12204,7 +12619,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A recorder calls every second; cron, which calls agui.reap, every minute at best.
+    -- A recorder calls every second; cron, which calls agui.reap, at most every minute.
     gap constant interval := case
         when is_writer then agui_internal.heartbeat_lease() / 2
         else greatest(agui_internal.lease() / 3, interval '90 seconds')
@@ -12212,10 +12627,10 @@ declare
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
     current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if pg_is_in_recovery() then
-        return;  -- what can be written to is another server
+        return;  -- writers use another server
     end if;
     select * into last from agui_internal.uptime;
     if not found then
@@ -12227,25 +12642,26 @@ begin
     if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
         return;
     end if;
-    -- A row that is locked is being written by another one, who sees the same.
+    -- If the row is locked, another transaction is writing it with the same information.
     select * into last from agui_internal.uptime for no key update skip locked;
     if not found then
         return;
     end if;
-    moment := clock_timestamp();
+    now_at := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            when last.checked_at < now_at - gap or last.timeline <> current_timeline then now_at
             else last.up_since
         end,
-        checked_at = moment,
+        checked_at = now_at,
         timeline = current_timeline;
 end
 $$;
 
 comment on function agui_internal.note_uptime(boolean) is
-    'Notes that a writer or a job has reached the server. After a time without such calls, and after a promotion, it also notes that leases '
-    'count from now on. It writes one row, at most every 10 seconds.';
+    'Records that a writer or a job has reached the server. After a period without such calls, and '
+    'after a promotion, it also records that leases count from now on. Writes one row, at most '
+    'every 10 seconds.';
 
 revoke execute on function agui_internal.note_uptime(boolean) from public;
 
@@ -12261,9 +12677,9 @@ create type agui_internal.open_part as (
 );
 
 comment on type agui_internal.open_part is
-    'What a run has begun and not ended, such as a message: the types of the events that begin '
-    'and end it, the field that its end names it by (null: none), that name, the subagent where '
-    'the name alone does not do, the seq of the event that began it, and that event. Name, owner '
+    'Something that a run has begun and not ended, such as a message: the types of the events that '
+    'begin and end it, the field of the end that names it (null: none), its name, the subagent if '
+    'the name is not sufficient, the seq of the event that began it, and that event. Name, owner '
     'and event are guarded (agui_internal.json_guard).';
 
 -- sql/internal/live/open_parts.sql
@@ -12291,13 +12707,12 @@ begin
     event as (
         select
             batch.first_seq + field.position - 1 as seq,
-            -- A subagent ends in one of two ways.
+            -- A subagent has two possible ends.
             case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id
-            -- alone.
+            -- A step is identified by its name and its subagent, the others by their id alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -12307,7 +12722,7 @@ begin
                 and stored.run_no = run.run_no
                 and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
-                -- Most batches hold pieces alone; a type may be spelled with escapes.
+                -- Most batches contain only pieces. A type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
             offset 0
         ) as batch
@@ -12342,8 +12757,8 @@ $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
-    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
-    'what they open is in the fold.';
+    'up to a seq (null: so far), in the order in which they began. What chunks open is not '
+    'included: it is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;
 
@@ -12359,7 +12774,8 @@ declare
     stale agui.run;
 begin
     perform agui_internal.own_key(thread_key);
-    -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
+    -- If the lock is taken, its holder is appending to the thread. If that is the writer of another
+    -- run, the next reap closes this one.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
     end if;
@@ -12377,8 +12793,9 @@ end
 $$;
 
 comment on function agui_internal.reap_run(uuid, int) is
-    'Closes a run in progress that gave no sign of life within its lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
-    'has ended, or its thread is just being written to.';
+    'Closes a run in progress without a sign of life within its lease, as agui_internal.close_run '
+    'does, and returns its last seq. Null: it is alive, has ended, or its thread is being written '
+    'to.';
 
 revoke execute on function agui_internal.reap_run(uuid, int) from public;
 
@@ -12397,13 +12814,13 @@ as $$
     where run.status = 'running'
         and agui_internal.alive_until(run) < clock_timestamp()
         and (note.next_at is null or note.next_at <= clock_timestamp())
-    -- Those that nothing has failed at before come first.
+    -- Runs without a failed attempt come first.
     order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
-    'that it failed at come last, once they may be tried.';
+    'The stale runs of all scopes, in the order in which agui.reap closes them. Those with a '
+    'failed attempt come last, after their backoff.';
 
 revoke execute on function agui_internal.stale_runs() from public;
 
@@ -12418,12 +12835,13 @@ begin
     return left(pg_walfile_name(pg_current_wal_lsn()), 8);
 exception
     when others then
-        return null;  -- some managed services do not have these functions
+        return null;  -- some managed services lack these functions
 end
 $$;
 
 comment on function agui_internal.timeline() is
-    'The timeline of the write-ahead log, which the promotion of a standby changes; null: this server does not say.';
+    'The timeline of the write-ahead log, which changes when a standby is promoted; null: this '
+    'server does not provide it.';
 
 revoke execute on function agui_internal.timeline() from public;
 
@@ -12441,7 +12859,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
-        -- Nobody but the owner writes to a table: the functions that do have the rights of the owner.
+        -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
             array[
@@ -12467,7 +12885,7 @@ as $$
             ]),
             ('agui_worker', array[
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
-                -- Their steps, which the procedures and the jobs in Go share.
+                -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
@@ -12494,8 +12912,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
-        -- and agui.lag call.
+        -- Functions that cannot write are for readers, except the one that computes keys of erased
+        -- threads. pg_monitor gets the functions that the command line, agui.stats and agui.lag
+        -- call.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
@@ -12512,7 +12931,8 @@ as $$
     where routine.prorettype <> 'trigger'::regtype
 $$;
 
-comment on function agui_internal.expected_privileges() is 'Who may do what: the privileges that agui.grant_access() sees to.';
+comment on function agui_internal.expected_privileges() is
+    'The privileges that agui.grant_access() establishes.';
 
 revoke execute on function agui_internal.expected_privileges() from public;
 
@@ -12592,8 +13012,9 @@ as $$
 $$;
 
 comment on function agui_internal.privilege_changes() is
-    'The statements that make the privileges on the objects of the install as agui_internal.expected_privileges() has them, for the roles that exist. '
-    'Privileges of other roles are left alone.';
+    'The statements that change the privileges on the objects of the install to those of '
+    'agui_internal.expected_privileges(), for the roles that exist. Privileges of other roles are '
+    'not changed.';
 
 revoke execute on function agui_internal.privilege_changes() from public;
 
@@ -12603,14 +13024,15 @@ returns int
 language sql
 stable
 parallel safe
--- What is not compressed is as large as it is stored.
+-- A value that is not compressed is as large as it is stored.
 return case
     when pg_column_compression(document) is null then pg_column_size(document)
     else octet_length(document::text)
 end;
 
 comment on function agui_internal.text_bytes(json) is
-    'Octets of the text of a stored JSON value, which is opened only where it is compressed; null for null.';
+    'The bytes of the text of a stored JSON value, which is opened only if it is compressed; null '
+    'for null.';
 
 revoke execute on function agui_internal.text_bytes(json) from public;
 
@@ -12623,13 +13045,13 @@ parallel safe
 return coalesce(text_bytes, agui_internal.text_bytes(events));
 
 comment on function agui_internal.batch_bytes(json, int) is
-    'Octets of the text of a batch, given its columns as they come from the table; as a rule it is not opened for that.';
+    'The bytes of the text of a batch, given its columns as stored. Usually the batch is not '
+    'decompressed for that.';
 
 revoke execute on function agui_internal.batch_bytes(json, int) from public;
 
 -- sql/internal/read/batch_with.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -12645,14 +13067,13 @@ begin atomic
 end;
 
 comment on function agui_internal.batch_with(uuid, bigint) is
-    'The batch of a thread that holds the event with this seq; behind the end of the log its last '
-    'batch, before its beginning none.';
+    'The batch of a thread that contains the event with this seq; after the end of the log its '
+    'last batch, before its beginning none.';
 
 revoke execute on function agui_internal.batch_with(uuid, bigint) from public;
 
 -- sql/internal/read/batches_behind.sql
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -12665,7 +13086,7 @@ begin atomic
     where batch.thread_key = batches_behind.thread_key
         and batch.first_seq >= coalesce(
             (
-                -- one that a repack joined begins before the event behind after_seq
+                -- a repacked batch may begin before the event after after_seq
                 select max(holder.first_seq)
                 from agui.batch as holder
                 where holder.thread_key = batches_behind.thread_key
@@ -12676,8 +13097,8 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
-    'events may come before that one.';
+    'The batches of a thread from the one that contains the event after after_seq. Its first '
+    'events may precede that event.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;
 
@@ -12687,10 +13108,12 @@ returns boolean
 language sql
 stable
 parallel safe
--- To open it takes as long as to read it: that is left to what may be too large. The formats cannot do better than lz4, 255 octets for one.
+-- Decompressing a value takes as long as reading it, so only values that may be too large are
+-- decompressed. The best possible ratio is that of lz4, 255 bytes for one.
 return 255 * pg_column_size(document)::bigint <= max_bytes or agui_internal.text_bytes(document) <= max_bytes;
 
-comment on function agui_internal.fits(json, bigint) is 'Whether the text of a stored JSON value has max_bytes octets or fewer.';
+comment on function agui_internal.fits(json, bigint) is
+    'Whether the text of a stored JSON value has at most max_bytes bytes.';
 
 revoke execute on function agui_internal.fits(json, bigint) from public;
 
@@ -12706,7 +13129,7 @@ declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
     fold  agui_internal.fold;
 begin
-    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    -- Usually a run that has ended has a snapshot of all of it, or none.
     if run.status <> 'running' and (until is null or until >= run.last_seq) then
         fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
         if fold.through_seq >= run.last_seq then
@@ -12719,14 +13142,14 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
-    'at the end), from the nearest snapshot on.';
+    'Folds the lineage of a run up to a seq or a point in time, the earlier of the two (null: to '
+    'the end), from the nearest snapshot.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;
 
 -- sql/internal/read/last_seq_by.sql
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
--- primary key for each step.
+-- recorded_at never decreases along the log, so a binary search finds the place. Each step is one
+-- look-up in the primary key.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -12736,7 +13159,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     low  bigint := 0;  -- the events up to it are early enough
-    high bigint;       -- the batches that begin behind it are not
+    high bigint;       -- the batches that begin after it are not
     mid  record;
 begin
     select batch.first_seq + batch.n - 1 into high
@@ -12750,8 +13173,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those
-            -- before it are.
+            -- A repacked batch: its first events may be early enough, and then all events before
+            -- them are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -12766,8 +13189,8 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
-    '0 when there is none.';
+    'The seq of the last event of a thread that was recorded before a point in time or (or_at) at '
+    'it; 0 if there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;
 
@@ -12793,7 +13216,7 @@ declare
     next_batch record;
     row_count  int := 0;
 begin
-    -- As a rule all rows fit: the loop would take as long as to read them.
+    -- Usually all rows fit, and the loop would take as long as reading them.
     if coalesce(cardinality(input_seqs), 0) = 0 then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
@@ -12844,9 +13267,10 @@ end
 $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
-    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
-    'input_seqs; has_more says that others may follow.';
+    'A page of the batches of some runs that begin between two seqs: up to max_rows batches with '
+    'up to max_bytes of text in total, and at least one if there is any. last_seq is the first seq '
+    'of the last batch (null: there is none). bytes is their size, including the inputs that count '
+    'at input_seqs. has_more: others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;
 
@@ -12861,7 +13285,7 @@ as $$
 declare
     failed record;
 begin
-    -- As a rule there is no such note, and this is one look into an index.
+    -- Usually there is no such note, and this is one look-up in an index.
     perform
     from agui_internal.job_note as note
     where note.job = 'compact' and note.thread_key = run.thread_key and note.run_no > 0 and note.attempts > 1;
@@ -12886,14 +13310,14 @@ begin
             errcode = 'UI022',
             message = format('run "%s" is in quarantine: compaction failed at it %s times%s',
                 failed.run_id, failed.attempts, coalesce(', the last time with: ' || failed.error, '')),
-            hint = 'Its events can be read (agui.events). agui.quarantine says when it is tried next, agui.retry lets that be at once.';
+            hint = 'Its events can still be read (agui.events). agui.quarantine says when compaction retries; agui.retry lets it retry at once.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_quarantined(agui.run, bigint) is
-    'Refuses (UI022) to fold the lineage of a run, up to a seq (null: all of it), where compaction failed at a run of it twice: a read would take as '
-    'much time and memory as that did.';
+    'Raises UI022 if compaction failed twice at a run on the lineage that is to be folded, up to a '
+    'seq (null: all of it). A read would take as much time and memory as those attempts.';
 
 revoke execute on function agui_internal.refuse_quarantined(agui.run, bigint) from public;
 
@@ -12909,8 +13333,8 @@ return case
 end;
 
 comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
-    'The seq up to which the events of a thread count that is read at a seq and a point in time, '
-    'the earlier of the two; null: all of them.';
+    'The seq up to which the events of a thread count for a read at a seq and a point in time, the '
+    'earlier of the two; null: all events.';
 
 revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;
 
@@ -12941,7 +13365,7 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
-    -- The links stay: how many events each has, and the hash of the last.
+    -- The links are preserved: the number of events in each, and the hash of the last.
     select
         (array_agg(batch.hash order by batch.first_seq desc))[1],
         array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
@@ -12969,7 +13393,8 @@ begin
     where batch.thread_key = join_batches.thread_key and batch.first_seq = from_seq;
     perform agui_internal.allow_log_change(false);
 
-    -- What readers get from now on must be what they got before, to the byte and to the microsecond.
+    -- From now on readers must get exactly what they got before, to the byte and to the
+    -- microsecond.
     select
         array_agg(element.payload::text order by element.position),
         array_agg(agui_internal.event_time(batch.recorded_at, element.earlier_us) order by element.position)
@@ -12982,15 +13407,16 @@ begin
     if new_payloads is distinct from payloads or new_times is distinct from times then
         raise exception using
             errcode = 'data_corrupted',
-            message = format('the batches from seq %s to %s of thread key %s would not come back as they are: they stay unjoined',
+            message = format('the batches from seq %s to %s of thread key %s would not be read back unchanged, so they are not joined',
                 from_seq, through_seq, thread_key);
     end if;
 end
 $$;
 
 comment on function agui_internal.join_batches(uuid, bigint, bigint) is
-    'Makes one batch of the adjacent batches whose first seqs lie in a range, reads it back, and fails unless every event is the same, '
-    'byte for byte, with the same time. The caller holds the thread''s lock and has updated its row.';
+    'Joins the adjacent batches whose first seqs are in a range into one batch, reads it back, and '
+    'fails unless every event is the same, byte for byte, with the same time. The caller holds the '
+    'lock of the thread and has updated its row.';
 
 revoke execute on function agui_internal.join_batches(uuid, bigint, bigint) from public;
 
@@ -13036,7 +13462,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
-        -- As a case it chooses no other index than that of the queue.
+        -- As a case expression, the condition cannot make the planner choose another index than
+        -- that of the queue.
         and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
@@ -13048,7 +13475,7 @@ begin
     if found then
         return;
     end if;
-    -- Last, what was begun before and has not ended.
+    -- Last, runs of an earlier attempt that did not succeed.
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui_internal.job_note as note
@@ -13064,8 +13491,10 @@ end
 $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[], int) is
-    'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one behind the run after_no, which spares a walk over those that are done, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
+    'The next run to repack, one that ended at least older_than ago (null: '
+    'agui_internal.repack_after()): a run of the thread near after the run after_no, which avoids '
+    'reading the runs already done, while there is one; then the run that ended first; finally one '
+    'with a failed attempt that may be retried now. Only in scopes of the role. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[], int) from public;
 
@@ -13084,29 +13513,32 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- What a joined batch holds at most. Larger ones compress little better, and whoever reads a few events opens a whole batch.
+    -- The limits of a joined batch. Larger ones compress little better, and reading a few events
+    -- opens a whole batch.
     max_bytes  constant int := 64 * 1024;
     max_events constant int := 1000;
-    -- earlier_us is an int; a longer pause begins a new batch.
+    -- earlier_us is an int, so a longer pause begins a new batch.
     max_pause  constant interval := '30 minutes';
-    -- Appends to the thread wait meanwhile, so a call does a bounded piece of a long run.
+    -- Appends to the thread wait meanwhile, so a call processes a bounded piece of a long run.
     max_events_per_call constant int := 50000;
     run       agui.run;
     next_batch record;
     from_seq  bigint;  -- the batches gathered so far: where they begin,
     last_seq  bigint;  -- the first seq of the last of them,
-    end_seq   bigint;  -- the seq behind them,
+    end_seq   bigint;  -- the seq after them
     began_at  timestamptz;
     gathered  int := 0;
     n         int := 0;
     bytes     int := 0;
-    done      int := 0;  -- events in batches that were joined: those that an earlier call has joined cost next to nothing
+    -- events in joined batches; batches that an earlier call has joined cost next to nothing
+    done      int := 0;
 begin
     perform agui_internal.own_key(thread_key);
     joined := 0;
     is_busy := true;
-    -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
-    -- not see what happens here, fail with 40001. What an open transaction or a compactor holds is left for later.
+    -- The lock excludes writers. The new version of the row of the thread makes transactions
+    -- outside READ COMMITTED, which may not see these changes, fail with 40001. A thread that an
+    -- open transaction or a compactor holds is postponed.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
         return;
     end if;
@@ -13122,7 +13554,7 @@ begin
     from agui.run as ended
     where ended.thread_key = repack_run.thread_key and ended.run_no = repack_run.run_no and ended.status <> 'running';
     if not found then
-        return;  -- erased meanwhile
+        return;  -- erased in the meantime
     end if;
 
     for next_batch in
@@ -13138,7 +13570,7 @@ begin
         order by batch.first_seq
     loop
         if gathered > 0 and (
-            next_batch.first_seq <> end_seq  -- another run's events lie between
+            next_batch.first_seq <> end_seq  -- events of another run lie between
             or n + next_batch.n > max_events
             or bytes + next_batch.bytes > max_bytes
             or next_batch.recorded_at - began_at > max_pause
@@ -13176,16 +13608,17 @@ begin
 
     update agui.run as repacked
     set repacked_at = clock_timestamp(),
-        -- Compaction weighs snapshots against what the log takes.
+        -- Compaction compares snapshots with the stored size of the log.
         log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no, run.last_seq)).log_bytes end
     where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
 end
 $$;
 
 comment on function agui_internal.repack_run(uuid, int, bigint) is
-    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
-    'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done.';
+    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and '
+    'times do not change. A call processes a bounded piece: the next call continues with after_seq '
+    '=> next_seq - 1; null: the run is done and marked. joined is the number of batches removed. '
+    'is_busy: another transaction holds the thread, and nothing is done.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;
 
@@ -13202,25 +13635,26 @@ begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'a thread needs an id that is not empty, and a scope that is not null';
+            message = 'thread_id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('thread "%s": thread id and scope may be 1,024 bytes long at most', left(thread_id, 200));
+            message = format('thread "%s": thread id and scope are limited to 1,024 bytes each', left(thread_id, 200));
     end if;
     if agui_internal.ensure_thread(key, scope, thread_id) then
         perform agui_internal.rebuild_activity(key);
     end if;
-    -- After that, for from now on nobody can erase it.
+    -- Checked last, because from now on the thread cannot be erased.
     perform agui_internal.refuse_erased(key, format('thread "%s"', thread_id));
     return key;
 end
 $$;
 
 comment on function agui_internal.ensure_writable_thread(text, text) is
-    'The key of a thread that something is saved in beside its log: makes its row, with its place in lists, unless there is one, and keeps it from being erased until the transaction '
-    'ends. UI008: no id, UI011: ids too long, UI014: the thread was erased.';
+    'Returns the key of a thread in which something is saved beside its log. Creates its row, with '
+    'its entry in lists, if it is missing, and protects it from erasure until the transaction '
+    'ends. UI008: no id; UI011: ids too long; UI014: the thread was erased.';
 
 revoke execute on function agui_internal.ensure_writable_thread(text, text) from public;
 
@@ -13234,8 +13668,9 @@ create type agui_internal.session_input as (
 );
 
 comment on type agui_internal.session_input is
-    'A session as it was given to agui.save_sessions: how errors call it, its thread, its run (null: none), and the objects with its documents and with '
-    'the versions that its writer had read (null: not given).';
+    'A session passed to agui.save_sessions: its name in error texts, its thread, its run (null: '
+    'none), and the objects with its documents and with the versions that its writer has read '
+    '(null: not given).';
 
 -- sql/internal/session/inspect_session.sql
 create or replace function agui_internal.inspect_session(session json, place bigint)
@@ -13251,7 +13686,7 @@ declare
     problem text;
 begin
     if json_typeof(session) <> 'object' then
-        problem := 'it is no JSON object';
+        problem := 'it is not a JSON object';
     else
         for member in
             select * from agui_internal.json_members(session)
@@ -13261,23 +13696,23 @@ begin
                 when 'runId' then
                     given.run_id := agui_internal.json_text(member.value::text);
                     if given.run_id is null and json_typeof(member.value) <> 'null' then
-                        problem := 'its runId is neither a text nor null';
+                        problem := 'its runId is neither a string nor null';
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
+                else problem := format('it has an unknown member "%s"; documents belong under state', left(member.name, 100));
             end case;
         end loop;
     end if;
     given.subject := agui_internal.session_subject(given.thread_id, given.run_id);
 
     if problem is null and coalesce(given.thread_id, '') = '' then
-        problem := 'it has no threadId that is a text';
+        problem := 'it has no threadId that is a string';
     elsif problem is null and json_typeof(given.state) is distinct from 'object' then
         problem := 'it has no object named state';
     elsif problem is null and given.versions is not null then
         if json_typeof(given.versions) <> 'object' then
-            problem := 'its versions are no object';
+            problem := 'its versions are not an object';
         else
             select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
@@ -13286,7 +13721,7 @@ begin
         end if;
     end if;
     if problem is null then
-        select 'a key of its state holds \u0000 or half a surrogate pair, which PostgreSQL''s text cannot hold' into problem
+        select 'a key of its state contains \u0000 or half a surrogate pair, which text in PostgreSQL cannot contain' into problem
         from agui_internal.json_members(given.state) as document
         where document.name is null
         limit 1;
@@ -13302,7 +13737,8 @@ end
 $$;
 
 comment on function agui_internal.inspect_session(json, bigint) is
-    'Takes apart a session that is to be saved, the one at a place of the call, and refuses (UI008) what is none.';
+    'Takes apart a session that is to be saved; place is its position in the call. UI008: it is '
+    'not a session.';
 
 revoke execute on function agui_internal.inspect_session(json, bigint) from public;
 
@@ -13316,7 +13752,8 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Where on the lineage the search is. The thread's own state, run number 0, comes before the roots of its tree.
+    -- The current place on the lineage. The state of the thread itself, run number 0, comes before
+    -- the roots of its tree.
     place   int := run_no;
     missing text[] := keys;
     next_no int;
@@ -13327,23 +13764,23 @@ begin
     loop
         return query
         select nearest.*
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.*
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no = place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no = place
             order by state.version desc
             limit 1
         ) as nearest;
 
-        -- The other keys, and the youngest of the runs that they were saved at before.
-        select array_agg(asked.key), max(earlier.run_no)
+        -- The remaining keys, and the youngest earlier run at which one of them was saved.
+        select array_agg(requested.key), max(earlier.run_no)
         into missing, next_no
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.run_no
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no <= place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no <= place
             order by state.run_no desc
             limit 1
         ) as earlier
@@ -13353,7 +13790,8 @@ begin
         if next_no = 0 then
             place := 0;
         else
-            -- Up the lineage to that run, or past it when it is on another branch: ancestors have smaller numbers.
+            -- Up the lineage to that run, or past it if it is on another branch: ancestors have
+            -- smaller numbers.
             with recursive ancestor as (
                 select run.run_no, run.parent_no
                 from agui.run as run
@@ -13376,8 +13814,10 @@ end
 $$;
 
 comment on function agui_internal.nearest_session_states(uuid, int, text[]) is
-    'Session state as a run has it, under some keys or (null) all: of each what was saved last at the nearest run of its lineage, and if at none, for the '
-    'thread (run number 0). Removals, with a null document, are among them. Reads what it returns, and of the lineage as much as lies between.';
+    'The session state of a run, for some keys or (null) all: for each key the version saved last '
+    'at the nearest run of its lineage, else for the thread (run number 0). Includes removals, '
+    'which have a null document. Reads only what it returns and the part of the lineage in '
+    'between.';
 
 revoke execute on function agui_internal.nearest_session_states(uuid, int, text[]) from public;
 
@@ -13397,9 +13837,9 @@ begin
     if bytes > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, bytes, max_bytes);
+            message = format('%s: the document has %s bytes, more than the limit of %s', subject, bytes, max_bytes);
     end if;
-    -- Depth takes bytes: most documents are too short to be too deep.
+    -- Nesting takes bytes: most documents are too short to be nested too deeply.
     if bytes > 2 * max_depth and agui_internal.json_too_deep(document::text, max_depth) then
         raise exception using
             errcode = 'UI011',
@@ -13409,7 +13849,8 @@ end
 $$;
 
 comment on function agui_internal.refuse_large_document(json, text) is
-    'Refuses (UI011) a document of session state or a checkpoint of more than 64 MB or nested more than 1,000 deep.';
+    'Raises UI011 for a session state document or a checkpoint of more than 64 MB or nested more '
+    'than 1,000 levels deep.';
 
 revoke execute on function agui_internal.refuse_large_document(json, text) from public;
 
@@ -13420,11 +13861,13 @@ language sql
 immutable
 strict
 parallel safe
--- The seed is "sess" in ASCII: appends take another lock (agui_internal.thread_lock_id), and go on meanwhile.
+-- The seed is "sess" in ASCII. Appends take another lock (agui_internal.thread_lock_id) and are not
+-- blocked.
 return uuid_hash_extended(thread_key, x'73657373'::bigint);
 
 comment on function agui_internal.session_lock_id(uuid) is
-    'The transaction-level advisory lock that whoever saves a whole session of a thread takes, so that it is not saved in between the keys of another.';
+    'The transaction-level advisory lock for saving the whole session state of a thread, so that '
+    'two such calls do not mix their keys.';
 
 revoke execute on function agui_internal.session_lock_id(uuid) from public;
 
@@ -13451,7 +13894,8 @@ end
 $$;
 
 comment on function agui_internal.session_run_no(text, text, text) is
-    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. UI001: unknown thread, UI002: unknown run, UI008: no thread or no scope.';
+    'The run number in agui.session_state for a run; 0, which is the thread itself, if no run is '
+    'named. UI001: unknown thread; UI002: unknown run; UI008: no thread or no scope.';
 
 revoke execute on function agui_internal.session_run_no(text, text, text) from public;
 
@@ -13463,7 +13907,8 @@ immutable
 parallel safe
 return case when run_id is null then format('thread "%s"', thread_id) else format('run "%s" of thread "%s"', run_id, thread_id) end;
 
-comment on function agui_internal.session_subject(text, text) is 'How errors call what session state belongs to.';
+comment on function agui_internal.session_subject(text, text) is
+    'What session state belongs to, for error texts.';
 
 revoke execute on function agui_internal.session_subject(text, text) from public;
 
@@ -13481,15 +13926,16 @@ begin
     if setting !~ '^0*[1-9][0-9]{0,8}$' then
         raise exception using
             errcode = 'invalid_parameter_value',
-            message = format('the setting agui.session_versions is "%s": it must be a whole number, 1 or more', setting),
-            hint = 'alter database … set agui.session_versions = 10, or alter role …; a session has the value from its next connection on.';
+            message = format('the setting agui.session_versions is "%s", expected a whole number of at least 1', setting),
+            hint = 'Use alter database … set agui.session_versions = 10, or alter role …; it takes effect with the next connection.';
     end if;
     return setting::int;
 end
 $$;
 
 comment on function agui_internal.session_versions_kept() is
-    'How many versions of a document of session state are kept, of each run that it was saved at: the setting agui.session_versions, 10 unless set.';
+    'How many versions of a session state document are kept for each run at which it was saved: '
+    'the setting agui.session_versions, by default 10.';
 
 revoke execute on function agui_internal.session_versions_kept() from public;
 
@@ -13509,7 +13955,8 @@ as $$
         state.document
 $$;
 
-comment on function agui_internal.show_session_state(agui.session_state) is 'Session state as it is shown: with the id of its run.';
+comment on function agui_internal.show_session_state(agui.session_state) is
+    'Converts session state to the row that users see, with the id of its run.';
 
 revoke execute on function agui_internal.show_session_state(agui.session_state) from public;
 
@@ -13542,13 +13989,14 @@ begin
     if octet_length(key) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
+            message = format('key "%s" of %s: a key is limited to 1,024 bytes', left(key, 200), subject);
     end if;
     subject := format('key "%s" of %s', key, subject);
     perform agui_internal.refuse_large_document(document, subject);
 
-    -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
-    -- one with an older snapshot gets 40001.
+    -- Writers of a key run one after the other, so the next statement finds the version that
+    -- precedes this one. Each of them changes the row, so a writer with an older snapshot fails
+    -- with 40001.
     loop
         select known.last_version into last_version
         from agui.session_key as known
@@ -13570,7 +14018,7 @@ begin
                 case when version = 0 then 'that there is none' else format('version %s', version) end,
                 case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
             detail = format('current version %s', current),
-            hint = 'Somebody else has saved it: load it, and save what becomes of that. overwrite => true saves whatever is there.';
+            hint = 'Another writer has saved it: load it, apply the change to that version, and save the result. overwrite => true saves without this check.';
     end if;
     if document is null and current = 0 then
         return 0;
@@ -13585,7 +14033,7 @@ begin
     insert into agui.session_state (thread_key, run_no, key, version, document)
     values (thread_key, run_no, key, last_version + 1, document);
 
-    -- The versions of this run that are too many now.
+    -- Delete the versions of this run beyond the number to keep.
     delete from agui.session_state as state
     where state.thread_key = write_session_state.thread_key
         and state.key = write_session_state.key
@@ -13605,9 +14053,12 @@ end
 $$;
 
 comment on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) is
-    'Saves the next version of a document of session state, or (null) removes it as of a run, and returns its number; 0 when there is nothing to remove. version is '
-    'the one that the writer has read, 0: none, null: whatever is there. if_changed: a document that is there already, but for white space around it, '
-    'is not written again. The caller holds the thread (agui_internal.ensure_writable_thread). UI008: no key, UI011: over a limit, UI018: another version is the current one.';
+    'Saves the next version of a session state document, or (null) removes it from a run on, and '
+    'returns its number; 0 if there is nothing to remove. version is the one that the writer has '
+    'read (0: none; null: no check). if_changed: a document equal to the current one, except for '
+    'white space around it, is not written. The caller holds the thread '
+    '(agui_internal.ensure_writable_thread). UI008: no key; UI011: over a limit; UI018: another '
+    'version is current.';
 
 revoke execute on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;
 
@@ -13622,7 +14073,7 @@ begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
     from agui_internal.known_settings() as known
-    -- A look first: where nothing changes, nothing is written.
+    -- Compare first: if nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
         is distinct from (known.unit, known.default_value, known.min_value, known.max_value, known.description)
@@ -13645,13 +14096,14 @@ end
 $$;
 
 comment on function agui_internal.define_settings() is
-    'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
+    'Adds missing settings with their defaults and updates the definitions of the others. Changed '
+    'values are kept. Creates the salt of agui.erasure if it is missing. agui.grant_access() calls '
+    'it, and therefore every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;
 
 -- sql/internal/settings/known_settings.sql
--- The one place for each default.
+-- The only place of each default.
 create or replace function agui_internal.known_settings()
 returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
 language sql
@@ -13701,13 +14153,14 @@ begin atomic
     ),
     (
         'fold_fuel', 4000000000, 'count', 0, 1000000000000,
-        'The work of folding one run: an octet that its events bring is 1.'
+        'The work of folding one run: each byte that its events bring counts 1.'
     );
 end;
 
 comment on function agui_internal.known_settings() is
-    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
-    'a restore without data: the defaults hold then.';
+    'All settings with their defaults and ranges. A database has a row for each in '
+    'agui_internal.setting. After a restore without data the rows are missing, and the defaults '
+    'apply.';
 
 revoke execute on function agui_internal.known_settings() from public;
 
@@ -13776,9 +14229,10 @@ end
 $$;
 
 comment on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) is
-    'Stores versions of messages that were folded outside of the database, before the snapshots that hold them. An id or a role that is empty is '
-    'read from the message: it says how, where they hold what text cannot. print: the content was patched, and is to be printed as the reducer in '
-    'SQL does. The caller holds the thread''s row.';
+    'Stores message versions that were folded outside of the database, before the snapshots that '
+    'hold them. An empty id or role is read from the message, for those that text cannot contain. '
+    'print: the content was patched and is printed as the reducer in SQL does. The caller holds '
+    'the row of the thread.';
 
 revoke execute on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) from public;
 
@@ -13817,8 +14271,9 @@ end
 $$;
 
 comment on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) is
-    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the ranges of message versions that it holds, high not '
-    'included. print_state: the state was patched, and is to be printed as the reducer in SQL does. The caller holds the thread''s row.';
+    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the '
+    'ranges of its message versions, high excluded. print_state: the state was patched and is '
+    'printed as the reducer in SQL does. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) from public;
 
@@ -13837,8 +14292,8 @@ as $$
 $$;
 
 comment on function agui_internal.awaits_start(uuid, int, bigint) is
-    'Whether a run has an input beside its events and, through a seq, no RUN_STARTED that it would count at. What its events mean then is no base to go on from, '
-    'as long as more may come.';
+    'Whether a run has an input beside its events and, up to a seq, no RUN_STARTED at which it '
+    'would count. A fold of its events cannot be continued from as long as more events may come.';
 
 revoke execute on function agui_internal.awaits_start(uuid, int, bigint) from public;
 
@@ -13867,7 +14322,8 @@ begin
     if near is not null then
         run_no := agui_internal.next_to_compact(near, due_by, after_no);
         if run_no is null then
-            -- All of the thread is done but what waits: it is no longer taken run by run.
+            -- The whole thread is done except for what waits, so it is no longer processed run by
+            -- run.
             delete from agui_internal.job_note as note
             where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
         else
@@ -13876,8 +14332,8 @@ begin
         end if;
     end if;
     while run_no is null loop
-        -- Threads that someone else holds are passed over. Going on from the last claim spares the index entries of all runs done
-        -- since then, which only vacuum removes.
+        -- Skip threads that others hold. Continuing from the last position avoids the index entries
+        -- of all runs done since then, which only vacuum removes.
         select run.thread_key, run.ended_at into thread_key, place
         from agui.run as run
         join agui.thread as thread on thread.thread_key = run.thread_key
@@ -13886,7 +14342,8 @@ begin
             and run.ended_at >= from_at
             and run.ended_at <= due_by
             and run.thread_key <> all (passed_over)
-            -- As a case it chooses no other index than that of the queue.
+            -- As a case expression, the condition cannot make the planner choose another index than
+            -- that of the queue.
             and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
             and not exists (
                 select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
@@ -13895,12 +14352,13 @@ begin
         limit 1
         for no key update of thread skip locked;
         exit when not found;
-        -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
+        -- A thread released just now may still look unprocessed in that statement. This one has a
+        -- newer snapshot.
         run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
         passed_over := passed_over || thread_key;
     end loop;
     if run_no is null and from_at = '-infinity' then
-        -- Last, what was begun before and has not ended: fewest attempts first.
+        -- Last, runs of an earlier attempt that did not succeed: fewest attempts first.
         select noted.thread_key, noted.next_no, from_at
         into thread_key, run_no, place
         from agui.thread as thread
@@ -13922,16 +14380,18 @@ end
 $$;
 
 comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
-    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near, where after_no is done last; else (from the place from_at in the '
-    'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
-    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
-    'scopes that the role does not have.';
+    'Chooses what to compact next and notes it; commit the note before beginning the run. The '
+    'choice is the next run of the thread near, where after_no is the last run done; else, from the '
+    'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
+    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
+    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
+    'others hold, and threads outside the scopes of the role, are skipped.';
 
 revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;
 
 -- sql/internal/types/carried_fold.sql
--- What agui_internal.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
--- snapshot.
+-- The result of agui_internal.compact_run, an input for the next run of the lineage: so each run is
+-- folded once, and not repeatedly from the last snapshot.
 create type agui_internal.carried_fold as (
     thread_key  uuid,
     run_no      int,
@@ -13945,10 +14405,11 @@ create type agui_internal.carried_fold as (
 );
 
 comment on type agui_internal.carried_fold is
-    'What a lineage means after the run run_no, which ended at ended_at. base_no is the last run on it that has a snapshot, made at '
-    'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
-    'log_bytes: stored bytes of log on the lineage since that run. is_cut: the time was over before the end of the run, which waits for the next call; '
-    'all else is null.';
+    'The fold of a lineage after the run run_no, which ended at ended_at. base_no is the last run '
+    'on it with a snapshot, made at base_at; it holds the stored messages that the fold refers to. '
+    'base_is_tip: it may have its snapshot only because it was the tip. log_bytes: stored bytes of '
+    'log on the lineage since that run. is_cut: the time was over before the end of the run, which '
+    'the next call continues; all other columns are null.';
 
 -- sql/internal/snapshots/compact_run.sql
 create or replace function agui_internal.compact_run(
@@ -13992,7 +14453,8 @@ begin
             hint = 'agui.verify names all that is wrong with the thread.';
     end if;
 
-    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    -- Between two commits, other transactions may have changed the thread: its log, its snapshots,
+    -- or the whole thread may be gone or new.
     if exists (
         select
         from agui.run as parent
@@ -14010,12 +14472,14 @@ begin
         result.base_is_tip := carried.base_is_tip;
         fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
         result.log_bytes := carried.log_bytes + size.log_bytes;
-        -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
+        -- Patches wait until a snapshot is kept or there are many of them: most often the next run
+        -- begins with another state.
         if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
             fold := agui_internal.fold_patched(fold);
         end if;
     else
-        -- The run itself may have a snapshot from when it was in progress, or from a call whose time was over.
+        -- The run itself may have a snapshot, from when it was in progress or from a call that ran
+        -- out of time.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
         fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
@@ -14048,7 +14512,8 @@ begin
         if start_no = run_no then
             held := agui_internal.held_messages(thread_key, result.base_no);
         end if;
-        -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        -- These sizes are uncompressed. The stored sizes will be smaller, so the rule keeps too few
+        -- snapshots rather than too many.
         select agui_internal.snapshot_bytes(
             octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
             count(*),
@@ -14060,7 +14525,7 @@ begin
 
         is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
     end if;
-    -- A RUN_STARTED that is still to come would change what the events before it mean.
+    -- A later RUN_STARTED would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
     if is_kept then
@@ -14073,17 +14538,18 @@ begin
         result.base_is_tip := is_tip;
         result.log_bytes := 0;
     else
-        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left of a part of the run
+        -- a snapshot of a part of the run may remain
+        perform agui_internal.drop_snapshot(thread_key, run_no);
     end if;
 
-    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
-    -- processed once more, from this snapshot on.
+    -- Last, because an append waits while the row is held. If something was appended after the end
+    -- in the meantime, the run is processed a second time, from this snapshot on.
     update agui.run as compacted
     set n = size.n, log_bytes = size.log_bytes
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
 
     if start_no = run_no and not is_kept then
-        return null;  -- the messages that the fold points to have gone
+        return null;  -- the messages that the fold refers to are deleted
     end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
@@ -14099,11 +14565,13 @@ end
 $$;
 
 comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
-    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
-    'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
-    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. '
-    'From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on, and answers is_cut. The caller holds the '
-    'thread''s row.';
+    'Compacts one ended run: measures its log, folds its lineage, and keeps the result if the run '
+    'is the tip of its thread (the youngest run that has ended) or agui_internal.is_worth_keeping '
+    'says so. carried is the result of the call for its parent (null: none). The fold continues '
+    'from there if that is still valid, else from the nearest snapshot. Returns the same for the '
+    'runs that follow. From stop_at on (null: no limit) it ends with a snapshot of a part of the '
+    'run, from which the next call continues, and returns is_cut. The caller holds the row of the '
+    'thread.';
 
 revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;
 
@@ -14122,7 +14590,7 @@ begin
     if not agui_internal.hold_thread(thread_key) then
         return;
     end if;
-    -- Looked at anew: it may have ended since, and is compaction's then.
+    -- Read a second time: the run may have ended since, and then compaction processes it.
     select run.* into latest
     from agui.run as run
     where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
@@ -14138,8 +14606,10 @@ end
 $$;
 
 comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
-    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
-    'RUN_STARTED that is still to come would change what its events mean. From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on.';
+    'Makes or renews the snapshot of a run in progress. Does nothing if the run has ended, if '
+    'another transaction holds its thread, or if a later RUN_STARTED would change what its events '
+    'mean. From stop_at on (null: no limit) it ends with a snapshot of a part of the run, from '
+    'which the next call continues.';
 
 revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;
 
@@ -14165,7 +14635,8 @@ end
 $$;
 
 comment on function agui_internal.delete_unused_messages(uuid, int4range[]) is
-    'Deletes those of the given message versions that no snapshot holds any more. The caller holds the thread''s row.';
+    'Deletes those of the given message versions that no snapshot holds. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.delete_unused_messages(uuid, int4range[]) from public;
 
@@ -14189,7 +14660,7 @@ begin
     into snapshot_bytes
     from agui.snapshot as snapshot
     cross join lateral (
-        -- the message versions that it added to those of the snapshot before it
+        -- the message versions that it added to those of the previous snapshot
         select count(*) as n, coalesce(sum(pg_column_size(message.body)), 0) as bytes
         from unnest(snapshot.message_nos) as part (message_nos)
         join agui.message as message
@@ -14208,8 +14679,8 @@ end
 $$;
 
 comment on function agui_internal.drop_needless_snapshot(uuid, int) is
-    'Drops a run''s snapshot that agui_internal.is_worth_keeping does not hold to be worth what it takes; answers whether it did. '
-    'The caller holds the thread''s row.';
+    'Drops the snapshot of a run if agui_internal.is_worth_keeping says that it does not pay; '
+    'returns whether it did. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_needless_snapshot(uuid, int) from public;
 
@@ -14233,7 +14704,8 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshot(uuid, int) is
-    'Deletes the snapshot of a run, if it has one, with the message versions that no other snapshot holds. The caller holds the thread''s row.';
+    'Deletes the snapshot of a run, if it has one, with the message versions that no other '
+    'snapshot holds. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshot(uuid, int) from public;
 
@@ -14257,7 +14729,8 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshots(uuid, int[]) is
-    'Drops the snapshots of some runs, for example those that they were given while they were in progress. The caller holds the thread''s row.';
+    'Drops the snapshots of some runs, for example those made while the runs were in progress. The '
+    'caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshots(uuid, int[]) from public;
 
@@ -14276,7 +14749,7 @@ as $$
 $$;
 
 comment on function agui_internal.held_messages(uuid, int) is
-    'The message versions that the snapshot of a run holds; none where it has no snapshot.';
+    'The message versions in the snapshot of a run; none if it has no snapshot.';
 
 revoke execute on function agui_internal.held_messages(uuid, int) from public;
 
@@ -14293,7 +14766,8 @@ as $$
     where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
 $$;
 
-comment on function agui_internal.input_bytes(uuid, int) is 'Bytes that the input beside the events of a run takes as stored; 0: it has none.';
+comment on function agui_internal.input_bytes(uuid, int) is
+    'The stored size in bytes of the input beside the events of a run; 0: it has none.';
 
 revoke execute on function agui_internal.input_bytes(uuid, int) from public;
 
@@ -14306,9 +14780,10 @@ parallel safe
 return log_bytes >= 2 * snapshot_bytes;
 
 comment on function agui_internal.is_worth_keeping(bigint, bigint) is
-    'The rule for snapshots of runs that are not the tip of their thread: at least twice as many stored bytes of log lie since the last '
-    'kept snapshot on the lineage as this one takes. So all snapshots together stay smaller than the log, and a read folds no '
-    'more than in proportion to what it returns.';
+    'The rule for snapshots of runs that are not the tip of their thread: since the last kept '
+    'snapshot on the lineage, the stored log has grown by at least twice the size of this one. So '
+    'all snapshots together stay smaller than the log, and a read folds no more than in proportion '
+    'to what it returns.';
 
 revoke execute on function agui_internal.is_worth_keeping(bigint, bigint) from public;
 
@@ -14365,7 +14840,8 @@ as $$
 $$;
 
 comment on function agui_internal.log_bytes_since(uuid, int, int) is
-    'Stored bytes of log on the lineage of a run, from behind the run base_no (null: from the root) to the run''s end.';
+    'The stored bytes of log on the lineage of a run, from after the run base_no (null: from the '
+    'root) to the end of the run.';
 
 revoke execute on function agui_internal.log_bytes_since(uuid, int, int) from public;
 
@@ -14396,8 +14872,9 @@ end
 $$;
 
 comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) is
-    'Takes runs that were folded outside of the database from the queue of compaction, but for those that something was appended to behind last_seq '
-    'meanwhile. The caller holds the thread''s row.';
+    'Removes runs that were folded outside of the database from the queue of compaction, except '
+    'runs with events that were appended after last_seq in the meantime. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;
 
@@ -14414,11 +14891,12 @@ declare
     next_no int;
     waits_for_parent boolean;
 begin
-    -- What no attempt has failed at comes first, then what may be tried once more. Before both comes a look behind the run after_no,
-    -- which spares a walk over all runs that are done.
+    -- First runs without a failed attempt, then those that may be retried. Before both, attempt 0
+    -- searches after the run after_no, which avoids reading all runs that are done.
     for attempt in case when after_no > 0 then 0 else 1 end .. 2 loop
         waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt < 2);
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        -- Parents before children. A parent has ended before its children, so it is due when they
+        -- are.
         select
             run.run_no,
             exists (
@@ -14444,8 +14922,9 @@ end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz, int) is
-    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
-    'those that go on from them, are passed over. after_no is the run that was done last (0: none): those behind it come first.';
+    'The number of the next run of a thread that compaction has to process, one that ended by '
+    'due_by; null: there is none. after_no is the last run done (0: none): runs after it come '
+    'first. Runs in quarantine, and those that continue from them, are skipped.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz, int) from public;
 
@@ -14456,7 +14935,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+-- The plan is cached from a time when the thread had no snapshot, and a plan that sorts would read
+-- all of them.
 set enable_sort = off
 set enable_seqscan = off
 as $$
@@ -14478,7 +14958,8 @@ end
 $$;
 
 comment on function agui_internal.previous_tip(uuid, int) is
-    'The youngest compacted run with a snapshot, before the given one: it may owe its snapshot to having been the tip. Null: none.';
+    'The youngest compacted run with a snapshot before the given one. It may have its snapshot '
+    'only because it was the tip. Null: none.';
 
 revoke execute on function agui_internal.previous_tip(uuid, int) from public;
 
@@ -14498,12 +14979,12 @@ begin
     perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
-        return 0;  -- who holds it may be compacting it; repack weighs them once more
+        return 0;  -- the holder may be compacting it; the next repack checks the snapshots
     end if;
     select max(run.run_no) into tip
     from agui.run
     where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
-    -- Ancestors first: where one goes, more log stands behind those that follow.
+    -- Ancestors first: when one is dropped, more log counts for those that follow.
     for run_no in
         select run.run_no
         from agui.snapshot as snapshot
@@ -14523,7 +15004,8 @@ end
 $$;
 
 comment on function agui_internal.prune_snapshots(uuid) is
-    'Drops the snapshots of a thread that are no longer worth what they take, after its log became smaller (agui.repack). Answers how many.';
+    'Drops the snapshots of a thread that no longer pay after its log became smaller '
+    '(agui.repack). Returns how many.';
 
 revoke execute on function agui_internal.prune_snapshots(uuid) from public;
 
@@ -14551,7 +15033,8 @@ end
 $$;
 
 comment on function agui_internal.run_size(uuid, int, bigint) is
-    'Number of events of an ended run up to its last seq, and the bytes that its batches and its input take as stored.';
+    'The number of events of an ended run up to a seq, and the stored size in bytes of its batches '
+    'and its input.';
 
 revoke execute on function agui_internal.run_size(uuid, int, bigint) from public;
 
@@ -14561,11 +15044,12 @@ returns bigint
 language sql
 immutable
 parallel safe
--- What the rows take beside the documents in them.
+-- Includes the overhead of the rows.
 return 100 + document_bytes + 60 * new_messages + message_bytes;
 
 comment on function agui_internal.snapshot_bytes(bigint, bigint, bigint) is
-    'What a snapshot takes: bytes of its state and interrupts, number and bytes of the message versions that it adds.';
+    'The size of a snapshot in bytes, given the bytes of its state and interrupts and the number '
+    'and bytes of the message versions that it adds.';
 
 revoke execute on function agui_internal.snapshot_bytes(bigint, bigint, bigint) from public;
 
@@ -14575,11 +15059,11 @@ returns bigint
 language sql
 stable
 parallel safe
--- The columns as they are stored, compressed, and what the row takes beside them.
+-- The stored, compressed columns and the overhead of the row.
 return pg_column_size(events) + coalesce(pg_column_size(earlier_us), 0) + 70;
 
 comment on function agui_internal.stored_bytes(json, int[]) is
-    'Bytes that a batch takes as stored, given its columns as they come from the table.';
+    'The stored size of a batch in bytes, given its columns as stored.';
 
 revoke execute on function agui_internal.stored_bytes(json, int[]) from public;
 
@@ -14597,7 +15081,7 @@ as $$
 $$;
 
 comment on function agui_internal.strict_base(uuid, int) is
-    'The nearest run before a run on its lineage that has a snapshot; null when there is none.';
+    'The nearest ancestor of a run that has a snapshot; null if there is none.';
 
 revoke execute on function agui_internal.strict_base(uuid, int) from public;
 
@@ -14628,7 +15112,7 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
-    -- As a rule all before it are stored, and most messages are.
+    -- Usually all messages before it are stored, and most messages are.
     select coalesce(min(list.position), cardinality(numbers) + 1)
     into new_from
     from unnest(numbers) with ordinality as list (number, position)
@@ -14637,7 +15121,8 @@ begin
     next_no := last_no;
     for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
-        -- Places of one new message share a negative number; a message without a number is alone.
+        -- Places of one new message share a negative number. A message without a number has one
+        -- place.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
         if first_place < place then
             numbers[place] := numbers[first_place];
@@ -14691,14 +15176,16 @@ end
 $$;
 
 comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) is
-    'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
-    'Answers the fold with the numbers that they got. The caller holds the thread''s row.';
+    'Stores a fold as the snapshot of a run, in place of its previous one. Messages without a '
+    'number are stored as new versions. Returns the fold with their numbers. The caller holds the '
+    'row of the thread.';
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;
 
 -- sql/internal/streams/claimed_messages.sql
--- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
--- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+-- The verifier of a client assigns a message to the agent that began it in the current run, and
+-- forgets that when a run starts. So a replay that starts the run states this for messages of
+-- subagents. For a message that a client already has, the input has no other effect.
 create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
 returns text
 language plpgsql
@@ -14764,14 +15251,13 @@ end
 $function$;
 
 comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
-    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
-    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
-    'a RUN_STARTED.';
+    'The messages of a fold that a run has assigned to their subagents, up to a seq, for the input '
+    'of a RUN_STARTED: messages without content (JSON texts, joined by commas; null: none).';
 
 revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;
 
 -- sql/internal/streams/compact_chunks.sql
--- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
+-- Tracks the open streams of chunks as agui_internal.fold_events does, for well-formed events.
 create or replace function agui_internal.compact_chunks(
     in events json,
     out "position" bigint,
@@ -14834,8 +15320,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_chunks(json) is
-    'What the chunks among events (guarded JSON) are: for which id, whether they start its message or call, and whether they go on with it. '
-    'A chunk that is for none has no row.';
+    'Interprets the chunks among events (guarded JSON): their id, whether they start a message or '
+    'call, and whether they continue it. A chunk without a stream has no row.';
 
 revoke execute on function agui_internal.compact_chunks(json) from public;
 
@@ -14927,8 +15413,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_lanes(agui_internal.fold) is
-    'Chunks (JSON texts, joined by commas) that open again what is open in a fold, and add nothing; null when nothing is open. A tool call '
-    'that is gone stays closed.';
+    'Chunks (JSON texts, joined by commas) that reopen what is open in a fold and add nothing; '
+    'null if nothing is open. A tool call that was removed stays closed.';
 
 revoke execute on function agui_internal.compact_lanes(agui_internal.fold) from public;
 
@@ -14958,16 +15444,16 @@ as $function$
 $function$;
 
 comment on function agui_internal.compact_metadata(text[]) is
-    'Objects (guarded JSON) as one, key by key; the last one wins. Null when there is none.';
+    'Merges objects (guarded JSON) key by key; the last write wins. Null if there is none.';
 
 revoke execute on function agui_internal.compact_metadata(text[]) from public;
 
 -- sql/internal/streams/compact_runs.sql
--- Takes the events of each run apart into blocks, each about one message, call or activity, or about the state, and writes a block at
--- the place of its first event. A MESSAGES_SNAPSHOT may change what stands before it, so blocks end there. Where this would not mean the
--- same, agui_internal.compact_step finds out; here are only the rules of ordinary streams.
---
--- Texts are guarded (agui_internal.json_guard), but for those of events that stay as they are.
+-- Divides the events of each run into blocks, each about one message, call or activity, or about
+-- the state, and writes a block at the place of its first event. A MESSAGES_SNAPSHOT may change
+-- what precedes it, so blocks end there. This function has the rules for ordinary streams only;
+-- agui_internal.compact_step detects where the result would differ.
+-- Texts are guarded (agui_internal.json_guard), except those of events that stay unchanged.
 create or replace function agui_internal.compact_runs(
     in events json,
     out original text,
@@ -14991,7 +15477,8 @@ declare
     has_chunks constant boolean := strpos(events::text, '_CHUNK') > 0 or strpos(events::text, '\u') > 0;
     documented record;
 
-    -- What the state and the activities are at the end of each part of the stream, up to the next RUN_STARTED or MESSAGES_SNAPSHOT.
+    -- The state and the activities at the end of each part of the stream, up to the next
+    -- RUN_STARTED or MESSAGES_SNAPSHOT.
     documents      agui_internal.fold;
     part_numbers   int[] := '{}';
     part_states    text[] := '{}';
@@ -15023,7 +15510,7 @@ begin
     loop
         documents := agui_internal.fold_given(documents, documented.events);
 
-        -- Other messages have no part in this.
+        -- Other messages have no effect here.
         select
             coalesce(array_agg(message.id order by message.position), '{}'),
             coalesce(array_agg(message.body order by message.position), '{}'),
@@ -15101,7 +15588,8 @@ begin
             element.name::text as name,
             element.tool_call_name::text as tool_name,
             element.parent_message_id::text as parent,
-            -- The reducer skips such an event, but another reader may not. So its run stays as it is.
+            -- The reducer skips such an event, but another reader may not. So its run stays
+            -- unchanged.
             coalesce(case
                 when element.kind is not null then
                     element.chunk_id is null and (
@@ -15139,7 +15627,8 @@ begin
         from element
     ),
 
-    -- Messages in RUN_STARTED that the lineage has. A MESSAGES_SNAPSHOT leaves what it names, activities and reasoning.
+    -- Messages in RUN_STARTED that the lineage already has. A MESSAGES_SNAPSHOT keeps those that it
+    -- names, activities and reasoning.
     mention as (
         select
             event.position,
@@ -15181,7 +15670,8 @@ begin
                 left(mention.id, 1) is distinct from '"'
                 or mention.known_at is null
                 or coalesce(mention.known_at < mention.listed_at, false)
-                -- It also tells verifiers whose message that is, for events which do not say.
+                -- It also tells verifiers the owner of the message, for events that do not state
+                -- it.
                 or mention.input ->> 'subagentRunId' is not null
             ) as is_new
         from (
@@ -15205,7 +15695,8 @@ begin
         having not bool_and(input.is_new)
     ),
 
-    -- What comes before the first start of its id, behind a MESSAGES_SNAPSHOT, is a block of its own: its end is not that of the start.
+    -- After a MESSAGES_SNAPSHOT, what precedes the first start of an id is a separate block: its
+    -- end is not that of the start.
     start as (
         select event.part, event.kind, event.id, min(event.position) filter (where event.starts) as position
         from event
@@ -15278,7 +15769,7 @@ begin
             select activity.part, activity.id, guarded.body
             from unnest(activity_parts, activity_ids, activities) as activity (part, id, body)
             cross join lateral (select agui_internal.json_guard(activity.body)::json as body) as guarded
-            -- A patch can leave an activity with content that no ACTIVITY_SNAPSHOT can have.
+            -- A patch can give an activity content that no ACTIVITY_SNAPSHOT can have.
             where json_typeof(guarded.body -> 'content') = 'object'
         ) as activity
             on activity.part = event.part and activity.id = event.id
@@ -15347,7 +15838,8 @@ begin
         from event
         group by event.run
     ),
-    -- Whether something is open at the last snapshot of the run, or is begun before it and again after it.
+    -- Whether something is open at the last snapshot of the run, or begins both before and after
+    -- it.
     crossing as (
         select written.run, written.kind, written.id
         from written
@@ -15376,7 +15868,7 @@ begin
         where last.is_started and not last.is_ended
         group by last.run
     ),
-    -- The texts of a run are long: they are in no row that is sorted.
+    -- The texts of a run are long, so they are in no row that is sorted.
     original as (
         select event.run, string_agg(event.raw::text, ',' order by event.position) as text
         from event
@@ -15416,15 +15908,17 @@ end
 $function$;
 
 comment on function agui_internal.compact_runs(json) is
-    'The runs of a stream in compact forms (JSON texts of events, joined by commas): its events as they came; with a block for each '
-    'message, call, activity and the state (null: it cannot be compacted); the same without the messages before its last MESSAGES_SNAPSHOT, '
-    'where that may do; and the parts of shape snapshot.';
+    'The runs of a stream in compact forms (JSON texts of events, joined by commas): the original '
+    'events; the events with a block for each message, call, activity and the state (null: cannot '
+    'be compacted); the same without the messages before the last MESSAGES_SNAPSHOT, if that is '
+    'possible; and the parts of shape snapshot.';
 
 revoke execute on function agui_internal.compact_runs(json) from public;
 
 -- sql/internal/streams/compact_snapshots.sql
--- A MESSAGES_SNAPSHOT leaves the messages that a client has where they are, adds new ones behind them, and keeps activities and
--- reasoning when it names none. So where one does not give the list, a first one clears what is there.
+-- A MESSAGES_SNAPSHOT leaves the messages that a client has in place, appends new ones, and keeps
+-- activities and reasoning if it names none. So if one snapshot does not produce the list, a first
+-- one clears what is there.
 create or replace function agui_internal.compact_snapshots(
     head text,
     tail text,
@@ -15461,16 +15955,18 @@ end
 $function$;
 
 comment on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) is
-    'The forms of a run in shape snapshot, the best first: what stays of its events before its end, the messages, its state, its end.';
+    'The forms of a run in shape snapshot, the best first: the remaining events before its end, '
+    'the messages, its state, its end.';
 
 revoke execute on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) from public;
 
 -- sql/internal/streams/compact_step.sql
--- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
--- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
---
--- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
--- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
+-- Folds the given events and their compact form, and uses a form only if the results are equal. So
+-- every stream is compacted correctly, and the rules of the compact forms
+-- (agui_internal.compact_runs) only need to cover ordinary streams.
+-- All runs are tried at once, then a binary search finds what differs: a long thread takes two
+-- folds, not two for each run. In shape snapshot only the last run has that shape, because a list
+-- of all messages in each run would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -15481,9 +15977,9 @@ as $function$
 declare
     run         record;
     originals   text[] := '{}';
-    streams     text[] := '{}';  -- the best compact form of each run that is no snapshot
-    others      text[] := '{}';  -- and the next best one, null where there is none
-    heads       text[] := '{}';  -- the parts of a run around its snapshots, null where there are none
+    streams     text[] := '{}';  -- the best compact form of each run without a snapshot
+    others      text[] := '{}';  -- the second-best form, null if there is none
+    heads       text[] := '{}';  -- the parts of a run around its snapshots, null if there are none
     tails       text[] := '{}';
     states      text[] := '{}';
     has_changes boolean[] := '{}';
@@ -15494,9 +15990,9 @@ declare
     first_run   int := 1;
     last_run    int;
     at_once     int;
-    streamed    int;   -- how many runs come in shape stream
-    truth       agui_internal.fold;  -- what the originals mean
-    replica     agui_internal.fold;  -- and what their compact forms mean
+    streamed    int;   -- the number of runs in shape stream
+    truth       agui_internal.fold;  -- the fold of the originals
+    replica     agui_internal.fold;  -- the fold of their compact forms
     truth_end   agui_internal.fold;
     replica_end agui_internal.fold;
     reopening   text;
@@ -15519,7 +16015,7 @@ begin
     while first_run <= cardinality(originals) loop
         last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
-        -- A list of messages may give what is open in chunks to another agent than the chunks do.
+        -- A list of messages may assign what is open in chunks to another agent than the chunks do.
         gives_away := exists (
             select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
             cross join lateral agui_internal.repair_subject(
@@ -15543,7 +16039,8 @@ begin
             end if;
         end if;
 
-        -- Chunks that are open at the end have become messages that are complete: open them again for the chunks to come.
+        -- Chunks that are open at the end have become complete messages: reopen them for later
+        -- chunks.
         reopening := agui_internal.compact_lanes(truth_end);
 
         foreach form in array forms loop
@@ -15565,7 +16062,8 @@ begin
         elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
-            -- What stands before means the same in another way (two messages that are one in the original, say).
+            -- The part before has the same meaning in another form (for example, two messages that
+            -- are one in the original).
             return events;
         end if;
     end loop;
@@ -15575,7 +16073,8 @@ end
 $function$;
 
 comment on function agui_internal.compact_step(json, text) is
-    'The events in fewer ones, in a shape, run by run; each in the best form that means the same. See agui.compact_events.';
+    'The compacted events in a shape, run by run; each run in the best form with the same meaning. '
+    'See agui.compact_events.';
 
 revoke execute on function agui_internal.compact_step(json, text) from public;
 
@@ -15606,8 +16105,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_given(agui_internal.fold, text) is
-    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log. A RUN_STARTED '
-    'among them begins a run, as far as fuel is concerned.';
+    'Applies events (JSON texts, joined by commas), which need not be in the log, to the result of '
+    'a lineage (null: the empty fold). For the fuel limit, a RUN_STARTED among them begins a run.';
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;
 
@@ -15621,8 +16120,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     inputs  agui_internal.input_place[];
-    -- The runs that get a RUN_STARTED: those that begin with another event, unless they go on with a chunk stream of their parent, which it would
-    -- end. Only the fold knows whether there is one.
+    -- The runs that get a RUN_STARTED: those that begin with another event, unless they continue a
+    -- chunk stream of their parent, which it would end. Only the fold shows whether there is one.
     bare_no int[];
 begin
     if with_inputs then
@@ -15635,7 +16134,8 @@ begin
         ) as beginning
         left join agui.run as parent
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
-        -- A case, so that no other order of evaluation folds what the other parts leave out.
+        -- As a case expression, so that the planner cannot fold what the earlier conditions
+        -- exclude.
         where case
             when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
             when parent.run_no is null then true
@@ -15688,9 +16188,9 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
-    'RUN_STARTED before runs that begin with another event, unless that would end a chunk stream.';
+    'The events of the lineage of a run after after_seq, up to a seq (null: all), as a JSON array. '
+    'with_inputs inserts the inputs stored beside the events into RUN_STARTED, and a RUN_STARTED '
+    'before runs that begin with another event, unless that would end a chunk stream.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;
 
@@ -15713,14 +16213,14 @@ as $function$
         window in_order as (order by element.position)
     )
     select exists (
-        -- A beginning in a run, or anything else behind an end.
+        -- A beginning within a run, or any other event after an end.
         select from element
         where element.type = 'RUN_STARTED' and element.position > 1 and element.before not in ('RUN_FINISHED', 'RUN_ERROR')
         or element.type is distinct from 'RUN_STARTED' and element.before in ('RUN_FINISHED', 'RUN_ERROR')
             and not (element.before = 'RUN_FINISHED' and element.type = 'RUN_ERROR')
     )
     or exists (
-        -- What a run leaves open that ends or that another one follows.
+        -- What a run leaves open when it ends or another run follows.
         select from element
         where element.type in (
             'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END',
@@ -15752,7 +16252,8 @@ as $function$
 $function$;
 
 comment on function agui_internal.needs_repair(json) is
-    'Whether agui_internal.repaired_events may change events (guarded JSON): quick, and wrong only on the safe side.';
+    'Whether agui_internal.repaired_events may change events (guarded JSON). Fast; it may report '
+    'true for events that need no repair, never false for events that do.';
 
 revoke execute on function agui_internal.needs_repair(json) from public;
 
@@ -15794,8 +16295,8 @@ begin
                     when part.is_content then array_position(fold.message_ids, part.id) is not null
                     else true
                 end as is_known,
-                -- The start of a message or call that is there changes nothing, as long as it says
-                -- nothing of its metadata and calls it what it is called.
+                -- The start of an existing message or call changes nothing if it has no metadata
+                -- and the same name.
                 agui_internal.json_unguard(case
                     when part.is_content then '{' || concat_ws(
                         ',',
@@ -15824,9 +16325,9 @@ end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
-    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
-    'tool call is open that is not there any more, for its start would make it.';
+    'The events (JSON texts, joined by commas) that reopen what a run has open at a seq, for a '
+    'reader who has the fold of its lineage at that point; empty: nothing is open. Null if a '
+    'message or tool call is open that was removed, because its start would create it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;
 
@@ -15869,7 +16370,7 @@ as $function$
             coalesce(element.type, '') as type,
             lag(element.type) over (order by element.position) in ('RUN_FINISHED', 'RUN_ERROR') as is_behind_end,
             element.body,
-            -- What is no string counts as absent.
+            -- A value that is not a string counts as absent.
             case when left(element.message_id::text, 1) = '"' then element.message_id::text end as message_id,
             case when left(element.tool_call_id::text, 1) = '"' then element.tool_call_id::text end as tool_call_id,
             case when left(element.owner::text, 1) = '"' then element.owner::text end as owner
@@ -15980,9 +16481,10 @@ as $function$
 $function$;
 
 comment on function agui_internal.repair_steps(json) is
-    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
-    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
-    '(replace). part numbers what is opened.';
+    'The steps for agui_internal.repaired_events, in order, from events (guarded JSON): the life '
+    'cycle of runs (life); what opens, continues and closes something (start, piece, end; need: a '
+    'subagent that another one names as its parent); and what may remove messages (replace). part '
+    'numbers what is opened.';
 
 revoke execute on function agui_internal.repair_steps(json) from public;
 
@@ -16027,14 +16529,15 @@ end
 $function$;
 
 comment on function agui_internal.repair_subject(agui_internal.fold, int, text) is
-    'Whether a fold has the message or call (kind 2) of an id (a guarded JSON string) that events are about, what the call is called, and '
-    'the subagent that it belongs to (guarded JSON strings).';
+    'Whether a fold has the message or call (kind 2) with an id (a guarded JSON string), the name '
+    'of the call, and the subagent that owns it (guarded JSON strings).';
 
 revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;
 
 -- sql/internal/streams/repaired_events.sql
--- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
--- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
+-- compaction/repair.go has the rules. The loop follows the life cycle of runs and records what to
+-- insert; most streams return before it. The events are folded only if a MESSAGES_SNAPSHOT or an
+-- activity may have removed what a later event continues.
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql
@@ -16046,32 +16549,32 @@ declare
     guarded constant json := agui_internal.json_guarded(events);
     step    record;
 
-    -- The life of the run at hand.
+    -- The life cycle of the current run.
     phase       text := 'before';  -- running, finished, failed
     ids         text := '';        -- the members that name the run
     interrupts  text := '';
     stretch     int := 1;
     begins_at   int := 1;
     is_begun    boolean := true;   -- by the repair, or before the events
-    behind      int;               -- the end that the repair has begun the stretch behind
+    behind      int;               -- the end after which the repair has begun the stretch
     behind_type text;
     last_type   text;
 
     -- What events open, by its number.
     is_known boolean[] := '{}';  -- open or suspended
     open_in  int[] := '{}';      -- the stretch in which it is open
-    seen_in  int[] := '{}';      -- and the last one in which it was started
-    openings text[] := '{}';     -- its start, but for what comes at the end
+    seen_in  int[] := '{}';      -- the last stretch in which it was started
+    openings text[] := '{}';     -- its start, without the members added at the end
     closings text[] := '{}';
     owners   text[] := '{}';
     untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
     opened   int[] := '{}';      -- in the stretch, the oldest first
 
     names    text[] := '{}';     -- of calls
-    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced int := 0;           -- the number of events that may have removed messages or calls
     replaced_before int[] := '{}';
 
-    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    -- The fold of the events up to a position: at the beginning of a stretch, and last.
     raws         text[];
     beginning    agui_internal.fold;
     begins_after int := -1;
@@ -16091,7 +16594,7 @@ declare
     repaired text;
     meant    agui_internal.fold;
 begin
-    -- Most streams keep the rules.
+    -- Most streams need no repair.
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
@@ -16121,7 +16624,7 @@ begin
                 ends_at := step.position;
             end if;
 
-            -- Closes what is open, and ends a stretch that has no end.
+            -- Close what is open, and end a stretch that has no end.
             if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
                 or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
             then
@@ -16140,7 +16643,7 @@ begin
                 end, null, behind)::agui_internal.insertion);
             end if;
 
-            -- Begins one.
+            -- Begin a stretch.
             if step.type = 'RUN_STARTED'
                 or ids <> '' and (phase = 'failed' or phase = 'finished' and step.type <> 'RUN_ERROR') and step.type is not null
             then
@@ -16198,7 +16701,7 @@ begin
                 owner := owners[step.part];
                 is_there := true;
                 if step.kind <= 3 and replaced > replaced_before[step.part] then
-                    -- Is it there where the stretch begins, or else here?
+                    -- Check whether it exists where the stretch begins, or else here.
                     if begins_after <> begins_at - is_begun::int then
                         begins_after := begins_at - is_begun::int;
                         so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
@@ -16277,9 +16780,10 @@ end
 $function$;
 
 comment on function agui_internal.repaired_events(json) is
-    'Events with what they lack of the life of runs: a beginning behind an end and where a run begins with something else, an end before '
-    'a RUN_STARTED in a run, and the ends and starts of what is open there. They mean the same and the client''s verifier accepts them if '
-    'nothing else is wrong with them; events that keep the rules come back as they are.';
+    'Adds the events that the life cycle of runs requires: a beginning after an end, and if a run '
+    'begins with another event; an end before a RUN_STARTED within a run; and the ends and starts '
+    'of what is open there. The result has the same meaning, and the verifier of the client '
+    'accepts it if nothing else is wrong. Events that follow the rules are returned unchanged.';
 
 revoke execute on function agui_internal.repaired_events(json) from public;
 
@@ -16313,15 +16817,16 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'The result of agui.replay for the lineage of a run, up to a seq (null: all of it), as a JSON '
     'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;
 
 -- sql/internal/streams/replay_snapshot.sql
--- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
--- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
--- run, where it is more than what the main agent alone said in this one.
+-- The verifier of a client assigns the messages in a list to the agents that the list names, until
+-- the next run starts. In the log, messages of earlier runs are assigned to no agent. So while the
+-- run may still get events, the history is placed in an earlier run, unless it is only what the
+-- main agent said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -16334,13 +16839,13 @@ declare
     thread   constant text := '"threadId":' || to_json(thread_id);
     has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
     parent   text;   -- the id of the parent run
-    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
-    opened   text;   -- what it has open
-    claimed  text;   -- whose its messages are
+    ending   text;   -- the event that ended the run; if the agent continued after it, the last one
+    opened   text;   -- what the run has open
+    claimed  text;   -- the owners of its messages
     history  text;
     is_apart boolean := false;
-    earlier  text;   -- the names of the earlier run
-    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    earlier  text;   -- the ids of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not state: an earlier run ended with them
     events   text;
 begin
     select ancestor.run_id into parent
@@ -16348,7 +16853,7 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if has_ended then
-        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        -- Search from the end of the log: it is in the last batch, unless the agent continued.
         select ended.payload into ending
         from agui.batch as batch
         cross join lateral (
@@ -16382,8 +16887,9 @@ begin
 
     history := concat_ws(
         ',',
-        -- A client that has messages takes one with an id of the list for all that have it. Where ids
-        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        -- A client replaces all of its messages with an id in the list by the one in the list. If
+        -- ids repeat (frameworks give the result of a tool the id of the call), a first list clears
+        -- what is there.
         case when exists (
             select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
         ) then
@@ -16411,7 +16917,8 @@ begin
         nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    -- A list of messages cannot express that two of them are one message, which later events change
+    -- at both places.
     if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -16422,8 +16929,9 @@ end
 $function$;
 
 comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
-    'What agui.replay returns in shape snapshot of the lineage of a run, up to a seq (null: all of '
-    'it), as a JSON array; null where a list of messages cannot say what the lineage means.';
+    'The result of agui.replay in shape snapshot for the lineage of a run, up to a seq (null: all '
+    'of it), as a JSON array; null if a list of messages cannot express the meaning of the '
+    'lineage.';
 
 revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
 
@@ -16433,11 +16941,12 @@ returns name
 language sql
 stable
 parallel safe
--- current_user is the owner inside of functions that have its rights.
+-- Inside of functions with the rights of the owner, current_user is the owner.
 return case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
 
 comment on function agui_internal.caller_role() is
-    'The role that calls a function with the rights of the owner: the one that SET ROLE has set, else the one that is logged in.';
+    'The role that calls a function with the rights of the owner: the one set with SET ROLE, else '
+    'the one that is logged in.';
 
 revoke execute on function agui_internal.caller_role() from public;
 
@@ -16448,12 +16957,12 @@ language sql
 immutable
 strict
 parallel safe
--- The scope's part as agui.thread_key makes it, without the thread's.
+-- The part of the scope, as in agui.thread_key, without the part of the thread.
 return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\x0000000000000000'::bytea, 'hex')::uuid;
 
 comment on function agui_internal.first_key(text) is
-    'The least key that a thread of a scope can have. The threads of a scope are one range of keys, up to '
-    'agui_internal.last_key.';
+    'The smallest possible key of a thread of a scope. The threads of a scope are one range of '
+    'keys, up to agui_internal.last_key.';
 
 revoke execute on function agui_internal.first_key(text) from public;
 
@@ -16472,8 +16981,8 @@ end
 $$;
 
 comment on function agui_internal.key_to_change(text, text) is
-    'The key of a thread, which need not exist, that the role that calls may change. 42501: its scope is not that of the role, UI012: the key stands '
-    'for another thread.';
+    'The key of a thread, which need not exist, that the calling role may change. 42501: the role '
+    'does not have the scope; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.key_to_change(text, text) from public;
 
@@ -16486,7 +16995,8 @@ strict
 parallel safe
 return encode(substring(sha256(replace(scope, '\', '\\')::bytea) for 8) || '\xffffffffffffffff'::bytea, 'hex')::uuid;
 
-comment on function agui_internal.last_key(text) is 'The greatest key that a thread of a scope can have.';
+comment on function agui_internal.last_key(text) is
+    'The greatest possible key of a thread of a scope.';
 
 revoke execute on function agui_internal.last_key(text) from public;
 
@@ -16524,7 +17034,8 @@ end
 $$;
 
 comment on function agui_internal.map_role(name, text, boolean, boolean) is
-    'Maps a role to a scope, as a pool, or as an operator, in place of what it was mapped to. 42704: there is no such role.';
+    'Maps a role to a scope, as a pool, or as an operator, in place of its previous mapping. '
+    '42704: there is no such role.';
 
 revoke execute on function agui_internal.map_role(name, text, boolean, boolean) from public;
 
@@ -16535,7 +17046,8 @@ language plpgsql
 stable
 security definer
 parallel safe
--- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
+-- Every append calls it, and pinning the search path would take a third of its time. So every name
+-- is qualified.
 as $$
 declare
     caller pg_catalog.name;
@@ -16546,7 +17058,7 @@ begin
     end if;
     caller := agui_internal.caller_role();
     named := pg_catalog.current_setting('agui.scope', true);
-    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+    if named operator(pg_catalog.=) '' then  -- the value after a transaction that set it locally
         named := null;
     end if;
     perform
@@ -16562,8 +17074,9 @@ end
 $$;
 
 comment on function agui_internal.visible_key(uuid) is
-    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
-    'For functions with the rights of the owner, to which policies do not apply.';
+    'The key of a thread, which need not exist; null if row-level security is on and the calling '
+    'role does not have the scope of the thread. For functions with the rights of the owner, to '
+    'which policies do not apply.';
 
 revoke execute on function agui_internal.visible_key(uuid) from public;
 
@@ -16579,7 +17092,7 @@ declare
     refusal record;
 begin
     if thread_key is null then
-        return null;  -- the caller says what is missing
+        return null;  -- the caller reports what is missing
     end if;
     select * into refusal from agui_internal.scope_refusal(thread_key, scope);
     raise exception using
@@ -16590,7 +17103,8 @@ end
 $$;
 
 comment on function agui_internal.refuse_foreign(uuid, text) is
-    'Refuses (42501) a change to a scope that the role that calls does not have, as agui_internal.scope_refusal says it; nothing where there is no key.';
+    'Raises 42501 with the text of agui_internal.scope_refusal: the calling role does not have the '
+    'scope that it wants to change. Does nothing without a key.';
 
 revoke execute on function agui_internal.refuse_foreign(uuid, text) from public;
 
@@ -16607,8 +17121,9 @@ return case
 end;
 
 comment on function agui_internal.own_key(uuid) is
-    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
-    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+    'The key of a thread, which need not exist, that the calling role may change. A function with '
+    'the rights of the owner that writes calls this one, or agui_internal.own_thread_key, before '
+    'it looks anything up. 42501: row-level security is on, and the key belongs to another scope.';
 
 revoke execute on function agui_internal.own_key(uuid) from public;
 
@@ -16638,8 +17153,9 @@ end
 $$;
 
 comment on function agui_internal.own_keys() is
-    'The range of thread keys that the role that calls may change, all of them without row-level security; nulls: none. For functions with the rights of '
-    'the owner that look for something in all scopes. Where one key is given, agui_internal.own_key says more.';
+    'The range of thread keys that the calling role may change: all without row-level security; '
+    'nulls: none. For functions with the rights of the owner that search all scopes. For a single '
+    'key, agui_internal.own_key gives a better error.';
 
 revoke execute on function agui_internal.own_keys() from public;
 
@@ -16660,8 +17176,8 @@ return case
 end;
 
 comment on function agui_internal.own_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist, that the role that calls may change. 42501: row-level security is on, and '
-    'the role does not have the scope.';
+    'agui.thread_key of a thread, which need not exist, that the calling role may change. 42501: '
+    'row-level security is on, and the role does not have the scope.';
 
 revoke execute on function agui_internal.own_thread_key(text, text) from public;
 
@@ -16676,7 +17192,7 @@ as $$
 declare
     other text;
 begin
-    -- All threads in the range are of one scope, so the first tells.
+    -- All threads in the range have the same scope, so the first one is sufficient.
     select thread.scope into other
     from agui.thread as thread
     where thread.thread_key >= agui_internal.first_key(refuse_scope_collision.scope)
@@ -16687,13 +17203,14 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('scope "%s" has the same key as another scope', left(scope, 200)),
-            hint = 'Two scopes with the same 64-bit hash, which row-level security could not keep apart: choose another scope.';
+            hint = 'The two scopes have the same 64-bit hash, so row-level security could not separate them. Use another scope.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_scope_collision(text) is
-    'Refuses (UI012) a scope whose hash is that of another one that has threads: both would be one range of thread keys.';
+    'Raises UI012 if the hash of a scope equals that of another scope that has threads: both would '
+    'be one range of thread keys.';
 
 revoke execute on function agui_internal.refuse_scope_collision(text) from public;
 
@@ -16709,14 +17226,15 @@ begin
     if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
         raise exception using
             errcode = '42501',
-            message = format('role "%s" may not %s: it holds for all scopes', agui_internal.caller_role(), change),
+            message = format('role "%s" may not %s, because that affects all scopes', agui_internal.caller_role(), change),
             hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_unless_operator(text) is
-    'Refuses (42501) a change that holds for all scopes where row-level security is on and the role that calls does not have all of them.';
+    'Raises 42501 for a change that affects all scopes if row-level security is on and the calling '
+    'role does not have all of them.';
 
 revoke execute on function agui_internal.refuse_unless_operator(text) from public;
 
@@ -16740,7 +17258,7 @@ begin
     end);
     hint := case
         when tenant.role_name is null then
-            'Row-level security is on, and the role has no scope: its owner maps it with agui.map_tenant, agui.map_pool or agui.map_operator.'
+            'Row-level security is on, and the role has no scope. Map it with agui.map_tenant, agui.map_pool or agui.map_operator.'
         when tenant.is_pool and nullif(current_setting('agui.scope', true), '') is null then
             'The role is a pool, and agui.scope is not set: select set_config(''agui.scope'', …, true) in the same transaction.'
         when tenant.is_pool then
@@ -16752,8 +17270,8 @@ end
 $$;
 
 comment on function agui_internal.scope_refusal(uuid, text) is
-    'What is said of a change to a scope that the role that calls does not have; scope null: to the thread with a key. It depends on nothing that '
-    'the scope holds.';
+    'The error text for a change in a scope that the calling role does not have (scope null: of '
+    'the thread with a key). It reveals nothing about the contents of the scope.';
 
 revoke execute on function agui_internal.scope_refusal(uuid, text) from public;
 
@@ -16785,7 +17303,7 @@ begin
         join (values
             ('thread_key', 'thread_key', 'agui_internal.caller'),
             ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
-            -- A row for a scope, or for all: that one every role sees that has a scope.
+            -- A row for one scope or for all: every role that has a scope sees the latter.
             (
                 'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
                 'agui_internal.caller'
@@ -16795,7 +17313,8 @@ begin
         order by owned.name
     loop
         if wanted and not protected.has_policy then
-            -- Each half is evaluated once a statement, and both are one condition of an index.
+            -- Each half is evaluated once for each statement, and both are one condition of an
+            -- index.
             execute format(
                 'create policy agui_scope on %1$s for select using ('
                     '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
@@ -16820,8 +17339,9 @@ end
 $$;
 
 comment on function agui_internal.set_row_security(boolean) is
-    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
-    'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that '
+    'distinguishes scopes, and agui_internal.has_row_security(). The function changes only what '
+    'differs, so it also repairs an incomplete state.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;
 
@@ -16838,8 +17358,9 @@ return case
 end;
 
 comment on function agui_internal.visible_thread_key(text, text) is
-    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, or null where row-level security is on and the role that '
-    'calls does not have the scope. So a thread of another scope is one that does not exist.';
+    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, '
+    'or null if row-level security is on and the calling role does not have the scope. So a thread '
+    'of another scope counts as missing.';
 
 revoke execute on function agui_internal.visible_thread_key(text, text) from public;
 
@@ -16859,8 +17380,8 @@ return coalesce(
 );
 
 comment on function agui_internal.active_at(agui.thread) is
-    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; '
-    'without runs, when the thread was made.';
+    'The correct value of agui.thread_activity.active_at: when a run of the thread last began or '
+    'ended; without runs, when the thread was created.';
 
 revoke execute on function agui_internal.active_at(agui.thread) from public;
 
@@ -16916,9 +17437,9 @@ end
 $$;
 
 comment on function agui_internal.fill_title(uuid) is
-    'Gives a thread without a title that of its first user message, looked for in the first 100 '
-    'message versions that its snapshots hold. For compactors, as the last statement before they '
-    'commit: appends to the thread wait for what it locks.';
+    'Sets the title of a thread without a title to that of its first user message, searched in the '
+    'first 100 message versions of its snapshots. Compactors call it in their last statement '
+    'before the commit, because appends to the thread wait for the row that it locks.';
 
 revoke execute on function agui_internal.fill_title(uuid) from public;
 
@@ -16931,13 +17452,14 @@ parallel safe
 return run.status = 'running' and agui_internal.alive_until(run) < clock_timestamp();
 
 comment on function agui_internal.is_stale(agui.run) is
-    'Whether a run is in progress, but its writer gave no sign of life within the lease.';
+    'Whether a run is in progress without a sign of life of its writer within the lease.';
 
 revoke execute on function agui_internal.is_stale(agui.run) from public;
 
 -- sql/internal/threads/note_activity.sql
--- Each update leaves a version of the row behind, and its places in the indexes, which nothing can prune before the transaction
--- commits: who looks for the row passes them all. So a transaction updates it max_writes times, and a last time when it commits.
+-- Each update leaves an old version of the row with its index entries, which cannot be pruned
+-- before the transaction commits, and every look-up of the row passes them. So a transaction
+-- updates it max_writes times, and a last time when it commits.
 create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
 returns boolean
 language plpgsql
@@ -16945,7 +17467,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_writes constant int := 8;  -- as the trigger has it
+    max_writes constant int := 8;  -- the same number as in the trigger
     transaction constant xid8 := pg_current_xact_id();
     is_titled boolean;
 begin
@@ -16966,8 +17488,9 @@ end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has begun or ended. Answers whether a title was derived for it; null: it '
-    'is in no list yet. The caller holds the thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has begun or ended. Returns whether a '
+    'title was derived for it; null: it is in no list yet. The caller holds the lock of the '
+    'thread.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;
 
@@ -16984,14 +17507,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
+    -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);
     derived   text;
 begin
     if is_titled then
         return;
     end if;
 
-    -- Only now does it pay to look into the input.
+    -- Parse the input only now, because it is expensive.
     derived := agui_internal.title_of_input(events, input);
     if is_titled is null or derived is not null then
         insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
@@ -17007,9 +17531,9 @@ end
 $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
-    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, '
-    'and the input that came beside them. Takes the thread''s title from the input while it has '
-    'none. The caller holds the thread''s lock, and has made its row.';
+    'Moves a thread to its place in lists when a run of it begins, given the events that begin it '
+    'and the input stored beside them. Derives the title of the thread from the input while it has '
+    'none. The caller holds the lock of the thread and has created its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;
 
@@ -17030,8 +17554,8 @@ as $$
 $$;
 
 comment on function agui_internal.rebuild_activity(uuid) is
-    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; '
-    'what agui.set_thread set stays.';
+    'Creates the row of a thread in agui.thread_activity, or repairs its derived columns. What '
+    'agui.set_thread has set is kept.';
 
 revoke execute on function agui_internal.rebuild_activity(uuid) from public;
 
@@ -17045,8 +17569,8 @@ parallel safe
 return ('x' || left(replace(thread_key::text, '-', ''), 16))::bit(64)::bigint;
 
 comment on function agui_internal.scope_key(uuid) is
-    'The first 64 bits of a thread key as a number: the hash of its scope, by which '
-    'agui.thread_activity is indexed.';
+    'The first 64 bits of a thread key as a number: the hash of its scope, which the indexes of '
+    'agui.thread_activity use.';
 
 revoke execute on function agui_internal.scope_key(uuid) from public;
 
@@ -17074,8 +17598,9 @@ end
 $$;
 
 comment on function agui_internal.settle_activity() is
-    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
-    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+    'Trigger: sets the place of a thread in lists to the time of its last event when a transaction '
+    'commits that began and ended many runs of it and therefore skipped some updates '
+    '(agui_internal.note_activity).';
 
 revoke execute on function agui_internal.settle_activity() from public;
 
@@ -17095,8 +17620,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for
-    -- each thread, whatever the planner expects.
+    -- Each part is a subquery that cannot be flattened, so that the plan is a few look-ups for each
+    -- thread, whatever the planner expects.
     return query
     select
         thread.thread_id,
@@ -17114,7 +17639,7 @@ begin
         agui_internal.thread_cursor(activity.active_at, activity.thread_key)
     from unnest(show_threads.activities) as activity
     cross join lateral (
-        -- Two scopes may hash to one scope_key.
+        -- Two scopes may have the same scope_key.
         select stored.*
         from agui.thread as stored
         where stored.thread_key = activity.thread_key and stored.scope = show_threads.scope
@@ -17136,8 +17661,8 @@ end
 $$;
 
 comment on function agui_internal.show_threads(agui.thread_activity[], text) is
-    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; '
-    'threads of another scope are left out. It reads the runs of each, to count branches.';
+    'Converts rows to threads as agui.threads shows them, in the order of the rows; threads of '
+    'another scope are left out. Reads the runs of each thread, to count branches.';
 
 revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;
 
@@ -17170,7 +17695,7 @@ declare
     message     json;
     title       text;
 begin
-    -- The input of RUN_STARTED counts before one that came beside the events.
+    -- The input of RUN_STARTED takes precedence over one beside the events.
     if strpos(events::text, '"input"') > 0 then
         first_event := agui_internal.json_guarded(events) -> 0;
         if first_event ->> 'type' = 'RUN_STARTED' and json_typeof(first_event -> 'input') = 'object' then
@@ -17191,9 +17716,9 @@ end
 $$;
 
 comment on function agui_internal.title_of_input(json, json) is
-    'The title that the input of a run gives its thread: that of the first user message in it '
-    'which has text. The input is that of the RUN_STARTED with which events begin, else the one '
-    'given beside them. Null: there is none.';
+    'The title that the input of a run gives its thread: that of its first user message with text. '
+    'The input is that of the RUN_STARTED with which events begin, else the one beside them. Null: '
+    'there is none.';
 
 revoke execute on function agui_internal.title_of_input(json, json) from public;
 
@@ -17208,7 +17733,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_length constant int := 200;
-    -- White space may shrink it: more than enough, and not all of a long text.
+    -- Removing white space may shorten the text: this is more than enough without reading all of a
+    -- long text.
     looked_at  constant int := 10 * max_length;
     content    json := case
         when json_typeof(message) = 'string' then message
@@ -17232,8 +17758,8 @@ end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
-    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what '
-    'the user says in it, in one line. Null where it is not the user''s, or has no text.';
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of the '
+    'text of the user, on one line. Null if it is not a user message or has no text.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;
 
@@ -17247,7 +17773,7 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL the plan is kept.
+    -- In PL/pgSQL the plan is cached.
     return query
     with recursive ancestor as (
         select leaf.*
@@ -17261,7 +17787,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs from a run to its root: run_no falls from one to the next.';
+comment on function agui_internal.ancestors(agui.run) is
+    'The rows of the runs from a run to its root: run_no decreases from one to the next.';
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
@@ -17284,14 +17811,14 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+            hint = 'The two ids have the same 128-bit hash. Use another thread id.';
     end if;
     return key;
 end
 $$;
 
 comment on function agui_internal.checked_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+    'agui.thread_key of a thread, which need not exist. UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.checked_thread_key(text, text) from public;
 
@@ -17307,7 +17834,7 @@ declare
     key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
-    -- The key is compared in the same statement: it may stand for another thread.
+    -- The same statement checks that the key belongs to this thread and not to another one.
     if run_id is null then
         select * into found_run
         from agui.run as run
@@ -17349,7 +17876,8 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
+    'The row of a run (null: the head, which is the run begun last). UI001: unknown thread; UI002: '
+    'unknown run; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
 
@@ -17376,14 +17904,13 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
-    'the first.';
+    'The run of a lineage in progress at a seq (null: the run itself); null before the first one.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;
 
 -- sql/internal/types/event_fields.sql
--- json_populate_recordset makes a row of these of each event in one pass over the text; a column that no event has costs next to nothing.
--- A new field of an event is added here.
+-- json_populate_recordset converts each event to such a row in one pass over the text. A column
+-- that no event has costs next to nothing. Add new fields of events here.
 create type agui_internal.event_fields as (
     type                text,
     "messageId"         json,
@@ -17409,8 +17936,9 @@ create type agui_internal.event_fields as (
 );
 
 comment on type agui_internal.event_fields is
-    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL looks at. One that is null reads as absent. Strings are in their one '
-    'usual spelling, whatever the event wrote: equal strings are equal texts.';
+    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL reads. Null counts '
+    'as absent. Strings have one normalized spelling, whatever that of the event: equal strings '
+    'are equal texts.';
 
 -- sql/internal/types/insertion.sql
 create type agui_internal.insertion as (
@@ -17422,9 +17950,10 @@ create type agui_internal.insertion as (
 );
 
 comment on type agui_internal.insertion is
-    'An event that a stream lacks: where it comes (the position of an event; slots 0 closings, 1 an end, 2 a beginning and 3 starts '
-    'before it, 5 starts behind it), its text without the last brace (guarded), the subagent that it names besides, or the position '
-    'of the event that it is a copy of.';
+    'An event that a stream lacks: its place (the position of an event; slots 0 closings, 1 an '
+    'end, 2 a beginning and 3 starts before it, 5 starts after it), its text without the last '
+    'brace (guarded), the subagent that it names in addition, or the position of the event that it '
+    'copies.';
 
 -- sql/internal/types/life_event.sql
 create type agui_internal.life_event as (
@@ -17439,8 +17968,9 @@ create type agui_internal.life_event as (
 );
 
 comment on type agui_internal.life_event is
-    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; thread_id, run_id and parent_run_id are those '
-    'that it names, input is the object that it carries, all of them guarded (agui_internal.json_guard): a backslash is written as an escape.';
+    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log. place counts the events of its run, from '
+    '1. thread_id, run_id, parent_run_id and input are those that the event states, all guarded '
+    '(agui_internal.json_guard): a backslash is an escape.';
 
 -- sql/internal/verify/fold_difference.sql
 create or replace function agui_internal.fold_difference(a agui_internal.fold, b agui_internal.fold)
@@ -17462,7 +17992,7 @@ begin
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
     end if;
-    -- A message that stands at several places is one: what comes changes all of them.
+    -- A message at several places is one message: later events change all of them.
     select min(pair.position) into differs_at
     from (
         select
@@ -17483,7 +18013,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is 'The first thing that two folds do not have in common; null: they mean the same.';
+comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is
+    'The first difference of two folds; null: they are equal.';
 
 revoke execute on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) from public;
 
@@ -17502,7 +18033,8 @@ return since is null
     );
 
 comment on function agui_internal.has_activity_since(uuid, timestamptz) is
-    'Whether something was appended to a thread or saved in it, or snapshots of it made, at a time or later; null: always.';
+    'Whether something was appended or saved in a thread, or snapshots of it were made, at or '
+    'after a time; null: always.';
 
 revoke execute on function agui_internal.has_activity_since(uuid, timestamptz) from public;
 
@@ -17532,18 +18064,20 @@ as $$
         case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
     from agui.batch as batch
     join batch_place on batch_place.first_seq = batch.first_seq
-    -- A batch that is no array is for agui_internal.verify_batches to report.
+    -- agui_internal.verify_batches reports a batch that is not an array.
     cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
         with ordinality as element (event, position)
     cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
     where batch.thread_key = life_cycle.thread_key
-        -- What cannot hold such a type is not looked into; one that is written with escapes has \u00 in it.
+        -- Skip batches and events that cannot have such a type. A type written with escapes has
+        -- \u00 in it.
         and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
         and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
         and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
 $$;
 
-comment on function agui_internal.life_cycle(uuid) is 'The events of a thread''s log that begin and end runs.';
+comment on function agui_internal.life_cycle(uuid) is
+    'The events in the log of a thread that begin and end runs.';
 
 revoke execute on function agui_internal.life_cycle(uuid) from public;
 
@@ -17560,7 +18094,7 @@ declare
     next_key uuid := coalesce(agui_internal.first_key(scope), '00000000-0000-0000-0000-000000000000');
     last_key constant uuid := coalesce(agui_internal.last_key(scope), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
 begin
-    -- From each key to the next one by way of the primary keys, however many rows it has.
+    -- From each key to the next by the primary keys, however many rows it has.
     loop
         next_key := least(
             (select run.thread_key from agui.run as run where run.thread_key > next_key order by run.thread_key limit 1),
@@ -17582,7 +18116,8 @@ end
 $$;
 
 comment on function agui_internal.orphaned_keys(text) is
-    'The keys that rows of a scope (null: of all) have although no row of agui.thread has them. agui_internal.verify_log says more about each.';
+    'The keys of rows of a scope (null: of all scopes) that no row of agui.thread has. '
+    'agui_internal.verify_log gives details for each.';
 
 revoke execute on function agui_internal.orphaned_keys(text) from public;
 
@@ -17613,13 +18148,13 @@ begin
             select pair.position, pair.number, pair.fold_number
             from unnest(numbers, fold.message_nos) with ordinality as pair (number, fold_number, position)
         ),
-        -- What is not known to be the same: its body is compared.
+        -- Only what may differ: compare its body.
         changed as materialized (
             select place.position, place.number, place.fold_number
             from place
             where place.fold_number is distinct from place.number
         ),
-        -- A message that stands at several places is one in both.
+        -- A message at several places is one in both.
         related as (
             select
                 place.position,
@@ -17663,8 +18198,9 @@ end
 $$;
 
 comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) is
-    'The first thing that the snapshot of a run does not have in common with a fold; null: they mean the same. Messages that have the same '
-    'number in both are not read: the fold has it from a snapshot that was compared before.';
+    'The first difference between the snapshot of a run and a fold; null: they are equal. Messages '
+    'with the same number in both are not read: the fold has them from a snapshot that was '
+    'compared before.';
 
 revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;
 
@@ -17677,7 +18213,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Damaged ranges may be as long as they like.
+    -- Damaged ranges may have any length.
     if (
         select coalesce(sum(upper(part.message_nos)::bigint - lower(part.message_nos)), 0)
         from agui.snapshot as snapshot
@@ -17706,7 +18242,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.snapshot_numbers(uuid, int, int) is 'The message versions of a snapshot, in order; null where it does not hold as many as are expected.';
+comment on function agui_internal.snapshot_numbers(uuid, int, int) is
+    'The message versions of a snapshot, in order; null if their number differs from the expected '
+    'one.';
 
 revoke execute on function agui_internal.snapshot_numbers(uuid, int, int) from public;
 
@@ -17738,7 +18276,8 @@ as $$
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is
-    'The key of a thread, if there is a row that has it; with that of a thread row that has another key than it should, which is damage.';
+    'The key of a thread, if there is a row with it, and the key of a thread row whose key is '
+    'wrong, which is damage.';
 
 revoke execute on function agui_internal.thread_keys(text, text) from public;
 
@@ -17831,7 +18370,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_batches(uuid) is 'What is wrong with the batches of a thread: seqs, counts, events that are none, runs, times.';
+comment on function agui_internal.verify_batches(uuid) is
+    'The damage of the batches of a thread: seqs, counts, invalid events, runs, times.';
 
 revoke execute on function agui_internal.verify_batches(uuid) from public;
 
@@ -17860,8 +18400,9 @@ end
 $$;
 
 comment on function agui_internal.verify_log(uuid) is
-    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it: none of it can be made again. '
-    'And notes on what agents did against the protocol.';
+    'The damage of what was appended to a thread (its row, batches, runs and their tree) and of '
+    'what was saved in it. None of it can be rebuilt. Also notes on what agents did against the '
+    'protocol.';
 
 revoke execute on function agui_internal.verify_log(uuid) from public;
 
@@ -17915,7 +18456,8 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
         union all
-        -- Compaction processed it, and marked it so, without the events that its writer appended behind the end meanwhile.
+        -- Compaction processed the run and marked it without the events that its writer appended
+        -- after the end in the meantime.
         select 5, run.run_no, run.run_id,
             format('the run''s row counts %s events, its log has %s', run.n, log.n)
         from agui.run as run
@@ -17948,8 +18490,9 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, whether '
-    'compaction counted all events of a run, and whether the thread has its place in lists.';
+    'The inconsistencies between the snapshots of a thread, their runs and the message versions '
+    'that they share; runs of which compaction did not count all events; and a wrong entry of the '
+    'thread in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;
 
@@ -17996,8 +18539,8 @@ as $$
         where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
         order by start.run_no, start.place
     ),
-    -- The first event that ends the run, the last one, and the first end that something comes after. As clients have it, RUN_ERROR may follow
-    -- RUN_FINISHED at once.
+    -- The first event that ends the run, the last one, and the first end after which something
+    -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
     ending as (
         select
             closing.run_no,
@@ -18035,7 +18578,7 @@ as $$
     left join ending on ending.run_no = run.run_no
     left join agui.run_input as beside
         on beside.thread_key = run.thread_key and beside.run_no = run.run_no
-    -- The parent that the first event names: what comes later never changes it.
+    -- The parent that the first event names. Later events never change it.
     cross join lateral (
         select
             case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
@@ -18051,7 +18594,7 @@ as $$
             ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
             ('damage', run.status = 'running' and run.last_seq is not null,
                 format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            -- Where it counts fewer, that can be counted again: see agui_internal.verify_references.
+            -- If it counts fewer, compaction can count them: see agui_internal.verify_references.
             ('damage', log.n < run.n,
                 format('the run''s row counts %s events, its log has %s', run.n, log.n)),
             ('damage', foreign_start.seq is not null,
@@ -18060,7 +18603,8 @@ as $$
                 format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
             ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
                 'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
-            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run begun last.
+            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run
+            -- begun last.
             ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
                 format('the run''s RUN_STARTED names the parent "%s", its row %s',
                     parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
@@ -18092,8 +18636,9 @@ as $$
 $$;
 
 comment on function agui_internal.verify_runs(uuid) is
-    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name. And notes: where a run does not '
-    'begin or end as the protocol has it, or RUN_STARTED says otherwise than its writer did.';
+    'The differences between the rows of the runs of a thread and its log: bounds, the events that '
+    'begin and end runs, the parents that they name. Also notes: a run that does not begin or end '
+    'as the protocol requires, or a RUN_STARTED that differs from what its writer gave.';
 
 revoke execute on function agui_internal.verify_runs(uuid) from public;
 
@@ -18158,7 +18703,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
-    'What is wrong with the session state and the checkpoints of a thread: numbers, runs and parents. Documents are whatever was saved.';
+    'The damage of the session state and the checkpoints of a thread: numbers, runs and parents. '
+    'The contents of documents are not checked.';
 
 revoke execute on function agui_internal.verify_saved(uuid) from public;
 
@@ -18173,17 +18719,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run        record;
-    -- Entries by run number: the last seq of a run whose lineage is whole, so that it can be folded.
+    -- By run number: the last seq of a run whose lineage is complete, so that it can be folded.
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
-    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    -- the fold of the run folded_no at its end; its messages have the numbers in the snapshots
+    fold       agui_internal.fold;
     folded_no  int;
     is_next    boolean;
 begin
     thread_key := agui_internal.visible_key(thread_key);
-    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
-    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first. Each snapshot is compared with a fold that continues from that of the
+    -- parent, or from a snapshot already proven. In total the whole log is folded from its
+    -- beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -18227,7 +18775,7 @@ begin
                         );
                     end if;
                     if run.through_seq < whole[run.run_no] then
-                        folded_no := null;  -- the rest of the run is not part of it
+                        folded_no := null;  -- the fold lacks the rest of the run
                     end if;
                 end if;
             exception
@@ -18246,7 +18794,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_snapshots(uuid) is 'Which snapshots of a thread are not what a fold of its raw log gives, and in what.';
+comment on function agui_internal.verify_snapshots(uuid) is
+    'The snapshots of a thread that differ from a fold of its raw log, and the first difference of '
+    'each.';
 
 revoke execute on function agui_internal.verify_snapshots(uuid) from public;
 
@@ -18280,12 +18830,13 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            -- A thread that was erased since it was listed has no rows at all. That is no damage.
             (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            -- A thread created by agui.set_thread is as active as it was then; one whose runs are
+            -- lost is not.
             (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
                     and not exists (
                         select
@@ -18299,7 +18850,8 @@ as $$
     where problem.is_there
 $$;
 
-comment on function agui_internal.verify_thread(uuid) is 'What is wrong with the row of a thread: its key, or that it is not there.';
+comment on function agui_internal.verify_thread(uuid) is
+    'The damage of the row of a thread: its key is wrong, or the row is missing.';
 
 revoke execute on function agui_internal.verify_thread(uuid) from public;
 
@@ -18327,7 +18879,7 @@ as $$
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     left join lateral (
-        -- Only where a parent is not older can the tree lead in a circle; "union" goes around it once.
+        -- The tree can contain a circle only if a parent is not older; "union" follows it once.
         with recursive ancestor as (
             select parent.run_no, parent.parent_no
             where parent.run_no >= run.run_no
@@ -18362,7 +18914,8 @@ as $$
     order by run.run_no
 $$;
 
-comment on function agui_internal.verify_tree(uuid) is 'What is wrong with the tree of a thread''s runs: numbers, ids, parents, cycles.';
+comment on function agui_internal.verify_tree(uuid) is
+    'The damage of the tree of the runs of a thread: numbers, ids, parents, cycles.';
 
 revoke execute on function agui_internal.verify_tree(uuid) from public;
 
@@ -18374,7 +18927,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''b048fe7a7e4dc022d690df30c65d91a8be90e5b1762b12acd0a0059ec96f325e'', ''{
+as 'select 2, ''0bd2a25d20272b7d9b403d0ba3bdcb4304560bc0882e2a6ec40c1928da6262bd'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -18431,15 +18984,16 @@ routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, r
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_exempt,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_dense_call,
+routine agui_internal.is_exempt, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
+routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
+routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -18512,9 +19066,11 @@ call agui_internal.record_objects();
 -- End of the record.
 
 -- sql/privileges/roles.sql
--- Roles without login, to be granted to those that connect: agui_reader reads; agui_writer appends, agui_worker runs the jobs, agui_maintainer erases,
--- repairs and imports, and each of the three reads, too.
--- Roles belong to the whole server: they stay when the schema goes, and other databases may use them.
+-- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
+-- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
+-- can also read.
+-- Roles belong to the whole server: they remain when the schema is removed, and other databases may
+-- use them.
 call agui.grant_access();
 
 do $$

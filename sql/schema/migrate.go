@@ -117,7 +117,7 @@ func Up(ctx context.Context, databaseURL string, options ...Option) error {
 	})
 }
 
-// setRowSecurity turns row-level security on or off. It locks all tables, so it waits only briefly, and tries again.
+// setRowSecurity turns row-level security on or off. It locks all tables, so it waits only briefly, and retries.
 func setRowSecurity(ctx context.Context, connection *pgx.Conn, on bool) error {
 	call, what := `call agui.enable_row_security()`, "on"
 	if !on {

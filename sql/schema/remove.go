@@ -69,8 +69,8 @@ func toRemove(ctx context.Context, connection *pgx.Conn, state State, force bool
 		}
 		return objects, err
 	case state.OtherTool && !force:
-		return nil, fmt.Errorf("%w, whose version table would go on to say that it is there: take it back with that tool (pgagui migrate sql --down "+
-			"prints how), or remove it all the same with pgagui migrate down --force", ErrInstalledOtherwise)
+		return nil, fmt.Errorf("%w, whose version table would still list it: remove it with that tool (pgagui migrate sql --down "+
+			"prints how), or remove it with pgagui migrate down --force", ErrInstalledOtherwise)
 	}
 	err = connection.QueryRow(ctx, `select objects from agui_internal.installed()`).Scan(&objects)
 	// Indexes and triggers go with their tables.

@@ -150,7 +150,7 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 
 	newer := thisRelease(t)
 	newer.freeze()
-	// Dropped and made anew: a function that definers and the policies' view depend on, by one more argument.
+	// Dropped and created: a function that definers and the policies' view depend on, by one more argument.
 	newer.replace("internal/tenants/visible_key.sql", `visible_key\(thread_key uuid\)\nreturns`, "visible_key(thread_key uuid, more text default null)\nreturns")
 	newer.replace("internal/tenants/visible_key.sql", `function agui_internal.visible_key\(uuid\) is`, "function agui_internal.visible_key(uuid, text) is")
 	newer.replace("internal/tenants/visible_key.sql", `function agui_internal.visible_key\(uuid\) from`, "function agui_internal.visible_key(uuid, text) from")
@@ -193,7 +193,7 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 		pool := testdb.Connect(t, address)
 		load := osexec.Command(restore, "-d", address)
 		load.Stdin = strings.NewReader(string(text))
-		_ = load.Run() // there are no roles to grant anything to, and it says so
+		_ = load.Run() // there are no roles to grant anything to, and it warns about that
 		if err := schema.Up(t.Context(), address); err != nil {
 			t.Fatal(err)
 		}

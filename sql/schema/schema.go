@@ -3,7 +3,7 @@
 // The migrations are the SQL files of this folder, in the form of golang-migrate (https://github.com/golang-migrate/migrate).
 // Nothing in them relies on Go: its command line, or any other tool, can run them too ([Migrations], [UpSQL]). This package runs
 // them with the version table agui.schema_migrations, one at a time among all processes, and waits only briefly for table locks,
-// so that an upgrade never stands in the way of a server that is at work.
+// so that an upgrade never blocks a server in use.
 //
 // A migration is applied whole or not at all: PostgreSQL runs a file as one transaction. What is installed is what the migrations
 // themselves have recorded (agui_internal.installed), whichever tool ran them: the version, and a fingerprint of their text, which

@@ -149,7 +149,7 @@ func (c *chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error
 	if errors.As(err, &refusal) && (refusal.Code == noSuchFunction || refusal.Code == noSuchTable) {
 		state.Changes, err = []Change{{Object: "function agui_internal.changed_objects()", Change: "fails: " + refusal.Message}}, nil
 	}
-	if err != nil || len(state.Changes) > 0 { // of what was changed nothing more can be asked for sure
+	if err != nil || len(state.Changes) > 0 { // functions that were changed cannot be relied on
 		return state, err
 	}
 	err = connection.QueryRow(ctx, `select agui_internal.has_row_security()`).Scan(&state.RowSecurity)

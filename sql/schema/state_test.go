@@ -451,7 +451,7 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 		}
 		address := createDatabase(t, server, fmt.Sprintf("restored_%d", number), "")
 		pool := testdb.Connect(t, address)
-		// The first time there are no roles to grant anything to, and the program says so at each grant.
+		// The first time there are no roles to grant anything to, and the program warns at each grant.
 		load := osexec.Command(psql, "-X", "-q", "-d", address)
 		if how == "--format=custom" {
 			load = osexec.Command(restore, "-d", address)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// What agui.attach returns: the run that was attached to (null: the thread is not there yet) and its status now, the runs of the thread that are in progress now, the position to follow from (the seq up to which the log has been taken into account, and when that event was appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.
+// The result of agui.attach. run_id: the run (null: the thread does not exist yet). status: its current status. running: the ids of the runs of the thread now in progress. seq and recorded_at: the position to follow from, which is the last event taken into account (0 and null: none). events: the history up to that position, a JSON array of events.
 type AguiAttachment struct {
 	RunID      pgtype.Text
 	Status     pgtype.Text
@@ -18,7 +18,7 @@ type AguiAttachment struct {
 	Events     []byte
 }
 
-// An event of the log: its position in the thread, its run, its type, when it was appended, and its very bytes.
+// An event of the log: its position in the thread, its run, its type, the time when it was appended, and the event byte for byte.
 type AguiEventRow struct {
 	Seq        int64
 	RunID      string
@@ -27,7 +27,7 @@ type AguiEventRow struct {
 	Payload    []byte
 }
 
-// A message of a conversation: its place (from 1), its id and role (null where it has none), and the message as AG-UI clients know it.
+// A message of a conversation: its position (from 1), its id and role (null if it has none), and the message in the form that AG-UI clients use.
 type AguiMessageRow struct {
 	Position  int32
 	MessageID pgtype.Text
@@ -35,7 +35,7 @@ type AguiMessageRow struct {
 	Message   []byte
 }
 
-// Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.
+// A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, from 1. status is the current status of the run, which may have ended later in the log. recorded_at is the time when the last of the events was appended; earlier_us, if not null, says for each event how many microseconds earlier it was appended. If problem is set, the other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was erased. A row with only thread_no says that the thread has more events than fit.
 type AguiPollRow struct {
 	ThreadNo   int32
 	RunID      pgtype.Text
@@ -48,7 +48,7 @@ type AguiPollRow struct {
 	Problem    pgtype.Text
 }
 
-// A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer's place, why.
+// The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.
 type AguiRunStatus struct {
 	RunID           string
 	ParentRunID     pgtype.Text
@@ -64,7 +64,7 @@ type AguiRunStatus struct {
 	CutOffReason    pgtype.Text
 }
 
-// A thread in a list: its title (the one that was set, else the beginning of the first user message, else null), agent (null: not set) and metadata; whether it is archived; when it was made, and when a run of it last began or ended; the head, its status, and whether it is in progress without a sign of life within the lease (null, null and false while there are no runs); the number of runs and of branches; and the place of the thread in lists, from which agui.threads goes on.
+// A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues.
 type AguiThreadRow struct {
 	ThreadID  string
 	Title     pgtype.Text

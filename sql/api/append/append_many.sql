@@ -36,13 +36,13 @@ begin
     then
         raise exception using
             errcode = 'UI008',
-            message = format('agui.append_many needs arrays of one length, an item for each call; it got %s threads, %s runs and %s arrays of events',
+            message = format('agui.append_many: all arrays must have one item for each call; got %s threads, %s runs and %s arrays of events',
                 calls, coalesce(cardinality(run_ids), 0), coalesce(cardinality(events), 0));
     end if;
     if calls > max_calls then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s calls at most, not %s', max_calls, calls);
+            message = format('agui.append_many: at most %s calls are accepted, got %s', max_calls, calls);
     end if;
     if (
         select sum(coalesce(octet_length(item.events::text), 0) + coalesce(octet_length(item.input::text), 0))
@@ -50,7 +50,7 @@ begin
     ) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('agui.append_many takes %s bytes of events and inputs at most', max_bytes);
+            message = format('agui.append_many: at most %s bytes of events and inputs are accepted', max_bytes);
     end if;
     if not durable then
         perform set_config('synchronous_commit', 'off', true);
@@ -77,7 +77,8 @@ begin
         end loop;
     end if;
 
-    -- All locks in one order, so that two callers never wait for each other; and in a statement of their own, as in agui.append.
+    -- Take all locks in one order, so that two callers cannot deadlock, and in a separate
+    -- statement, as agui.append does.
     if wait then
         perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
         from (
@@ -102,18 +103,19 @@ begin
             is_done[call.call_no] := true;
             answer := row(
                 call.call_no, null, '55P03',
-                format('run "%s" of thread "%s": another transaction has the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or let it wait.'
+                format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
+                null, 'Repeat the call, or call with wait => true.'
             );
             return next answer;
         end loop;
     end if;
 
-    -- The next tokens of runs in progress, one call of each thread, take this one statement. As in agui.append it is for READ COMMITTED alone.
+    -- Fast path: one statement appends the next tokens of runs in progress, for the first call of
+    -- each thread. As in agui.append, it is valid under READ COMMITTED only.
     if current_setting('transaction_isolation') = 'read committed' then
         stamp := clock_timestamp();
         for call in
-            with asked as materialized (
+            with plain as materialized (
                 select item.*, agui_internal.plain_event_count(item.events) as n
                 from (
                     select
@@ -128,20 +130,21 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    asked.key, place.first_seq, greatest(place.recorded_at, stamp), asked.n, place.run_no, asked.events,
-                    agui_internal.text_bytes_to_store(asked.events),
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
+                    agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, asked.n, greatest(place.recorded_at, stamp), asked.run_id, asked.events
+                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
-                from asked
-                cross join lateral agui_internal.next_place(asked.key, coalesce(asked.scope, ''), asked.thread_id, asked.run_id, asked.after_seq) as place
-                where asked.n is not null and (place.hash is null or agui_internal.is_dense(asked.events))
+                from plain
+                cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
-            -- A call of each thread, its first: no join, for the planner knows nothing of how many rows there are.
+            -- Only the first call of each thread is here, so the key identifies it. A join would be
+            -- planned without row estimates.
             select array_position(keys, appended.thread_key) as call_no, appended.last_seq
             from appended
         loop
@@ -151,7 +154,9 @@ begin
         end loop;
     end if;
 
-    -- The others one after the other: under one savepoint first, for a savepoint each costs everybody; that is for when one is refused.
+    -- The remaining calls run one after the other. The first attempt uses a single savepoint,
+    -- because one for each call slows down every call. Only if a call is refused does each get its
+    -- own.
     begin
         for call in
             select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
@@ -185,7 +190,7 @@ begin
             exception
                 when others then
                     if sqlstate !~ '^(UI|22|54)' then
-                        raise;  -- no fault of the call: nothing of all of them is stored
+                        raise;  -- the call is not at fault: store none of the calls
                     end if;
                     get stacked diagnostics
                         answer.error_code = returned_sqlstate,
@@ -200,16 +205,18 @@ end
 $$;
 
 comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
-    'Up to 1,000 calls of agui.append in one transaction, for a writer of many runs: the arrays hold the '
-    'arguments of the calls, in the order in which they are to be done. Answers each call by its number, in '
-    'no particular order: one that is refused does not keep the others. With wait => false a call to a thread '
-    'that another transaction writes to is not done, and answered with 55P03. strict is for all of them. '
-    'durable => false commits the transaction without waiting for the disk: a crash of the server may then '
-    'take back the last calls (see UI017). '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
-    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 arrays of different '
-    'lengths, UI009 the run id is in use, or is not that of RUN_STARTED, UI011 more than 1,000 calls or 64 '
-    'MB, UI012 another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 '
-    'the log was rewound, UI021 RUN_STARTED names another thread (strict).';
+    'Runs up to 1,000 calls of agui.append in one transaction, for a process that writes many '
+    'runs. Each array holds one argument of all calls, in the order of execution. Returns one row '
+    'for each call, identified by its number, in no particular order. A refused call does not '
+    'affect the others. With wait => false, a call for a thread that another transaction is '
+    'writing to is not executed and returns 55P03. strict applies to all calls. durable => false '
+    'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
+    'UI017). '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
+    'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
+    'RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;

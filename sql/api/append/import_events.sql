@@ -22,15 +22,17 @@ end
 $$;
 
 comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
-    'Appends as agui.append does, with the same arguments and errors, events of a run that took place before: '
-    'recorded_at is what they name as their timestamp, an event without one came with that before it. Times '
-    'never fall along the log of a thread, and are at most now. So lists, retention and durations are true of '
-    'imported conversations. A run that has not ended counts as alive from now on. Takes the rights of '
+    'Appends events of a run that took place in the past. Arguments and errors are those of '
+    'agui.append. recorded_at of an event is its timestamp member; an event without one gets the '
+    'time of the event before it. Times never decrease along the log of a thread and are never in '
+    'the future. Thread lists, retention and durations are therefore correct for imported '
+    'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '
-    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the run has '
-    'ended, UI006 another run is in progress, UI007 a repeat differs from the log, UI008 invalid arguments, '
-    'UI009 the run id is in use, or is not that of RUN_STARTED, UI011 over a limit, UI012 another thread has '
-    'the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
-    'RUN_STARTED names another thread (strict).';
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
+    'log, UI008 invalid arguments, UI009 the run id is in use or is not that of RUN_STARTED, UI011 '
+    'a limit is exceeded, UI012 another thread has the same key, UI014 the thread was erased, '
+    'UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread '
+    '(strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;

@@ -18,7 +18,8 @@ end
 $$;
 
 comment on function agui.disable_chain(text) is
-    'Undoes agui.enable_chain for a scope, or for all scopes where it is null: threads that are not chained stay so, those that are stay chained. Answers '
-    'whether it was enabled. Takes the rights of agui_maintainer.';
+    'Reverts agui.enable_chain for a scope (null: for all scopes). Threads that are not chained '
+    'stay unchained; chained threads stay chained. Returns whether the chain was enabled. Requires '
+    'agui_maintainer.';
 
 revoke execute on function agui.disable_chain(text) from public;

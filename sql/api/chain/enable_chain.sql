@@ -19,8 +19,9 @@ end
 $$;
 
 comment on function agui.enable_chain(text) is
-    'Chains the log of a scope, of all scopes where it is null: from the next run of a thread on, each append stores a '
-    'hash over its events and the hash before, so that pgagui verify --chain finds what was changed, left out or put in '
-    'another order. A thread that is chained stays so. Answers whether that is new. Takes the rights of agui_maintainer.';
+    'Makes the logs of a scope (null: of all scopes) tamper-evident. From the next run of a thread '
+    'on, each append stores a hash over its events and the previous hash, so that pgagui verify '
+    '--chain finds events that were changed, removed or reordered. A chained thread stays chained. '
+    'Returns whether this call enabled it. Requires agui_maintainer.';
 
 revoke execute on function agui.enable_chain(text) from public;

@@ -10,7 +10,8 @@ as $$
 $$;
 
 comment on function agui.heads(text) is
-    'The last link of each chained thread (agui.enable_chain) of a scope, or of all where it is null: the seq of its last event and its '
-    'hash. Somebody else who keeps them can prove later what the log was (pgagui verify --chain --heads).';
+    'Returns the last link of each chained thread (agui.enable_chain) of a scope (null: of all '
+    'scopes): the seq of its last event and its hash. A third party that keeps these rows can '
+    'later prove what the log contained (pgagui verify --chain --heads).';
 
 revoke execute on function agui.heads(text) from public;

@@ -37,9 +37,9 @@ end
 $$;
 
 comment on function agui.checkpoint_lineage(text, text, text, text) is
-    'The checkpoints from the root to a checkpoint, or (null) to the one saved last in the namespace, root '
-    'first. '
-    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
-    'checkpoint (when one is named).';
+    'Returns the checkpoints from the root to a checkpoint (null: to the one saved last in the '
+    'namespace), root first. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
+    'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;

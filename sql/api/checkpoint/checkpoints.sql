@@ -22,8 +22,8 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'The checkpoints of a thread, of one namespace or (null) of all, in commit order: parents before their '
-    'children. No row for a thread without any. '
+    'Returns the checkpoints of a thread, in one namespace or (null) in all, in commit order, so '
+    'parents precede their children. Returns no row if the thread has none. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;

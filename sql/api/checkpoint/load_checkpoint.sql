@@ -22,8 +22,9 @@ end
 $$;
 
 comment on function agui.load_checkpoint(text, text, text, text) is
-    'A checkpoint, or (null) the one saved last in the namespace: no row while there is none. '
-    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 unknown '
-    'checkpoint (when one is named).';
+    'Returns a checkpoint (null: the one saved last in the namespace). Returns no row if the '
+    'namespace is empty. '
+    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
+    'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.load_checkpoint(text, text, text, text) from public;

@@ -22,12 +22,12 @@ begin
     if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: a checkpoint needs an id that is not empty, a document, and a namespace that is not null', subject);
+            message = format('%s: a checkpoint needs a non-empty id, a document and a namespace that is not null', subject);
     end if;
     if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: checkpoint id and namespace may be 1,024 bytes long at most', subject);
+            message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);
@@ -41,12 +41,13 @@ begin
         if not found then
             raise exception using
                 errcode = 'UI003',
-                message = format('%s: its parent "%s" is not a checkpoint of the namespace "%s" of this thread', subject, parent_id, namespace),
+                message = format('%s: the parent "%s" is not a checkpoint in namespace "%s" of this thread', subject, parent_id, namespace),
                 hint = 'Save the parent first.';
         end if;
     end if;
 
-    -- Where another checkpoint takes the number first the insert waits for it to be committed, and the next one is tried.
+    -- If another transaction inserts the same number first, the insert waits for its commit, then
+    -- the loop tries the next one.
     loop
         select * into existing
         from agui.checkpoint as checkpoint
@@ -57,8 +58,8 @@ begin
             if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
                 raise exception using
                     errcode = 'UI007',
-                    message = format('%s was saved before with another document or parent', subject),
-                    hint = 'A checkpoint does not change. What is new needs an id of its own.';
+                    message = format('%s was already saved with another document or parent', subject),
+                    hint = 'A checkpoint is immutable. Save a new version under a new id.';
             end if;
             return existing.checkpoint_no;
         end if;
@@ -77,10 +78,12 @@ end
 $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text) is
-    'Saves a checkpoint of a workflow engine, byte for byte, and returns its number: the checkpoints of a '
-    'thread are numbered 1, 2, 3, … in commit order. parent_id names the one that it goes on from, in the '
-    'same namespace. The same checkpoint again gives the same answer. The thread need not have runs. '
-    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no document, '
-    'UI011 over a limit, UI012 another thread has the same key, UI014 the thread was erased.';
+    'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
+    'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
+    'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
+    'second time returns the same number. The thread does not need to have runs. '
+    'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
+    'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
+    'was erased.';
 
 revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;

@@ -6,7 +6,8 @@ create or replace procedure agui.erase_older(
     scope       text default ''
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
@@ -14,11 +15,11 @@ declare
     threads int := 0;
     erasure agui.erasure;
     pass    int := 1;
-    busy    pg_catalog.uuid[] := '{}';  -- what others hold, for the second pass
+    busy    pg_catalog.uuid[] := '{}';  -- threads that other transactions hold, for the second pass
     failed  pg_catalog.uuid[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.erase_older does nothing on a standby';
@@ -30,7 +31,7 @@ begin
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
             blocked := agui_internal.job_lock_problem('erase');
             if blocked is null then
-                raise notice 'agui.erase_older does nothing more: another one is at work';
+                raise notice 'agui.erase_older stops: another agui.erase_older is in progress';
             end if;
             exit;
         end if;
@@ -48,7 +49,8 @@ begin
             busy := busy[2 :];
         end if;
         begin
-            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);  -- unless it has news meanwhile
+            -- unless the thread has become active in the meantime
+            erasure := agui_internal.erase_thread(next.thread_key, reason, older_than);
             if erasure.erased_key is not null then
                 threads := threads + 1;
             end if;
@@ -73,7 +75,7 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.erase_older: %s threads could not be erased: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their keys: ' || pg_catalog.array_to_string(failed, ', ');
     end if;
     commit;
@@ -81,9 +83,9 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads of a scope (null: of all scopes) to which nothing was appended, and in '
-    'which nothing was saved, for older_than. Commits thread by thread and stops after max_threads or '
-    'max_time (null: when all are gone). A thread that another transaction holds, or that fails, does not hold '
-    'up the others. Call it outside a transaction block.';
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) in which nothing was '
+    'appended or saved for older_than. Commits after each thread. Stops after max_threads or '
+    'max_time (null: no limit). If a thread is locked by another transaction or fails, the others '
+    'are still erased. Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;

@@ -16,8 +16,8 @@ end
 $$;
 
 comment on function agui.lift_erasure(text, text) is
-    'Lets an erased thread begin anew, from seq 1. Answers whether appends to it were refused. Takes the '
-    'rights of agui_maintainer. '
+    'Permits an erased thread to be used from the beginning: its next event gets seq 1. Returns '
+    'whether writes to it were refused until now. Requires agui_maintainer. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.lift_erasure(text, text) from public;

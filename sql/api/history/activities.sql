@@ -26,12 +26,13 @@ begin
         select
             mention.message_id,
             min(mention.seq) as first_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run. A message repeated in a list is
+            -- not an update.
             coalesce(max(mention.seq) filter (where mention.item = 0), min(mention.seq)) as last_seq
         from mention
         group by mention.message_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     )
     select
@@ -45,17 +46,17 @@ begin
         updated.created_at
     from agui_internal.fold_messages(fold, array['activity']) as activity
     left join story on story.message_id = activity.message_id
-    left join moment as begun on begun.seq = story.first_seq
-    left join moment as updated on updated.seq = story.last_seq
+    left join source_event as begun on begun.seq = story.first_seq
+    left join source_event as updated on updated.seq = story.last_seq
     order by activity.position;
 end
 $function$;
 
 comment on function agui.activities(text, text, bigint, timestamptz, text) is
-    'The activities of a conversation as they stood after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier, in the order of the conversation. It '
-    'reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the activities of a conversation, in the order of the conversation, as they were '
+    'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
+    'or at at_time, whichever is earlier. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.activities(text, text, bigint, timestamptz, text) from public;

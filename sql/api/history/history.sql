@@ -1,13 +1,13 @@
--- Of every run, what streams in at the moment is gathered in groups: the pieces of a message, the arguments of a tool call. Tool calls
--- often stream side by side, and so do runs and subagents, so several groups are open at once. A group may pass over events only where
--- that cannot change what they mean together. So an event ends
---
---     those of its run, when it is neither a piece nor the start or end of a message or a tool call;
---     else those of its subagent (or of the main agent), but for the arguments of other tool calls when it belongs to a tool call, and,
---     when it is a chunk, those of chunks;
---     and in any case those of the message or tool call that it names, as its own or its parent.
---
--- A page ends with the event before the one that would be a row too many: it holds all events up to there, whatever groups are open.
+-- Streamed events of a run are joined in groups: the pieces of a message, or the arguments of a
+-- tool call. Tool calls, runs and subagents often stream in parallel, so several groups are open at
+-- once. An event may be joined to a group across other events only if that cannot change their
+-- combined meaning. So an event closes these groups:
+-- - Those of its run, if it is neither a piece nor the start or end of a message or a tool call.
+-- - Otherwise those of its subagent (or of the main agent). Exception: an event of a tool call does
+--   not close the arguments of other tool calls, and a chunk does not close groups of chunks.
+-- - In any case those of the message or tool call that it names as its own or as its parent.
+-- A page ends with the event before the one that would need a row too many. It contains all events
+-- up to that point, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -33,21 +33,23 @@ as $function$
 declare
     most_rows constant int := 1000;
     run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    run_nos   int[];     -- of the runs that are read; null: all of the thread
+    run_nos   int[];     -- of the runs to read; null: all runs of the thread
     behind    bigint := coalesce(after_seq, 0);
     to_seq    bigint := 9223372036854775807;
-    -- A limit that the planner does not know makes it expect that only a part of the batches is read: so it takes them in the order of the index,
-    -- as the page needs them, in place of all of the thread to sort them.
+    -- The planner does not know this limit, so it expects to read only a part of the batches. It
+    -- then reads them in the order of the index as the page needs them, and does not sort the whole
+    -- thread first.
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
 
-    -- The page: its rows, and of each event in it the row that it belongs to.
+    -- The page: its rows and, for each of its events, the row that it belongs to.
     row_count    int := 0;
     row_runs     int[] := '{}';
     row_types    text[] := '{}';
     row_payloads json[] := '{}';
-    row_counts   bigint[] := '{}';       -- of one that was joined before it was appended: what it says of itself
+    -- the event count that an event states which was joined before it was appended
+    row_counts   bigint[] := '{}';
     row_begun    timestamptz[] := '{}';
     row_ended    timestamptz[] := '{}';
     members      int[] := '{}';
@@ -55,7 +57,7 @@ declare
     times        timestamptz[] := '{}';
     pieces       text[] := '{}';
 
-    -- What the events of a row that is a group have in common.
+    -- What the events of a group have in common.
     ids          text[] := '{}';
     owners       text[] := '{}';
     roles        text[] := '{}';
@@ -66,15 +68,16 @@ declare
     sizes        int[] := '{}';
     latest       timestamptz[] := '{}';
 
-    open_rows    int[] := '{}';  -- the groups that may still grow
+    open_rows    int[] := '{}';  -- the groups that can still grow
     still_open   int[];
     is_piece     boolean;
-    piece        text;           -- the inside of the JSON string that the event at hand brings; null: it stands alone
+    -- the inside of the JSON string of the current event; null: the event is not joined
+    piece        text;
     is_step      boolean;
-    joined       int;            -- the row that the event at hand belongs to
+    joined       int;            -- the row that the current event belongs to
     item         int;
 
-    -- The event before, where it was a piece that another just like it may follow.
+    -- The previous event, if it was a piece and the next piece of the same kind may follow.
     last_run     int;
     last_type    text;
     last_id      text;
@@ -85,12 +88,12 @@ begin
         raise exception using
             errcode = 'UI011',
             message = format('history of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'Ask for the rows behind a page with after_seq, the greatest last_seq of the page.';
+            hint = 'To read the next page, pass the greatest last_seq of this page as after_seq.';
     end if;
     if max_bytes < 1 or max_idle < interval '0' then
         raise exception using
             errcode = 'UI011',
-            message = format('history of thread "%s": max_bytes must be 1 or more and max_idle not below zero', thread_id);
+            message = format('history of thread "%s": max_bytes must be at least 1 and max_idle must not be negative', thread_id);
     end if;
     if since is not null then
         behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
@@ -125,7 +128,8 @@ begin
             where stored.first_seq <= to_seq
                 and (run_nos is null or stored.run_no = any (run_nos))
             order by stored.first_seq
-            limit unlimited  -- and a batch is guarded once, not for each function that reads it
+            -- and the text of a batch is guarded once, not once for each function that reads it
+            limit unlimited
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -151,7 +155,8 @@ begin
     loop
         exit when event.recorded_at >= until;
 
-        -- Most of a stream is one more piece of what the event before was a piece of.
+        -- Fast path for most of a stream: the event is another piece of the same thing as the
+        -- previous event.
 
         if event.type = last_type
             and event.run_no = last_run
@@ -171,7 +176,7 @@ begin
         end if;
         last_type := null;
 
-        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- one spelling for one id
+        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- compare ids in one spelling
             event.id := agui_internal.json_string_token(event.id);
             event.owner := agui_internal.json_string_token(event.owner);
             event.parent := agui_internal.json_string_token(event.parent);
@@ -184,7 +189,8 @@ begin
         span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
         piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
 
-        -- The group that it belongs to. Where a chunk says nothing of id, role or name, it goes on with those of the one before.
+        -- Find the group of the event. A chunk without id, role or name continues the chunk before
+        -- it.
 
         joined := null;
         if piece is not null then
@@ -214,7 +220,7 @@ begin
         end if;
 
         if joined is null then
-            -- What it ends.
+            -- Close the groups that this event ends.
 
             if open_rows <> '{}' then
                 is_step := is_piece or event.type in (
@@ -227,7 +233,8 @@ begin
                         or is_step
                         and (
                             owners[item] is distinct from event.owner
-                            -- A chunk without id may go on with any message, and one without owner with the stream of any subagent.
+                            -- A chunk without an id may continue any message, and one without an
+                            -- owner the stream of any subagent.
                             and not (
                                 row_types[item] like '%\_CHUNK' and (event.type like '%\_CHUNK' or ids[item] is null)
                                 or event.type like '%\_CHUNK' and event.id is null
@@ -247,7 +254,7 @@ begin
             continue when types is not null and (event.type = any (types)) is not true;
             exit when row_count = max_rows;
 
-            -- A row of its own, which more may join.
+            -- The event gets its own row, which later events may join.
 
             row_count := row_count + 1;
             joined := row_count;
@@ -318,16 +325,17 @@ end
 $function$;
 
 comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
-    'A page of a thread''s whole log, all branches in the order of seq, or of the lineage of run_id (with '
-    'lineage => false: of that run, or the head, alone): up to max_rows (100, at most 1,000) events behind '
-    'after_seq, of the types given (null: all), appended at since or later and before until. compressed joins '
-    'the pieces of a message or of the arguments of a tool call that stream in one after the other into one '
-    'event, up to max_bytes of text and as long as none comes later than max_idle after the one before; tool '
-    'calls, runs and subagents that stream side by side each on their own. seq stays what it is in the log, '
-    'so it has gaps. With compressed => false every event is as it was appended. For the next page give as '
-    'after_seq the greatest last_seq of this one: whatever is appended meanwhile, no event is missed and none '
-    'comes twice. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is over the limit, UI012 another thread '
-    'has the same key.';
+    'Returns a page of the log of a thread: all branches in the order of seq, or the lineage of '
+    'run_id, or (lineage => false) only that run, or else the head. The page holds up to max_rows '
+    '(default 100, at most 1,000) events after after_seq, of the given types (null: all), appended '
+    'at or after since and before until. compressed joins consecutive pieces of a message, or of '
+    'the arguments of a tool call, into one event of up to max_bytes of text; a piece that comes '
+    'more than max_idle after the previous one begins a new event. Tool calls, runs and subagents '
+    'that stream in parallel are joined separately. Joined events keep their seq, so seq has gaps. '
+    'With compressed => false every event is returned as it was appended. To read the next page, '
+    'pass the greatest last_seq of this page as after_seq: no event is missed or returned twice, '
+    'even if events are appended in the meantime. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
+    'another thread has the same key.';
 
 revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;

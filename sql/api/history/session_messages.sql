@@ -25,8 +25,8 @@ begin
             'RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_ERROR'
         ])
     ),
-    -- A message begins with the event that names it first. Every result makes a message, whether its id is known or not, and so does every
-    -- message without an id.
+    -- A message begins with the event that names it first. Every result creates a message, whether
+    -- or not its id is known, and so does every message without an id.
     origin as (
         select message.key, array_agg(message.seq order by message.seq, message.item) as seqs
         from (
@@ -47,7 +47,7 @@ begin
         where mention.call_id is not null and not mention.is_result
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     message as (
@@ -62,7 +62,8 @@ begin
             ) as seq
         from agui_internal.fold_messages(fold, array['user', 'assistant', 'system', 'developer', 'tool']) as message
         left join origin on origin.key = coalesce('=' || message.message_id, '')
-        left join call_origin as made on made.id = message.message_id  -- a call whose parent is no assistant makes a message of its own
+        -- a call whose parent is not an assistant message creates its own message
+        left join call_origin as made on made.id = message.message_id
     ),
     entry as (
         select
@@ -108,22 +109,23 @@ begin
         from mention
         where mention.type = 'RUN_ERROR'
     )
-    select entry.seq, entry.type, entry.message_id, moment.run_id, moment.created_at, entry.payload
+    select entry.seq, entry.type, entry.message_id, source_event.run_id, source_event.created_at, entry.payload
     from entry
-    left join moment on moment.seq = entry.seq
+    left join source_event on source_event.seq = entry.seq
     where coalesce(entry.seq, 1) > coalesce(session_messages.after_seq, 0)
     order by entry.seq, entry.position, entry.part;
 end
 $function$;
 
 comment on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) is
-    'A conversation as the six types of messages that sessions had before AG-UI (user, assistant, tool_use, '
-    'tool_result, system, error), as it stood after a run (null: the head) or, back in time, after the event '
-    'at_seq of its lineage or at at_time, whichever is earlier: one row a message, in the order of the events '
-    'that brought them; with after_seq only those that came behind it. An assistant message with tool calls '
-    'is a row for its text and one for each call; reasoning and activities have no type here. It reads the '
-    'log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns a conversation as the six message types of legacy sessions, the format in use before '
+    'AG-UI: user, assistant, tool_use, tool_result, system, error. The conversation is as it was '
+    'after a run (null: the head) or, for a point in the past, after event at_seq of its lineage '
+    'or at at_time, whichever is earlier. Returns one row for each message, in the order of the '
+    'events that brought them; after_seq restricts the rows to messages after that event. An '
+    'assistant message with tool calls becomes one row for its text and one for each call. '
+    'Reasoning and activities have no type here and are omitted. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.session_messages(text, text, bigint, timestamptz, bigint, text) from public;

@@ -1,6 +1,6 @@
--- What the user says begins a run, as its input; what follows until they say something again is what the run did. An error ends it.
---
--- Texts are guarded here (agui_internal.json_guard), but for the events that are returned.
+-- A user message begins a run, as its input. The messages up to the next user message are what the
+-- run did. An error ends the run.
+-- Texts are guarded here (agui_internal.json_guard), except in the events that are returned.
 create or replace function agui.session_runs(thread_id text, messages json, run_prefix text default 'session-run-')
 returns setof agui.session_run
 language plpgsql
@@ -8,28 +8,28 @@ immutable
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    subject  constant text := format('session messages of thread "%s"', thread_id);
+    subject  constant text := format('legacy session messages of thread "%s"', thread_id);
     thread   constant text := agui_internal.json_guard(to_json(thread_id)::text);
     run_no   int := 0;
     run_id   text;    -- as JSON; null between two runs
     events   text[];
     has_failed boolean;
-    parent   text;    -- the assistant message that tool calls belong to, as JSON
+    parent   text;    -- the assistant message that owns the tool calls, as JSON
     message  record;
-    origin   text;    -- what every event says of where it comes from
-    content  text;    -- what the message says, as JSON
+    origin   text;    -- members that every event carries to show where it comes from
+    content  text;    -- the content of the message, as JSON
     wording  text;    -- the same as a JSON string
     run      agui.session_run;
 begin
     if thread_id is null or thread_id = '' or run_prefix is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.session_runs needs a thread id that is not empty, and a run_prefix that is not null';
+            message = 'agui.session_runs: thread_id must not be empty, and run_prefix must not be null';
     end if;
     if messages is null or json_typeof(messages) <> 'array' then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: they must be a JSON array, not %s', subject, coalesce(json_typeof(messages), 'null'));
+            message = format('%s: expected a JSON array, got %s', subject, coalesce(json_typeof(messages), 'null'));
     end if;
 
     for message in
@@ -61,7 +61,7 @@ begin
             select null, null, null, null, null, null  -- the end
         ) as entry
         cross join lateral (
-            -- An object, the text of one, or the content alone.
+            -- A message is an object, an object as a JSON text, or the content alone.
             select case
                 when json_typeof(entry.payload) = 'string' and agui_internal.json_string_text(entry.payload::text) ~ '^\s*\{'
                     then coalesce(agui_internal.json_guarded(agui_internal.json_or_null(agui_internal.json_string_text(entry.payload::text))), entry.payload)
@@ -84,8 +84,8 @@ begin
         if message.type is null or message.type not in ('user', 'assistant', 'tool_use', 'tool_result', 'system', 'error') then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: message %s is of type %s', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
-                hint = 'event_type (or type) must be one of user, assistant, tool_use, tool_result, system, error.';
+                message = format('%s: message %s is of type %s, which is unknown', subject, message.position, coalesce('"' || left(message.type, 100) || '"', 'null')),
+                hint = 'Set event_type (or type) to user, assistant, tool_use, tool_result, system or error.';
         end if;
 
         origin := concat(',"timestamp":' || message.told, ',"rawEvent":', message.value);
@@ -124,7 +124,7 @@ begin
             continue when message.type in ('user', 'system');
         end if;
 
-        -- What it says.
+        -- Translate the content.
 
         case message.type
             when 'assistant', 'system' then
@@ -171,13 +171,14 @@ end
 $function$;
 
 comment on function agui.session_runs(text, json, text) is
-    'The AG-UI runs that messages of the six types that sessions had before AG-UI stand for. messages is a '
-    'JSON array in order, of {event_type (or type), payload, message_id (or id), created_at}; payload is an '
-    'object, the text of one, or plain text: {content} of user, assistant and system, {id, name, input} of '
-    'tool_use, {tool_use_id, content} of tool_result, {message, code} of error. A message of the user begins '
-    'a run, an error ends one; runs are called run_prefix and a number. Every message goes along unchanged as '
-    'rawEvent.  To store them: select agui.append(thread_id, run.run_id, run.events, after_seq => 0) from '
-    'agui.session_runs(…) as run. '
-    'Errors: UI008 something else.';
+    'Converts messages of a legacy session, the format in use before AG-UI, to AG-UI runs. '
+    'messages is a JSON array, in order, of {event_type (or type), payload, message_id (or id), '
+    'created_at}. payload is an object, an object as JSON text, or plain text: {content} for user, '
+    'assistant and system, {id, name, input} for tool_use, {tool_use_id, content} for tool_result, '
+    '{message, code} for error. A user message begins a run; an error ends one. The run ids are '
+    'run_prefix followed by a number. Every event carries the original message unchanged as '
+    'rawEvent. To store the runs: select agui.append(thread_id, run.run_id, run.events, after_seq '
+    '=> 0) from agui.session_runs(…) as run. '
+    'Errors: UI008 invalid messages or arguments.';
 
 revoke execute on function agui.session_runs(text, json, text) from public;

@@ -18,7 +18,8 @@ declare
     fold agui_internal.fold := agui_internal.fold_at(leaf, until);
 begin
     return query
-    -- Of several calls with one id the first counts, of several results the last.
+    -- If several calls have one id, the first one counts; if a call has several results, the last
+    -- one counts.
     with call as (
         select distinct on (call.id) call.*
         from (
@@ -56,7 +57,8 @@ begin
             mention.call_id,
             min(mention.seq) filter (where not mention.is_result) as first_seq,
             max(mention.seq) filter (where not mention.is_result and mention.item = 0) as streamed_seq,
-            -- Clients send the whole conversation with every run: what is said again in a list is no news.
+            -- Clients send the whole conversation with every run. A message repeated in a list is
+            -- not an update.
             coalesce(
                 max(mention.seq) filter (where mention.is_result and mention.item = 0),
                 min(mention.seq) filter (where mention.is_result)
@@ -66,7 +68,7 @@ begin
         from mention
         group by mention.call_id
     ),
-    moment as (
+    source_event as (
         select distinct mention.seq, mention.run_id, mention.created_at from mention
     ),
     open_chunk as (
@@ -89,10 +91,10 @@ begin
         status.name
     from call
     left join story on story.call_id = call.id
-    left join moment as begun on begun.seq = story.first_seq
+    left join source_event as begun on begun.seq = story.first_seq
     left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
     left join result on result.call_id = call.id
-    left join moment as ended on ended.seq = story.result_seq
+    left join source_event as ended on ended.seq = story.result_seq
     cross join lateral (
         select
             run.last_seq <= coalesce(until, run.last_seq) and story.streamed_seq is not null as run_has_ended,
@@ -112,10 +114,11 @@ end
 $function$;
 
 comment on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) is
-    'The tool calls of a conversation as they stood after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier: one row a call, in the order in which '
-    'they began; with after_seq only those that began behind it. It reads the log of the lineage. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the tool calls of a conversation as they were after a run (null: the head) or, for a '
+    'point in the past, after event at_seq of its lineage or at at_time, whichever is earlier. One '
+    'row for each call, in the order in which they began; after_seq restricts the rows to calls '
+    'that began after that event. Reads the log of the lineage. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.tool_calls(text, text, bigint, timestamptz, bigint, text) from public;

@@ -19,9 +19,10 @@ end
 $function$;
 
 comment on function agui.json_patch(jsonb, jsonb) is
-    'The document after an RFC 6902 patch (add, remove, replace, move, copy, test), applied whole. An '
-    'operation that fails raises UI020 and names the operation and the reason. For many patches on one '
-    'document see agui_internal.json_patch_all and agui.json_patch_agg. '
+    'Applies an RFC 6902 patch (add, remove, replace, move, copy, test) to a document and returns '
+    'the result. If an operation fails, nothing is applied, and UI020 names the operation and the '
+    'reason. To apply many patches to one document, see agui.json_patch_agg and '
+    'agui_internal.json_patch_all. '
     'Errors: UI020 the patch fails.';
 
 revoke execute on function agui.json_patch(jsonb, jsonb) from public;

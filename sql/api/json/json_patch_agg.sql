@@ -1,4 +1,5 @@
--- A transition function in C, and so in constant time: one in SQL or PL/pgSQL would copy what was collected at every row.
+-- array_append is written in C and takes constant time. A transition function in SQL or PL/pgSQL
+-- would copy the collected array for every row.
 create or replace aggregate agui.json_patch_agg(patch jsonb) (
     sfunc = array_append,
     stype = jsonb[],
@@ -7,11 +8,11 @@ create or replace aggregate agui.json_patch_agg(patch jsonb) (
 );
 
 comment on aggregate agui.json_patch_agg(jsonb) is
-    'What RFC 6902 patches make of the empty object, in the order given: the state that a stream of state '
-    'deltas means. Each is applied whole or, when one of its operations fails, not at all, as a client of the '
-    'stream does it; agui.json_patch raises an error instead. No row gives null. To start from another '
-    'document: agui_internal.json_patch_all(document, array_agg(patch order by seq)). Example: select '
-    'agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) from agui.events(''my-thread'') where type '
-    '= ''STATE_DELTA''';
+    'Applies RFC 6902 patches to an empty object in the given order and returns the result: the '
+    'state that a stream of state deltas describes. A patch with a failing operation is skipped as '
+    'a whole, as AG-UI clients do (agui.json_patch raises an error instead). Returns null for no '
+    'rows. To start from another document: agui_internal.json_patch_all(document, array_agg(patch '
+    'order by seq)). Example: select agui.json_patch_agg(payload::jsonb -> ''delta'' order by seq) '
+    'from agui.events(''my-thread'') where type = ''STATE_DELTA''';
 
 revoke execute on function agui.json_patch_agg(jsonb) from public;

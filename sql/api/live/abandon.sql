@@ -25,10 +25,11 @@ end
 $$;
 
 comment on function agui.abandon(text, text, text, boolean, text) is
-    'Ends a run in progress whose writer will not come back, as failed: its open messages, tool calls, '
-    'reasoning, steps and subagents are ended in the log, then a RUN_ERROR that gives the reason. Returns the '
-    'run''s last seq; a run that has ended stays as it is. imported: the run took place before '
-    '(agui.import_events), so its end is dated as its last event, not as of now. '
+    'Ends a run in progress whose writer will not return, as failed. Appends the ends of its open '
+    'messages, tool calls, reasoning, steps and subagents, then a RUN_ERROR with the reason. '
+    'Returns the last seq of the run. A run that has ended is left unchanged. imported => true, '
+    'for a run that took place in the past (agui.import_events), gives the end the time of its '
+    'last event and not the current time. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.abandon(text, text, text, boolean, text) from public;

@@ -17,19 +17,19 @@ as $function$
 declare
     key    constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     behind constant bigint := greatest(after_seq, 0);
-    is_standby constant boolean := pg_is_in_recovery();  -- what it does not have yet may come
+    is_standby constant boolean := pg_is_in_recovery();  -- a standby may not have received the events yet
     leaf   agui.run;
     answer agui.attachment;
 begin
     if shape is null or shape not in ('snapshot', 'stream', 'events') then
         raise exception using
             errcode = 'UI013',
-            message = format('there is no shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
+            message = format('unknown shape %s: use "snapshot", "stream" or "events"', coalesce('"' || shape || '"', 'null'));
     elsif behind > 0 and shape <> 'events' then
         raise exception using
             errcode = 'UI013',
-            message = format('attach to thread "%s": the shape "%s" is all of the history, it cannot begin behind seq %s', thread_id, shape, behind),
-            hint = 'Who has seen a part of it needs no after_seq: a snapshot replaces what they have. Or ask for the shape "events".';
+            message = format('attach to thread "%s": shape "%s" contains the whole history, so it cannot begin after seq %s', thread_id, shape, behind),
+            hint = 'Omit after_seq: a snapshot replaces what the client has. Or request the shape "events".';
     end if;
 
     select batch.first_seq + batch.n - 1 into answer.seq
@@ -44,8 +44,8 @@ begin
     if behind > answer.seq and not is_standby then
         raise exception using
             errcode = 'UI017',
-            message = format('thread "%s" ends at seq %s, but its reader knows of seq %s', thread_id, answer.seq, behind),
-            hint = 'A crash without synchronous_commit, or a failover, took events back. Attach without after_seq.';
+            message = format('thread "%s" ends at seq %s, but the reader has already seen seq %s', thread_id, answer.seq, behind),
+            hint = 'A crash without synchronous_commit, or a failover, lost the last events. Attach without after_seq.';
     end if;
 
     answer.run_id := leaf.run_id;
@@ -72,18 +72,19 @@ end
 $function$;
 
 comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) is
-    'What a server needs to show a conversation and go on with it live, as of one moment: the history of the '
-    'lineage of a run (null: the head) in a shape, and the position to follow from: '
-    'agui.poll(array[thread_id], array[seq], array[recorded_at]) brings what comes behind it, of all runs of '
-    'the thread. What is open at the position stays open in the history, so the next events join on. Shape '
-    'snapshot: as agui.replay has it; a client that has seen some of it before takes it as well. Shape '
-    'stream: the events compacted (agui.compact_events). Shape events: the events themselves, with after_seq '
-    'those behind it. With at_seq or at_time the history ends there, the earlier of the two, and so the '
-    'position is back in time. A thread that is not there yet has no run and no events, and the position 0. '
-    'Other runs in progress are named in running; what they have had is not in the history. '
-    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 invalid '
-    'arguments, UI012 another thread has the same key, UI013 there is no such shape, or after_seq does not go '
-    'with it, UI017 the log ends before after_seq, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns all that a server needs to show a conversation and to continue it live, as of one '
+    'point in time: the history of the lineage of a run (null: the head), and the position to '
+    'follow from. agui.poll(array[thread_id], array[seq], array[recorded_at]) then returns what '
+    'follows, of all runs of the thread. Messages, calls and steps that are open at the position '
+    'stay open in the history, so the next events continue them. Shape snapshot: as agui.replay '
+    'returns it; it also works for a client that has seen a part of the history. Shape stream: the '
+    'compacted stream (agui.compact_events). Shape events: the events themselves, from after_seq '
+    'on. With at_seq or at_time the history and the position end there, at the earlier of the two. '
+    'A thread that does not exist yet has no run, no events and position 0. running names the '
+    'other runs in progress; their events are not in the history. '
+    'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 '
+    'invalid arguments, UI012 another thread has the same key, UI013 unknown shape, or one that '
+    'does not allow after_seq, UI017 the log ends before after_seq, UI022 a run is in quarantine, '
+    'UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;

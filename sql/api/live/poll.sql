@@ -20,7 +20,7 @@ declare
     size       bigint;
     room       bigint := page_bytes;
     is_begun   boolean := false;
-    cut        int[] := '{}';  -- the threads that have more than fits
+    cut        int[] := '{}';  -- the threads with more events than fit
 begin
     select * into own from agui_internal.own_keys();
     if cardinality(thread_ids) is distinct from cardinality(after_seqs)
@@ -28,15 +28,16 @@ begin
     then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.poll needs arrays of one length, an item for each thread';
+            message = 'agui.poll: all arrays must have one item for each thread';
     end if;
 
     for batch in
-    with asked as materialized (
+    with followed as materialized (
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
-                -- Once for each follower: whoever has seen events was not refused then.
+                -- Checked once for each follower: a follower that has already seen events passed
+                -- the check before.
                 when item.after_seq <= 0 then (
                     select 'UI012'
                     from agui.thread as thread
@@ -44,7 +45,7 @@ begin
                 )
                 when holder.first_seq is null and agui_internal.erased_at(key.thread_key) is not null then 'UI014'
                 when holder.first_seq is null or holder.first_seq + holder.n - 1 < item.after_seq then
-                    -- What a standby does not have yet may come.
+                    -- A standby may not have received these events yet.
                     case when not is_standby then 'UI017' end
                 when item.after_time <> agui_internal.event_time(holder.recorded_at, holder.earlier_us[item.after_seq - holder.first_seq + 1]) then 'UI017'
             end as problem
@@ -54,51 +55,53 @@ begin
                 as item (thread_id, after_seq, after_time, scope, thread_no)
         ) as item
         cross join lateral (select agui.thread_key(item.scope, item.thread_id) as thread_key offset 0) as derived
-        -- A thread of another scope is one that is not there.
+        -- A thread of another scope counts as missing.
         cross join lateral (
             select case when derived.thread_key >= own.low and derived.thread_key <= own.high then derived.thread_key end as thread_key
             offset 0
         ) as key
-        -- The batch that holds after_seq: that event must still be the one that the follower has seen.
+        -- The batch that contains after_seq. That event must still be the one that the follower has
+        -- seen.
         left join lateral agui_internal.batch_with(key.thread_key, item.after_seq) as holder on true
     )
     select
-        asked.thread_no,
-        asked.problem,
-        news.first_seq,
-        news.n,
-        news.run_no,
-        news.recorded_at,
-        news.earlier_us,
-        news.events,
-        news.text_bytes,
-        greatest(asked.after_seq - news.first_seq + 1, 0)::int as seen,
+        followed.thread_no,
+        followed.problem,
+        unseen.first_seq,
+        unseen.n,
+        unseen.run_no,
+        unseen.recorded_at,
+        unseen.earlier_us,
+        unseen.events,
+        unseen.text_bytes,
+        greatest(followed.after_seq - unseen.first_seq + 1, 0)::int as seen,
         run.run_id,
         run.status
-    from asked
+    from followed
     left join lateral (
         select stored.*, row_number() over (order by stored.first_seq) as place
         from (
             select *
             from agui.batch as stored
-            where stored.thread_key = asked.thread_key
+            where stored.thread_key = followed.thread_key
                 and stored.first_seq > case
-                    when asked.first_seq + asked.n - 1 > asked.after_seq then asked.first_seq - 1
-                    else asked.after_seq
+                    when followed.first_seq + followed.n - 1 > followed.after_seq then followed.first_seq - 1
+                    else followed.after_seq
                 end
             order by stored.first_seq
             limit max_rows
         ) as stored
-    ) as news on asked.problem is null
+    ) as unseen on followed.problem is null
     left join lateral (
         select run.run_id, run.status
         from agui.run as run
-        where run.thread_key = asked.thread_key and run.run_no = news.run_no
+        where run.thread_key = followed.thread_key and run.run_no = unseen.run_no
         offset 0
     ) as run on true
-    where asked.problem is not null or news.first_seq is not null
-    -- The first batch of each thread before the second of any: where not all fit, none gets nothing because of its neighbours.
-    order by news.place, asked.thread_no
+    where followed.problem is not null or unseen.first_seq is not null
+    -- Return the first batch of each thread before the second of any. If not all batches fit, no
+    -- thread is starved by its neighbours.
+    order by unseen.place, followed.thread_no
     loop
         continue when batch.thread_no = any (cut);
         if batch.problem is not null then
@@ -130,13 +133,14 @@ end
 $$;
 
 comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) is
-    'What is new in the threads that a process follows: for each all events behind the last seq that it has '
-    'seen (0: none), of all runs, in order, up to max_rows rows (batches) a thread, and up to page_bytes of '
-    'events in all, but at least one row. A thread that has more than fits gets a last row with nothing but '
-    'its thread_no: ask for it first in the next call. after_times, where given, are '
-    'the times (recorded_at) of those last events: a log that a crash or a failover has rewound is then told '
-    'for sure (problem UI017), even when it has grown again since. A thread that is not there yet has no '
-    'news. Works on a standby and through poolers. '
+    'Returns the new events of the threads that a process follows: for each thread all events '
+    'after the last seq that the process has seen (0: none), of all runs, in order. Limits: '
+    'max_rows rows (batches) for each thread and page_bytes of events in total, but always at '
+    'least one row. If a thread has more events than fit, its last row has only thread_no; put '
+    'this thread first in the next call. after_times gives the recorded_at of the last seen '
+    'events. With it, a log that was rewound by a crash or a failover is always detected (problem '
+    'UI017), even if it has grown since. A thread that does not exist yet returns no row. Works on '
+    'standbys and through connection poolers. '
     'Errors: UI008 arrays of different lengths.';
 
 revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;

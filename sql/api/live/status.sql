@@ -39,8 +39,8 @@ end
 $$;
 
 comment on function agui.status(text, text, text) is
-    'Whether a run (null: the head) is in progress, and whether its writer is still there, by its last sign '
-    'of life. '
+    'Returns the status of a run (null: the head): whether it is in progress, and whether its '
+    'writer is still alive according to its last sign of life. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.status(text, text, text) from public;

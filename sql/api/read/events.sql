@@ -48,8 +48,8 @@ end
 $$;
 
 comment on function agui.events(text, text, bigint, boolean, text) is
-    'The events of the lineage of a run (null: the head), in order, beginning behind after_seq; with lineage '
-    '=> false those of the run alone. '
+    'Returns the events of the lineage of a run (null: the head) after after_seq, in order. '
+    'lineage => false: only those of the run itself. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.events(text, text, bigint, boolean, text) from public;

@@ -16,9 +16,9 @@ as $$
 $$;
 
 comment on function agui.interrupts(text, text, bigint, timestamptz, text) is
-    'The interrupts that waited for an answer, a JSON array, after a run (null: the head) or, back in time, '
-    'after the event at_seq of its lineage or at at_time, whichever is earlier. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the open interrupts, as a JSON array, after a run (null: the head) or, for a point in '
+    'the past, after event at_seq of its lineage or at at_time, whichever is earlier. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.interrupts(text, text, bigint, timestamptz, text) from public;

@@ -24,9 +24,10 @@ end
 $$;
 
 comment on function agui.messages(text, text, bigint, timestamptz, text) is
-    'The conversation as it stood after a run (null: the head) or, back in time, after the event at_seq of '
-    'its lineage or at at_time, whichever is earlier; before the first event it is empty. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the messages of a conversation after a run (null: the head) or, for a point in the '
+    'past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the first '
+    'event there are none. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.messages(text, text, bigint, timestamptz, text) from public;

@@ -16,7 +16,7 @@ declare
     run  agui.run := agui_internal.find_run(thread_id, run_id, scope);
     fold agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
 begin
-    -- Joined as text: the parts are JSON already, and stay as they are spelled.
+    -- Concatenated as text: the parts are already JSON and keep their spelling.
     return (
         '{"threadId":' || to_json(thread_id)
         || ',"runId":' || to_json(run.run_id)
@@ -31,10 +31,11 @@ end
 $$;
 
 comment on function agui.restore(text, text, bigint, timestamptz, text) is
-    'All that a UI needs to show a conversation after a run (null: the head) or, back in time, after the '
-    'event at_seq of its lineage or at at_time, whichever is earlier: {threadId, runId, seq, status, '
-    'messages, state, interrupts}. seq is that of the last event in it (0: none), status that of the run now. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns all that a UI needs to show a conversation, as {threadId, runId, seq, status, '
+    'messages, state, interrupts}, after a run (null: the head) or, for a point in the past, after '
+    'event at_seq of its lineage or at at_time, whichever is earlier. seq is that of the last '
+    'event included (0: none); status is the current status of the run. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.restore(text, text, bigint, timestamptz, text) from public;

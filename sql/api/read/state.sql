@@ -16,9 +16,10 @@ as $$
 $$;
 
 comment on function agui.state(text, text, bigint, timestamptz, text) is
-    'The state that agent and UI shared after a run (null: the head) or, back in time, after the event at_seq '
-    'of its lineage or at at_time, whichever is earlier; before the first event it is {}. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns the state that agent and UI shared after a run (null: the head) or, for a point in '
+    'the past, after event at_seq of its lineage or at at_time, whichever is earlier. Before the '
+    'first event it is {}. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.state(text, text, bigint, timestamptz, text) from public;

@@ -7,7 +7,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Joined as text: the documents are JSON already, and stay as they are spelled.
+    -- Concatenated as text: the documents are already JSON and keep their spelling.
     return (
         select '{"threadId":' || to_json(thread_id)
             || ',"runId":' || coalesce(to_json(run_id)::text, 'null')
@@ -21,10 +21,10 @@ end
 $$;
 
 comment on function agui.load_session(text, text, text) is
-    'All session state that a run has, or (null) the thread''s own, as one JSON document: {threadId, runId, '
-    'state: {key: document, …}, versions: {key: version, …}}, documents byte for byte. agui.save_session '
-    'takes it back. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns all session state of a run, or (null) of the thread itself, as one JSON document: '
+    '{threadId, runId, state: {key: document, …}, versions: {key: version, …}}. The documents are '
+    'unchanged, byte for byte. agui.save_session accepts the result. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.load_session(text, text, text) from public;

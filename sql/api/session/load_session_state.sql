@@ -34,10 +34,11 @@ end
 $$;
 
 comment on function agui.load_session_state(text, text, text, bigint, text) is
-    'The document of session state under a key that a run has: what was saved last at it or else at the '
-    'nearest run before it on its lineage, else for the thread. Without a run the thread''s own. With version '
-    'that one, whatever run it was saved at, while it is kept. No row when there is none. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns the session state document that a run has under a key: the version saved last at the '
+    'run, else at its nearest ancestor, else for the thread itself. Without a run: the document of '
+    'the thread itself. With version: that version, at whichever run it was saved, as long as it '
+    'is kept. Returns no row if there is none. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.load_session_state(text, text, text, bigint, text) from public;

@@ -10,7 +10,7 @@ begin
     if cardinality(thread_ids) <> cardinality(run_ids) then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.load_sessions needs arrays of one length, an item for each session; in place of a run there may be a null';
+            message = 'agui.load_sessions: both arrays must have one item for each thread (null in run_ids: the state of the thread itself)';
     end if;
     return (
         select '[' || coalesce(string_agg(agui.load_session(item.thread_id, item.run_id, scope)::text, ',' order by item.place), '') || ']'
@@ -20,9 +20,10 @@ end
 $$;
 
 comment on function agui.load_sessions(text[], text[], text) is
-    'Several sessions (agui.load_session) as a JSON array, in the order asked. run_ids names a run for each '
-    'thread, or null for the thread''s own. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key.';
+    'Returns the session state (agui.load_session) of several threads as a JSON array, in the '
+    'order of the arguments. run_ids names a run for each thread, or null for the state of the '
+    'thread itself. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
+    'thread has the same key.';
 
 revoke execute on function agui.load_sessions(text[], text[], text) from public;

@@ -18,7 +18,7 @@ declare
 begin
     perform from agui.session_key as known where known.thread_key = thread and known.key = remove_session_state.key;
     if not found and (overwrite or coalesce(expected_version, 0) = 0) then
-        return 0;  -- and no thread is made for it
+        return 0;  -- do not create a thread for this
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     return agui_internal.write_session_state(
@@ -30,11 +30,12 @@ end
 $$;
 
 comment on function agui.remove_session_state(text, text, text, bigint, boolean, text) is
-    'Removes a document of session state as of a run, or (null) the thread''s own: runs before it keep what '
-    'they have. Returns the number of the version that says so, 0 when there was nothing to remove. '
-    'expected_version, overwrite (which removes whatever is there) and errors are those of '
-    'agui.save_session_state. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Removes a session state document from a run on, or (null) from the thread itself. Earlier '
+    'runs keep theirs. Returns the number of the version that records the removal, or 0 if there '
+    'was nothing to remove. expected_version and overwrite (remove whatever is there) have the '
+    'meaning that they have in agui.save_session_state. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.remove_session_state(text, text, text, bigint, boolean, text) from public;

@@ -11,12 +11,14 @@ end
 $$;
 
 comment on function agui.save_session(json, text) is
-    'Saves session state as agui.load_session gives it, {threadId, runId, state, versions}, all or nothing, '
-    'and returns the versions that its keys have now. What has not changed is not written again. With '
-    'versions each key is compared as by agui.save_session_state, and one that they do not name must be new; '
-    'a key that they name and state has no more is removed. Without versions the session becomes what state '
-    'says, whatever is there. Errors are those of agui.save_session_state; UI008 also for what is no session. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Saves session state in the form that agui.load_session returns, {threadId, runId, state, '
+    'versions}, in one transaction, and returns the current versions of its keys. Unchanged '
+    'documents are not written. With versions, each key is checked as by agui.save_session_state: '
+    'a key that versions omits must be new, and a key that versions names but state omits is '
+    'removed. Without versions, state replaces what is there. A value of any other form raises '
+    'UI008. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_session(json, text) from public;

@@ -21,7 +21,7 @@ begin
         raise exception using
             errcode = 'UI008',
             message = format('key "%s" of thread "%s": there is no document to save', key, thread_id),
-            hint = 'agui.remove_session_state removes what is there. JSON''s null is a document: ''null''.';
+            hint = 'To remove the document, call agui.remove_session_state. The JSON value null is a document: ''null''.';
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     run_no := agui_internal.session_run_no(thread_id, run_id, scope);
@@ -34,15 +34,16 @@ end
 $$;
 
 comment on function agui.save_session_state(text, text, json, text, bigint, boolean, text) is
-    'Saves a document of session state, byte for byte, and returns its version. It is that of a run and of '
-    'those that go on from it, until one of them saves its own; without a run it is the thread''s own, which '
-    'runs see that have none on their lineage. expected_version is the one that agui.load_session_state gave '
-    'for this run; 0 or null: there was none. When another one is the current version the call is refused, '
-    'also when that is the version of the same call made before, whose answer was lost: load, and see. '
-    'overwrite => true saves whatever is there. The thread need not have runs. In a transaction with '
-    'agui.append, append first. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 another version is the current one '
-    '(DETAIL: current version N).';
+    'Saves a session state document byte for byte and returns its version. The document belongs to '
+    'a run and to the runs that continue from it, until one of them saves its own. Without a run '
+    'it belongs to the thread itself, and runs see it that have none on their lineage. '
+    'expected_version is the version that agui.load_session_state returned for this run (0 or '
+    'null: there was none). If another version is current, the call is refused, even if that '
+    'version is the result of the same call whose answer was lost: load the document and compare. '
+    'overwrite => true saves without this check. The thread does not need to have runs. In a '
+    'transaction that also calls agui.append, append first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no key or no document, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 '
+    'another version is current (DETAIL: current version N).';
 
 revoke execute on function agui.save_session_state(text, text, json, text, bigint, boolean, text) from public;

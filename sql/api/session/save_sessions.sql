@@ -18,12 +18,12 @@ begin
     if sessions is null or json_typeof(sessions) <> 'array' then
         raise exception using
             errcode = 'UI008',
-            message = format('agui.save_sessions needs a JSON array of sessions, not %s', coalesce(json_typeof(sessions), 'null'));
+            message = format('agui.save_sessions: expected a JSON array of sessions, got %s', coalesce(json_typeof(sessions), 'null'));
     end if;
     if octet_length(sessions::text) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('the call has %s bytes of session state, more than the %s that it takes', octet_length(sessions::text), max_bytes),
+            message = format('agui.save_sessions: the call has %s bytes of session state, more than the limit of %s', octet_length(sessions::text), max_bytes),
             hint = 'Save the sessions in several calls.';
     end if;
     given := array(
@@ -33,20 +33,21 @@ begin
     );
     saved := array_fill(''::text, array[cardinality(given)]);
 
-    -- Threads in one order, so that two calls never wait for each other. No thread is made for a session without anything in it.
+    -- Lock the threads in one order, so that two calls cannot deadlock. A session without any
+    -- content creates no thread.
     perform
         agui_internal.ensure_writable_thread(item.thread_id, scope),
         agui_internal.wait_for_lock(agui_internal.session_lock_id(item.thread_key), format('the session of thread "%s"', item.thread_id))
     from (
-        select distinct asked.thread_id, agui.thread_key(scope, asked.thread_id) as thread_key
-        from unnest(given) as asked
-        where asked.state::text ~ '"'
-            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, asked.thread_id))
+        select distinct requested.thread_id, agui.thread_key(scope, requested.thread_id) as thread_key
+        from unnest(given) as requested
+        where requested.state::text ~ '"'
+            or exists (select from agui.session_key as known where known.thread_key = agui.thread_key(scope, requested.thread_id))
         order by thread_key
         offset 0
     ) as item;
 
-    -- One after the other, for what is saved at a run is what those that go on from it have.
+    -- One after the other: the runs that continue from a run inherit what is saved there.
     for session in
         select item.*, agui.thread_key(scope, item.thread_id) as thread_key
         from unnest(given) with ordinality as item (subject, thread_id, run_id, state, versions, place)
@@ -87,10 +88,11 @@ end
 $$;
 
 comment on function agui.save_sessions(json, text) is
-    'Saves several sessions, a JSON array of what agui.save_session takes, all or nothing, and returns an '
-    'array of the versions that their keys have now. Those of one thread are saved in the order given. Calls '
-    'for one thread take turns. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 over a limit, UI012 '
-    'another thread has the same key, UI014 the thread was erased, UI018 stale version.';
+    'Saves the session state of several threads, a JSON array of what agui.save_session accepts, '
+    'in one transaction. Returns an array of the current versions of their keys. Sessions of one '
+    'thread are saved in the given order. Concurrent calls for one thread run one after the other. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI011 a limit is '
+    'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
+    'version is current.';
 
 revoke execute on function agui.save_sessions(json, text) from public;

@@ -18,9 +18,9 @@ end
 $$;
 
 comment on function agui.session_states(text, text, text) is
-    'All documents of session state that a run has, one a key, in the order of the keys: for each what '
-    'agui.load_session_state gives. Without a run the thread''s own. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns all session state documents of a run, one for each key, in the order of the keys. '
+    'Each is what agui.load_session_state returns. Without a run: those of the thread itself. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_states(text, text, text) from public;

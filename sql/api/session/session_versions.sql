@@ -23,9 +23,10 @@ end
 $$;
 
 comment on function agui.session_versions(text, text, text, text) is
-    'The versions of a document of session state that are kept of one run, or (null) of the thread''s own, '
-    'newest first; a null document is a removal. How many are kept says the setting agui.session_versions. '
-    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no scope, UI012 '
-    'another thread has the same key.';
+    'Returns the stored versions of a session state document at one run, or (null) of the thread '
+    'itself, newest first. A null document is a removal. The setting agui.session_versions '
+    'determines how many are kept. '
+    'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
+    'scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.session_versions(text, text, text, text) from public;

@@ -16,10 +16,10 @@ begin
     if not found then
         raise exception using
             errcode = '22023',
-            message = format('there is no setting "%s"', name),
+            message = format('unknown setting "%s"', name),
             hint = case
                 when exists (select from agui_internal.known_settings() as known where known.name = set_setting.name)
-                    then 'Its row is missing, as after a restore without data: pgagui migrate up adds it.'
+                    then 'Its row is missing, for example after a restore without data. Run "pgagui migrate up" to add it.'
                 else format('The settings are: %s.', (select string_agg(known.name, ', ' order by known.name) from agui_internal.known_settings() as known))
             end;
     end if;
@@ -36,15 +36,15 @@ begin
                 errcode = '22023',
                 message = format('setting "%s": "%s" is not a value in %s', name, set_setting.value, setting.unit),
                 hint = case setting.unit
-                    when 'seconds' then 'Give an interval, as in "90 seconds" or "5 minutes".'
-                    when 'bytes' then 'Give a size, as in "16 MB".'
-                    else 'Give a number.'
+                    when 'seconds' then 'Use an interval, for example "90 seconds" or "5 minutes".'
+                    when 'bytes' then 'Use a size, for example "16 MB".'
+                    else 'Use a number.'
                 end;
     end;
     if wanted not between setting.min_value and setting.max_value then
         raise exception using
             errcode = '22023',
-            message = format('setting "%s": %s is out of range: it takes %s to %s %s',
+            message = format('setting "%s": %s is out of range; it must be between %s and %s %s',
                 name, set_setting.value, setting.min_value, setting.max_value, setting.unit);
     end if;
     update agui_internal.setting as stored
@@ -54,9 +54,10 @@ end
 $$;
 
 comment on function agui.set_setting(text, text) is
-    'Changes a setting of this database (agui.setting), for all that comes after the transaction: an interval '
-    'where the unit is seconds, a size as in "16 MB" where it is bytes, a number otherwise; null: the default. '
-    'Takes the rights of agui_maintainer and, while row-level security is on, those of an operator. '
-    'Errors: 22023 there is no such setting, or it does not take the value.';
+    'Changes a setting of this database (agui.setting) for all later transactions. The value is an '
+    'interval if the unit is seconds, a size such as "16 MB" if it is bytes, otherwise a number; '
+    'null restores the default. Requires agui_maintainer and, while row-level security is on, an '
+    'operator. '
+    'Errors: 22023 unknown setting or invalid value.';
 
 revoke execute on function agui.set_setting(text, text) from public;

@@ -26,15 +26,16 @@ end
 $function$;
 
 comment on function agui.replay(text, text, bigint, timestamptz, text, text) is
-    'A short stream of events, one a row, that gives any AG-UI client what the lineage of a run (null: the '
-    'head) means or, back in time, what it meant after the event at_seq or at at_time, whichever is earlier. '
-    'Shape snapshot: RUN_STARTED, MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a '
-    'step), and the event that ended the run, none for one in progress. An earlier run comes first where '
-    'interrupts still wait that this run does not end with itself, and, with messages and state in it, for a '
-    'run in progress that goes on from another or has subagents. Shape stream: the lineage''s events, as '
-    'agui.compact_events has them. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the '
-    'same key, UI013 there is no such shape, '
-    'UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Returns a short stream of events, one in each row, that gives any AG-UI client the messages, '
+    'state and interrupts of the lineage of a run (null: the head) or, for a point in the past, '
+    'after event at_seq or at at_time, whichever is earlier. Shape snapshot: RUN_STARTED, '
+    'MESSAGES_SNAPSHOT, STATE_SNAPSHOT, what is open (a message, a tool call, a step), and the '
+    'event that ended the run, if it has ended. An earlier run precedes it in two cases: if '
+    'interrupts still wait that this run does not end with itself; and, with messages and state in '
+    'it, if the run is in progress and continues from another run or has subagents. Shape stream: '
+    'the compacted stream of the lineage (agui.compact_events). '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another '
+    'thread has the same key, UI013 unknown shape, UI022 a run is in quarantine, UI023 the fold '
+    'exceeds a limit.';
 
 revoke execute on function agui.replay(text, text, bigint, timestamptz, text, text) from public;

@@ -6,7 +6,7 @@ as $$
 $$;
 
 comment on procedure agui.disable_row_security() is
-    'Turns row-level security off: every role that may read or write does so in all scopes. Mappings stay, for the next '
-    'agui.enable_row_security(). For the owner.';
+    'Turns row-level security off: every role that may read or write can do so in all scopes. The '
+    'mappings of roles are kept for the next agui.enable_row_security(). For the owner.';
 
 revoke execute on procedure agui.disable_row_security() from public;

@@ -8,8 +8,8 @@ as $$
 $$;
 
 comment on function agui.map_operator(name) is
-    'Maps a role to all scopes, now and in the future: that of the jobs, of a recorder that serves all tenants, '
-    'of people who support them. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Maps a role to all scopes, present and future. Use it for the role of the jobs, of a recorder '
+    'that serves all tenants, and of support staff. For the owner. '
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_operator(name) from public;

@@ -8,10 +8,10 @@ as $$
 $$;
 
 comment on function agui.map_pool(name) is
-    'Maps a role that works for many scopes, and is trusted to name the right one: while row-level security is '
-    'on, it sees and changes the threads of the scope that the setting agui.scope names, as in select '
-    'set_config(''agui.scope'', ''acme'', true), which counts until the transaction ends. Without it, and when '
-    'it is '''', the role sees none. For the owner. '
-    'Errors: 42704 there is no such role.';
+    'Maps a role that works for many scopes and is trusted to name the right one. While row-level '
+    'security is on, the role sees and changes the threads of the scope in the setting agui.scope, '
+    'for example after select set_config(''agui.scope'', ''acme'', true), which is valid until the '
+    'transaction ends. If the setting is missing or '', the role sees no threads. For the owner. '
+    'Errors: 42704 unknown role.';
 
 revoke execute on function agui.map_pool(name) from public;

@@ -8,8 +8,8 @@ begin
     if scope is null then
         raise exception using
             errcode = '22023',
-            message = format('role "%s" cannot be mapped to a scope that is null', role_name),
-            hint = 'agui.map_operator gives a role all scopes, agui.unmap_role none.';
+            message = format('role "%s" cannot be mapped to a null scope', role_name),
+            hint = 'agui.map_operator gives a role all scopes; agui.unmap_role takes them away.';
     end if;
     perform agui_internal.refuse_scope_collision(scope);
     perform agui_internal.map_role(role_name, scope, false, false);
@@ -17,10 +17,11 @@ end
 $$;
 
 comment on function agui.map_tenant(name, text) is
-    'Maps a role to a scope: while row-level security is on (agui.enable_row_security), the role sees and '
-    'changes the threads of this scope alone. It counts for the role itself, logged in or set with SET ROLE, '
-    'not for its members. A role has one mapping; the last one holds. What the role may do with its threads is '
-    'a matter of agui_reader, agui_writer, agui_worker and agui_maintainer. For the owner. '
-    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 there is no such role.';
+    'Maps a role to a scope. While row-level security is on (agui.enable_row_security), the role '
+    'sees and changes only the threads of this scope. The mapping applies to the role itself, '
+    'logged in or set with SET ROLE, and not to its members. A role has one mapping; the last call '
+    'wins. What the role may do with its threads depends on agui_reader, agui_writer, agui_worker '
+    'and agui_maintainer. For the owner. '
+    'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 unknown role.';
 
 revoke execute on function agui.map_tenant(name, text) from public;

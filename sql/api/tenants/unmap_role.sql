@@ -12,7 +12,7 @@ end
 $$;
 
 comment on function agui.unmap_role(name) is
-    'Takes the mapping of a role away: while row-level security is on, it sees no threads. The role need not '
-    'exist any more. Answers whether it had one. For the owner.';
+    'Removes the mapping of a role. While row-level security is on, the role sees no threads. The '
+    'role does not need to exist any more. Returns whether it had a mapping. For the owner.';
 
 revoke execute on function agui.unmap_role(name) from public;

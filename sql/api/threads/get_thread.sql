@@ -25,7 +25,7 @@ end
 $$;
 
 comment on function agui.get_thread(text, text) is
-    'A thread as agui.threads shows it. '
+    'Returns a thread as agui.threads shows it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.get_thread(text, text) from public;

@@ -24,7 +24,7 @@ begin
     if greatest(octet_length(title), octet_length(agent)) > max_text_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: title and agent may be %s bytes long at most', subject, to_char(max_text_bytes, 'FM9,999'));
+            message = format('%s: title and agent are limited to %s bytes each', subject, to_char(max_text_bytes, 'FM9,999'));
     end if;
     if jsonb_typeof(metadata) <> 'object' then
         raise exception using
@@ -32,7 +32,7 @@ begin
             message = format('%s: metadata must be a JSON object, not %s', subject, jsonb_typeof(metadata));
     end if;
 
-    -- The order in which agui.append takes them: the lock first, then the row.
+    -- The same order as in agui.append: first the lock, then the row.
     perform agui_internal.lock_thread(key);
     if create_if_missing then
         perform agui_internal.ensure_writable_thread(thread_id, scope);
@@ -42,11 +42,11 @@ begin
             raise exception using
                 errcode = 'UI001',
                 message = format('%s is unknown%s', subject, ' in scope "' || nullif(scope, '') || '"'),
-                hint = 'Is it in another scope? create_if_missing => true makes a thread that has no runs yet.';
+                hint = 'Is it in another scope? To create a thread without runs, pass create_if_missing => true.';
         end if;
     end if;
 
-    -- Where it is missing, which is damage, that is put right.
+    -- If the row is missing, which is damage, create it.
     perform from agui.thread_activity as activity where activity.thread_key = key;
     if not found then
         perform agui_internal.rebuild_activity(key);
@@ -69,9 +69,9 @@ begin
     if octet_length(shown.metadata::text) > max_metadata_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: its metadata would take %s bytes, more than the %s that it may take',
+            message = format('%s: its metadata would have %s bytes, more than the limit of %s',
                 subject, octet_length(shown.metadata::text), max_metadata_bytes),
-            hint = 'Every list carries it: keep what is large elsewhere, and its address here.';
+            hint = 'Every list returns the metadata. Store large values elsewhere and put a reference here.';
     end if;
 
     select * into thread from agui_internal.show_threads(array[shown], scope);
@@ -80,13 +80,14 @@ end
 $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
-    'Sets what lists show of a thread: title and agent ('''' clears them), whether it is archived, and '
-    'metadata, a JSON object that is merged into the one that is kept: member by member, the last write wins, '
-    'never deep, and null removes a member. A null argument leaves things as they are. It is no activity: the '
-    'thread stays at its place. create_if_missing makes a thread that has no runs yet. Returns the thread as '
-    'agui.threads shows it. In a transaction, it keeps other writers from the thread until the end. '
-    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 bytes, '
-    'metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was erased, 22023 metadata '
-    'is no object.';
+    'Sets what lists show of a thread and returns the thread as agui.threads shows it. title and '
+    'agent: '' clears them. archived: whether the thread is archived. metadata: a JSON object that '
+    'is merged into the stored one, at the top level only; the last write wins, and null removes a '
+    'member. An argument of null changes nothing. The call is not an activity, so the thread keeps '
+    'its place in lists. create_if_missing => true creates a thread without runs. Until the '
+    'transaction ends, other writers wait for the thread. '
+    'Errors: UI001 unknown thread, UI008 no thread id or scope, UI011 title or agent over 1,024 '
+    'bytes, metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was '
+    'erased, 22023 metadata is not an object.';
 
 revoke execute on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) from public;

@@ -4,8 +4,8 @@ language sql
 immutable
 strict
 parallel safe
--- Text becomes bytes by way of its bytea spelling, which is IMMUTABLE where convert_to is not; the NUL byte, which no text
--- can hold, keeps ('a', 'bc') apart from ('ab', 'c').
+-- The text is converted by way of its bytea spelling, which is IMMUTABLE; convert_to is not. The
+-- NUL byte, which text cannot contain, distinguishes ('a', 'bc') from ('ab', 'c').
 return encode(
     substring(sha256(replace(scope, '\', '\\')::bytea) for 8)
     || substring(sha256(replace(scope, '\', '\\')::bytea || '\x00'::bytea || replace(thread_id, '\', '\\')::bytea) for 8),
@@ -13,7 +13,8 @@ return encode(
 )::uuid;
 
 comment on function agui.thread_key(text, text) is
-    'The key of a thread''s rows: 64 bits of SHA-256 of the scope, then 64 bits of SHA-256 of scope and '
-    'thread id. A thread that has the key of another one is refused with UI012 wherever its id is given.';
+    'Computes the key of the rows of a thread: 64 bits of SHA-256 of the scope, then 64 bits of '
+    'SHA-256 of scope and thread id. If two threads have the same key, every call that names the '
+    'second one fails with UI012.';
 
 revoke execute on function agui.thread_key(text, text) from public;

@@ -15,8 +15,8 @@ stable
 security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The index has the order of the list. The planner does not know the limit of a page: it would
--- rather sort all threads of the scope, or compile a plan for all of them.
+-- The index has the order of the list. The planner does not know the limit of a page, so it would
+-- prefer to sort all threads of the scope, or to compile a plan for all of them.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 set jit = off
@@ -24,10 +24,10 @@ as $$
 declare
     most_rows   constant int := 1000;
     most_looked constant int := 10000;
-    -- Scope, archived and since are in the index: every thread that is looked at is listed. Others
-    -- are not.
+    -- Scope, archived and since are in the index, so without other filters every thread read is
+    -- listed.
     is_filtered constant boolean := coalesce(nullif(agent, ''), nullif(title, ''), status, metadata::text) is not null;
-    -- The threads of a scope have keys that begin with its own.
+    -- The keys of all threads of a scope begin with the key of the scope.
     scope_part  constant text := left(agui_internal.first_key(scope)::text, 18);
     least_us    constant bigint := -62135596800000000;  -- the years 1 to 9999
     most_us     constant bigint := 253402300799999999;
@@ -51,13 +51,13 @@ begin
             errcode = 'UI011',
             message = format('a list of threads: max_rows must be between 1 and %s, not %s',
                 most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'Ask for the threads behind a page with its next_cursor.';
+            hint = 'To read the next page, pass the next_cursor of this one as cursor.';
     end if;
     if status not in ('running', 'stale', 'finished', 'failed') then
         raise exception using
             errcode = '22023',
-            message = format('a list of threads: there is no status "%s"', status),
-            hint = 'A thread has the status of its head: running (stale: without a sign of life), finished or failed.';
+            message = format('a list of threads: unknown status "%s"', status),
+            hint = 'Use the status of the head: running, stale (running, without a sign of life), finished or failed.';
     end if;
     if cursor ~ '^[0-9a-f]{32}$' then
         below_us := ('x' || left(cursor, 16))::bit(64)::bigint;
@@ -65,8 +65,8 @@ begin
     if cursor is not null and (below_us is null or below_us not between least_us and most_us) then
         raise exception using
             errcode = '22023',
-            message = format('a list of threads: "%s" is no cursor', left(cursor, 100)),
-            hint = 'A cursor is the next_cursor of a page, or the cursor of a thread, as agui.threads gave it.';
+            message = format('a list of threads: "%s" is not a cursor', left(cursor, 100)),
+            hint = 'Use the next_cursor of a page, or the cursor of a thread from agui.threads.';
     end if;
     if agui_internal.has_row_security() and agui_internal.visible_key(below_key) is null then
         page.threads := '{}';
@@ -106,7 +106,7 @@ begin
                     )
                 ) as is_listed
         from (
-            -- The archived ones and the others: each is a range of the index. A condition on the
+            -- Archived threads and the others: each is a range of the index. A condition on the
             -- argument alone skips a range.
             (
                 select activity, activity.active_at, activity.thread_key
@@ -131,7 +131,7 @@ begin
             )
         ) as candidate
         order by candidate.active_at desc, candidate.thread_key desc
-        -- One more, to know whether there are more.
+        -- One more row shows whether another page follows.
         limit case when is_filtered then most_looked else max_rows end + 1
     loop
         if cardinality(listed) = max_rows or looked = most_looked then
@@ -151,16 +151,17 @@ end
 $$;
 
 comment on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'A page of the threads of a scope, newest activity first: up to max_rows (50, at most 1,000), behind the '
-    'place that cursor names, the next_cursor of the page before. agent: of that agent. archived: only those '
-    'that are, or are not (null: both). title: with this text in the title, in upper or lower case. since: '
-    'active then or later. status: whose head is running, stale (running without a sign of life), finished or '
-    'failed. metadata: whose metadata contains this. A page reads the threads that it shows, and the runs of '
-    'each to count branches. With agent, title, status or metadata it looks at 10,000 threads at most: it may '
-    'be short or empty, and has a next_cursor all the same where there are more. A thread that becomes active '
-    'moves to the top. Pages that go on from a cursor show no thread twice, and do not show that one; the '
-    'first page does, and since => active_at of the first thread seen. To list all threads as they are at one '
-    'moment, read the pages in a REPEATABLE READ transaction. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Returns a page of the threads of a scope, most recent activity first: up to max_rows (default '
+    '50, at most 1,000) after the position in cursor, which is the next_cursor of the previous '
+    'page. Filters: agent; archived (null: both); title (contains this text, case-insensitive); '
+    'since (active at or after); status of the head (running, stale: running without a sign of '
+    'life, finished or failed); metadata (contains this object). A page reads the threads that it '
+    'shows, and the runs of each to count branches. With agent, title, status or metadata it reads '
+    'at most 10,000 threads: it may be short or empty and still have a next_cursor. A thread that '
+    'becomes active moves to the top: pages after a cursor show no thread twice, and do not show '
+    'that one. To find it, read the first page, or pass the active_at of the first thread seen as '
+    'since. To list all threads as of one point in time, read the pages in one REPEATABLE READ '
+    'transaction. '
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.thread_page(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

@@ -25,8 +25,9 @@ as $$
 $$;
 
 comment on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) is
-    'The threads of agui.thread_page as rows, newest activity first. To go on behind a row, give its cursor. '
-    'Where a filter may have made a page short, only agui.thread_page says whether there are more. '
-    'Errors: UI011 max_rows is over the limit, 22023 no such status, or not a cursor.';
+    'Returns the threads of agui.thread_page as rows, most recent activity first. To continue '
+    'after a row, pass its cursor. A filter can make a page short; only agui.thread_page then '
+    'shows whether more follow. '
+    'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
 revoke execute on function agui.threads(text, boolean, text, timestamptz, text, jsonb, int, text, text) from public;

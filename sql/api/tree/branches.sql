@@ -13,7 +13,8 @@ declare
     item   record;
     branch agui.branch;
 begin
-    -- Parents come before their children, so one pass in the order of run_no knows depth and last fork of every parent.
+    -- Parents come before their children, so a single pass in the order of run_no has depth and
+    -- last fork of every parent.
     for item in
         with child_count as (
             select run.parent_no as run_no, count(*) as n
@@ -46,7 +47,8 @@ end
 $$;
 
 comment on function agui.branches(text, text) is
-    'The branches of a thread, one row a leaf of its tree, in the order in which the leaves began. '
+    'Returns the branches of a thread, one row for each leaf of its tree, in the order in which '
+    'the leaves began. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.branches(text, text) from public;

@@ -21,7 +21,8 @@ end
 $$;
 
 comment on function agui.children(text, text, text) is
-    'The runs that go on from a run, in the order in which they began; without a run the roots of the thread. '
+    'Returns the runs that continue from a run, in the order in which they began. Without a run: '
+    'the roots of the thread. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.children(text, text, text) from public;

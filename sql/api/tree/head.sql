@@ -10,7 +10,8 @@ as $$
 $$;
 
 comment on function agui.head(text, text) is
-    'The head of a thread: the run begun last, which a new run follows when it names no parent. '
+    'Returns the id of the head of a thread: the run that began last. A new run that names no '
+    'parent continues from it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.head(text, text) from public;

@@ -28,7 +28,7 @@ end
 $$;
 
 comment on function agui.lineage(text, text, text) is
-    'The runs from the root to a run (null: the head), root first. '
+    'Returns the runs from the root to a run (null: to the head), root first. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.lineage(text, text, text) from public;

@@ -11,7 +11,8 @@ declare
     b agui.run := agui_internal.find_run(thread_id, run_b, scope);
     swap agui.run;
 begin
-    -- A parent has a smaller number than its children: the younger of the two cannot be an ancestor of the other, so it climbs.
+    -- A parent has a smaller number than its children. So the younger of the two runs cannot be an
+    -- ancestor of the other, and it is replaced by its parent.
     while a.run_no <> b.run_no loop
         if a.run_no < b.run_no then
             swap := a;
@@ -30,7 +31,8 @@ end
 $$;
 
 comment on function agui.merge_base(text, text, text, text) is
-    'The last run that the lineages of two runs share; null when they have different roots. '
+    'Returns the last run that the lineages of two runs share, or null if they have different '
+    'roots. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;

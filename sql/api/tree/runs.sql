@@ -12,7 +12,8 @@ declare
     item   record;
     info   agui.run_info;
 begin
-    -- Parents come before their children, so one pass in the order of run_no knows every parent's depth.
+    -- Parents come before their children, so a single pass in the order of run_no has the depth of
+    -- every parent.
     for item in
         select run.*, parent.run_id as parent_run_id
         from agui.run as run
@@ -32,7 +33,7 @@ end
 $$;
 
 comment on function agui.runs(text, text) is
-    'All runs of a thread in the order in which they began: its tree. '
+    'Returns all runs of a thread, its tree, in the order in which they began. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.runs(text, text) from public;

@@ -10,4 +10,5 @@ create type agui.activity as (
 );
 
 comment on type agui.activity is
-    'An activity of a conversation: its id, type and content, the run that began it, and its first and last event with their times.';
+    'An activity of a conversation: its id, type and content, the run that began it, and the seq '
+    'and time of its first and last event.';

@@ -8,5 +8,6 @@ create type agui.append_result as (
 );
 
 comment on type agui.append_result is
-    'What became of one of the calls of agui.append_many, which are numbered from 1: the seq of its last event; or, when it was refused, the '
-    'SQLSTATE and what is wrong, with last_seq null.';
+    'The result of one call of agui.append_many. call_no is the number of the call, from 1. '
+    'last_seq is the seq of its last event. If the call was refused, last_seq is null and '
+    'error_code is the SQLSTATE, with the error text, its detail and its hint.';

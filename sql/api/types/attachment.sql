@@ -8,7 +8,7 @@ create type agui.attachment as (
 );
 
 comment on type agui.attachment is
-    'What agui.attach returns: the run that was attached to (null: the thread is not there yet) '
-    'and its status now, the runs of the thread that are in progress now, the position to follow '
-    'from (the seq up to which the log has been taken into account, and when that event was '
-    'appended; 0 and null: nothing yet), and the history up to there, a JSON array of events.';
+    'The result of agui.attach. run_id: the run (null: the thread does not exist yet). status: its '
+    'current status. running: the ids of the runs of the thread now in progress. seq and '
+    'recorded_at: the position to follow from, which is the last event taken into account (0 and '
+    'null: none). events: the history up to that position, a JSON array of events.';

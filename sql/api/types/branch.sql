@@ -8,5 +8,6 @@ create type agui.branch as (
 );
 
 comment on type agui.branch is
-    'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch '
-    '(null: none), status and last seq of its last run, and whether a run that names no parent goes on from here.';
+    'A branch of a thread: its last run, the number of runs from the root to it, the last run that '
+    'it shares with another branch (null: none), the status and last seq of its last run, and '
+    'whether its last run is the head, from which a new run without a parent continues.';

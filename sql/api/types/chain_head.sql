@@ -6,4 +6,5 @@ create type agui.chain_head as (
 );
 
 comment on type agui.chain_head is
-    'The last link of a chained thread: the seq of the last event that it is over, and its hash (SHA-256, 32 octets).';
+    'The last link of a chained thread: the seq of the last event that it covers, and its hash '
+    '(SHA-256, 32 bytes).';

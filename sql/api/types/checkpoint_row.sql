@@ -8,5 +8,6 @@ create type agui.checkpoint_row as (
 );
 
 comment on type agui.checkpoint_row is
-    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it goes on from (null: none); when it was saved; '
-    'and its very bytes.';
+    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint '
+    'that it continues from (null: none); the time when it was saved; and its document, byte for '
+    'byte.';

@@ -7,4 +7,5 @@ create type agui.event_row as (
 );
 
 comment on type agui.event_row is
-    'An event of the log: its position in the thread, its run, its type, when it was appended, and its very bytes.';
+    'An event of the log: its position in the thread, its run, its type, the time when it was '
+    'appended, and the event byte for byte.';

@@ -10,6 +10,8 @@ create type agui.history_row as (
 );
 
 comment on type agui.history_row is
-    'An event of a thread''s history, or several that were joined: seq and last_seq of the first and the last of them, how many they are, '
-    'when the first and (null: a single one) the last was appended, and the event. One that was joined before it was appended says number '
-    'and times itself.';
+    'One event of the history of a thread, or several joined events. seq and last_seq are those of '
+    'the first and the last one; event_count is their number; created_at and completed_at are the '
+    'times when the first and the last one were appended (completed_at is null for a single '
+    'event); payload is the event. An event that was joined before it was appended states its own '
+    'count and times.';

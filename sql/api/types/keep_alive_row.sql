@@ -7,5 +7,6 @@ create type agui.keep_alive_row as (
 );
 
 comment on type agui.keep_alive_row is
-    'What the writer of a run should know, as agui.keep_alive answers: call_no says which of the runs asked for it is, from 1; its status; '
-    'whether it shall stop, and why; and, when it was ended in its writer''s place, why.';
+    'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in '
+    'the arguments, from 1. status is the status of the run. stop_requested_at and stop_reason are '
+    'set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';

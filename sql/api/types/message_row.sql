@@ -6,4 +6,5 @@ create type agui.message_row as (
 );
 
 comment on type agui.message_row is
-    'A message of a conversation: its place (from 1), its id and role (null where it has none), and the message as AG-UI clients know it.';
+    'A message of a conversation: its position (from 1), its id and role (null if it has none), '
+    'and the message in the form that AG-UI clients use.';

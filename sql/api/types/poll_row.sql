@@ -11,7 +11,11 @@ create type agui.poll_row as (
 );
 
 comment on type agui.poll_row is
-    'Events that a follower has not seen yet, as agui.poll returns them: a JSON array of n events of one run, with the seqs from first_seq on. thread_no '
-    'says which of the threads asked for it is, from 1. status is that of the run now, which may have ended further on in the log. recorded_at is when the last of the events was appended; earlier_us, where not null, '
-    'says for each how many microseconds before that. Or, with all of that null, an SQLSTATE that says why this thread cannot be followed from there: '
-    'UI017 the log was rewound, UI014 the thread was erased. A row with thread_no alone says that the thread has more than fits in the answer.';
+    'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with '
+    'consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, '
+    'from 1. status is the current status of the run, which may have ended later in the log. '
+    'recorded_at is the time when the last of the events was appended; earlier_us, if not null, '
+    'says for each event how many microseconds earlier it was appended. If problem is set, the '
+    'other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: '
+    'UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was '
+    'erased. A row with only thread_no says that the thread has more events than fit.';

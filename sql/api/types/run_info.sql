@@ -11,5 +11,6 @@ create type agui.run_info as (
 );
 
 comment on type agui.run_info is
-    'A run as the functions of the tree show it. depth counts the runs from the root to it (the root has 1); last_seq and ended_at are '
-    'null while it is running; run_no numbers the thread''s runs as they began.';
+    'A run as the functions of the tree return it. depth is the number of runs from the root to it '
+    '(1 for a root). last_seq and ended_at are null while it is running. run_no numbers the runs '
+    'of the thread in the order in which they began.';

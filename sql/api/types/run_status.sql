@@ -14,5 +14,7 @@ create type agui.run_status as (
 );
 
 comment on type agui.run_status is
-    'A run and its parent (null: a root): running, finished or failed; its last seq so far; its last sign of life, an event or agui.keep_alive; whether that is longer ago '
-    'than the lease although it is running; who asked it to stop, when and why; and, when it was ended in its writer''s place, why.';
+    'The status of a run: its parent (null: it is a root); running, finished or failed; its last '
+    'seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is '
+    'running but its last sign of life is longer ago than the lease; the time and reason of a stop '
+    'request; and the reason why it was ended on behalf of its writer, if it was.';

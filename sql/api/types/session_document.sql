@@ -7,5 +7,6 @@ create type agui.session_document as (
 );
 
 comment on type agui.session_document is
-    'Session state under a key: the run that it was saved at (null: none, it is the thread''s own), its version, when it was saved, and its very bytes. '
-    'A null document says that it was removed.';
+    'A session state document: its key, the run at which it was saved (null: it belongs to the '
+    'thread itself), its version, the time when it was saved, and its document, byte for byte. A '
+    'null document records a removal.';

@@ -3,4 +3,5 @@ create type agui.session_run as (
     events json
 );
 
-comment on type agui.session_run is 'A run that messages of a session stand for: what agui.append takes.';
+comment on type agui.session_run is
+    'A run converted from messages of a legacy session, as arguments for agui.append.';

@@ -4,6 +4,5 @@ create type agui.thread_page_row as (
 );
 
 comment on type agui.thread_page_row is
-    'A page of threads, newest activity first, and the cursor that the next page is asked for '
-    'with. next_cursor is null where the list ends; a page that is short, or empty, is the last '
-    'one only then.';
+    'A page of threads, most recent activity first, and the cursor of the next page. The list ends '
+    'only if next_cursor is null: a short or empty page may have one.';

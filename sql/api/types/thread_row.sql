@@ -15,9 +15,10 @@ create type agui.thread_row as (
 );
 
 comment on type agui.thread_row is
-    'A thread in a list: its title (the one that was set, else the beginning of the first user '
-    'message, else null), agent (null: not set) and metadata; whether it is archived; when it was '
-    'made, and when a run of it last began or ended; the head, its status, and whether it is in '
-    'progress without a sign of life within the lease (null, null and false while there are no '
-    'runs); the number of runs and of branches; and the place of the thread in lists, from which '
-    'agui.threads goes on.';
+    'A thread in a list. title: the one that was set, else the beginning of the first user '
+    'message, else null. agent (null: not set) and metadata: as set. archived: whether it is '
+    'archived. created_at: when it was created. active_at: when a run of it last began or ended. '
+    'head_run_id and status: the head and its status (null while there are no runs). is_stale: '
+    'whether the head is in progress without a sign of life within the lease. runs and branches: '
+    'how many there are. cursor: the position of the thread in lists, from which agui.threads '
+    'continues.';

@@ -14,8 +14,10 @@ create type agui.tool_call as (
 );
 
 comment on type agui.tool_call is
-    'A tool call: what was called, with which arguments, and what came of it. arguments is their text as far as it came (with JSON''s escapes where '
-    'it holds what text cannot: \u0000 or half an emoji), arguments_json the same as JSON (null: it is none), result the content of the tool''s '
-    'message (null: none so far). first_seq and last_seq are its first and last event. status: streaming (arguments are coming), called (they '
-    'are complete, there is no result yet), completed, or cut_off (its run failed, or ended before the arguments were complete, and there is no '
-    'result). ended_at is when the result came, or when the call was cut off.';
+    'A tool call. arguments: the text of the arguments received so far (with JSON escapes for what '
+    'text cannot contain: \u0000 or half an emoji). arguments_json: the same as JSON (null: it is '
+    'not valid JSON). result: the content of the message of the tool (null: none yet). first_seq '
+    'and last_seq: its first and last event. status: streaming (arguments are arriving), called '
+    '(the arguments are complete, no result yet), completed, or cut_off (its run failed, or ended '
+    'before the arguments were complete, and there is no result). ended_at: when the result '
+    'arrived or the call was cut off.';

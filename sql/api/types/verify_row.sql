@@ -5,5 +5,6 @@ create type agui.verify_row as (
 );
 
 comment on type agui.verify_row is
-    'What agui.verify found, and in which run; run_id is null where no run can be named. severity: ''damage'' is what the database should not hold; ''note'' is '
-    'what the agent or its writer did against the protocol, kept as it was appended.';
+    'A finding of agui.verify and the run it concerns (run_id is null if none can be named). '
+    'severity: ''damage'' is what the database must not contain; ''note'' is what the agent or its '
+    'writer did against the protocol, stored as it was appended.';

@@ -1,6 +1,7 @@
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at   pg_catalog.timestamptz;
@@ -8,7 +9,7 @@ declare
     failed    pg_catalog.text[] := '{}';
     failure   pg_catalog.text;
     code      pg_catalog.text;
-    blocked   pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked   pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.compact_running does nothing on a standby';
@@ -16,7 +17,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
-    perform agui_internal.job_lock_id('compact_running');  -- fails where the role sees no runs
+    perform agui_internal.job_lock_id('compact_running');  -- fails if the role sees no runs
     perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
         select run.thread_key, run.run_no
@@ -31,9 +32,9 @@ begin
             where batch.thread_key = run.thread_key
                 and batch.run_no = run.run_no
                 and batch.first_seq > coalesce(snapshot.through_seq, run.first_seq - 1)
-        ) as news
+        ) as unfolded
         where run.status = 'running'
-            and news.n >= every_events
+            and unfolded.n >= every_events
             and (note.next_at is null or note.next_at <= pg_catalog.clock_timestamp())
         order by coalesce(note.attempts, 0), run.thread_key, run.run_no
     loop
@@ -49,7 +50,7 @@ begin
             set local search_path = pg_catalog, pg_temp;
             blocked := agui_internal.job_lock_problem('compact_running');
             if blocked is null then
-                raise notice 'agui.compact_running does nothing more: another one is at work';
+                raise notice 'agui.compact_running stops: another agui.compact_running is in progress';
             end if;
             exit;
         end if;
@@ -75,20 +76,22 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.compact_running: %s of the runs in progress got no snapshot: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others have one. agui.quarantine says when these are tried next.';
+            hint = 'The other runs have one. agui.quarantine says when the failed ones are retried.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.compact_running(int, interval) is
-    'Makes or renews the snapshot of every run in progress that has had every_events events since its last '
-    'one, so that a reload in the middle of a long run stays quick. Stops after max_time (null: when all are '
-    'done), also within a long run: its snapshot is then of a part of it, from which the next call goes on. Commits run by run; threads that another compactor holds are passed over. A run that fails does not '
-    'hold up the others: it goes into agui.quarantine, and is the error in the end. With a notice, it does '
-    'nothing while another session is at it, and on a standby. Call it outside a transaction block. '
-    'Errors: UI022 a run in quarantine, UI023 the fold is over a limit.';
+    'Makes or renews the snapshot of every run in progress that received every_events events since '
+    'its last one, so that a reload in the middle of a long run stays fast. Stops after max_time '
+    '(null: no limit), also within a long run: its snapshot then covers a part of it, and the next '
+    'call continues from there. Commits after each run. Skips threads that another compactor '
+    'holds. If a run fails, the others are still processed: the run is listed in agui.quarantine, '
+    'and the error is raised at the end. Does nothing, with a notice, on a standby and while '
+    'another call is in progress. Call it outside a transaction block. '
+    'Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

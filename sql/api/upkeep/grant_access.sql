@@ -20,7 +20,7 @@ begin
             end if;
         exception
             when duplicate_object or unique_violation then
-                null;  -- another database of the server did at the same time
+                null;  -- another database of the server created it at the same time
             when insufficient_privilege then
                 left_to_do := left_to_do || statement;
         end;
@@ -39,10 +39,10 @@ begin
         end;
     end loop;
 
-    -- As roles are, they are missing where the schema alone was restored.
+    -- Like the roles, the settings are missing if only the schema was restored.
     perform agui_internal.define_settings();
 
-    -- Tables and functions that a migration has made anew, too.
+    -- Including tables and functions that a migration has just created.
     perform agui_internal.set_row_security(
         exists (select from pg_policy where polrelid = 'agui.thread'::regclass and polname = 'agui_scope')
     );
@@ -53,18 +53,18 @@ begin
 
     if left_to_do <> '{}' then
         raise warning using
-            message = format('the roles of pgagui are not complete, and %I may not complete them', current_user),
-            hint = format('As a role that may, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
+            message = format('the roles of pgagui are incomplete, and %I lacks the privileges to complete them', current_user),
+            hint = format('As a role with these privileges, run: %s; call agui.grant_access();', array_to_string(left_to_do, '; '));
     end if;
 end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Makes the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their memberships where they are '
-    'missing, and the privileges of these roles and of pg_monitor on what belongs to pgagui as they should '
-    'be, no more and no less. Adds the settings that are missing, and row-level security to tables that lack it '
-    'where it is on. What the caller may not do is said in a '
-    'warning. The migrations call it, and so does "pgagui migrate up" when there is nothing to migrate: after a '
-    'restore on another server, for instance.';
+    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
+    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
+    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
+    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
+    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
+    'example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;

@@ -1,17 +1,18 @@
 create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
     keys    pg_catalog.uuid[];
     run_nos pg_catalog.int4[];
-    at      int := 0;  -- the run to do, of which a note is committed; 0: none yet
+    at      int := 0;  -- the current run, of which a note is committed; 0: none yet
     runs    int := 0;
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.reap does nothing on a standby';
@@ -19,7 +20,7 @@ begin
     end if;
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
-    perform agui_internal.job_lock_id('reap');  -- fails where the role sees no runs
+    perform agui_internal.job_lock_id('reap');  -- fails if the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
     commit;
@@ -30,14 +31,15 @@ begin
     loop
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- it is not begun
+            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- the run is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
-                raise notice 'agui.reap does nothing more: another one is at work';
+                raise notice 'agui.reap stops: another agui.reap is in progress';
             end if;
             exit;
         end if;
-        -- As in agui_internal.begin_step. But what closes a run is part of the log, so this waits for the disk as appends do.
+        -- As in agui_internal.begin_step. But the events that close a run are part of the log, so
+        -- this commit waits for the disk as appends do.
         perform pg_catalog.set_config('lock_timeout', '200ms', true);
         if at > 0 then
             begin
@@ -71,20 +73,21 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.reap: %s of the stale runs could not be closed: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are closed. agui.quarantine says when these are tried next; agui.verify says what is wrong with a thread.';
+            hint = 'The others are closed. agui.quarantine says when the failed ones are retried; agui.verify shows what is wrong with a thread.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.reap(int, interval) is
-    'Closes the runs in progress that gave no sign of life (an event, agui.keep_alive) within the lease, which '
-    'is one of the settings lease and heartbeat_lease (agui.setting): what they left open is ended in the log, '
-    'then a RUN_ERROR says why. A writer that comes back late gets UI016. The lease counts only while writers '
-    'can reach the server: after an outage each run has all of it once more. Commits run by run and stops '
-    'after max_runs or max_time (null: when all are done). A run that fails does not hold up the others: it goes '
-    'into agui.quarantine, and is the error in the end. Call it outside a transaction block.';
+    'Closes the stale runs: those in progress without a sign of life (an event or agui.keep_alive) '
+    'within the lease, which is the setting lease or heartbeat_lease (agui.setting). Appends the '
+    'ends of what they left open, then a RUN_ERROR with the reason. A writer that returns late '
+    'gets UI016. The lease counts only while writers can reach the server: after an outage each '
+    'run has its full lease. Commits after each run and stops after max_runs or max_time (null: no '
+    'limit). If a run fails, the others are still closed: the run is listed in agui.quarantine, '
+    'and the error is raised at the end. Call it outside a transaction block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;

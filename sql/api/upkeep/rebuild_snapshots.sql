@@ -12,23 +12,24 @@ declare
     last_old_no int;
     carried agui_internal.carried_fold;
 begin
-    -- As compactors do: whoever writes snapshots of the thread holds its row.
+    -- As compactors do: a writer of snapshots holds the row of the thread.
     perform from agui.thread as thread where thread.thread_key = key for no key update;
     if not found then
-        perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread, unless only its row is missing
+        -- raises an error if there is no such thread, unless only its row is missing
+        perform agui_internal.find_run(thread_id, null, scope);
     end if;
 
     select * into damage from agui_internal.verify_log(key) as found where found.severity = 'damage' limit 1;
     if found then
         raise exception using
             errcode = 'UI015',
-            message = format('the snapshots of thread "%s" stay as they are, for its log is damaged: %s%s',
+            message = format('thread "%s": its snapshots are not rebuilt because its log is damaged: %s%s',
                 thread_id, 'run "' || damage.run_id || '": ', damage.problem),
-            hint = 'A snapshot may hold what the log has lost. Put the log right first, from a backup; agui.verify names all that is wrong.';
+            hint = 'A snapshot may hold what the log has lost. First restore the log from a backup; agui.verify lists all damage.';
     end if;
 
-    -- The new versions of messages get numbers behind the old ones, which go in the end: a search for the last number would meet each
-    -- deleted row again and again.
+    -- New message versions get numbers after the old ones, which are deleted at the end. Otherwise
+    -- every search for the last number would pass all deleted rows.
     last_old_no := (select max(message.message_no) from agui.message as message where message.thread_key = key);
     delete from agui.snapshot as snapshot where snapshot.thread_key = key;
     update agui.run as run set n = null, log_bytes = null where run.thread_key = key and run.log_bytes is not null;
@@ -49,9 +50,10 @@ end
 $$;
 
 comment on function agui.rebuild_snapshots(text, text) is
-    'Deletes the snapshots and message versions of a thread and makes them again from its log, which stays as '
-    'it is; answers how many snapshots it has now. Puts right the place of the thread in lists, too. '
-    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log itself is damaged, so '
-    'nothing is touched, UI023 the fold is over a limit.';
+    'Deletes the snapshots and message versions of a thread, builds them from its log and returns '
+    'the number of snapshots. The log is not changed. Also repairs the entry of the thread in '
+    'lists. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log is '
+    'damaged, so nothing is changed, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.rebuild_snapshots(text, text) from public;

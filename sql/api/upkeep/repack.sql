@@ -4,12 +4,13 @@ create or replace procedure agui.repack(
     older_than interval default null
 )
 language plpgsql
--- No SET clause: a procedure that has one cannot commit. Each transaction sets the path instead, before it looks up any name.
+-- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
+-- any name.
 as $$
 declare
     stop_at pg_catalog.timestamptz;
-    next    pg_catalog.record;  -- the run to do, of which a note is committed
-    near    pg_catalog.uuid;    -- the thread that was done last
+    next    pg_catalog.record;  -- the next run, of which a note is committed
+    near    pg_catalog.uuid;    -- the last thread repacked
     piece   pg_catalog.record;
     after_seq bigint := 0;
     runs    int := 0;
@@ -18,7 +19,7 @@ declare
     failed  pg_catalog.text[] := '{}';
     failure pg_catalog.text;
     code    pg_catalog.text;
-    blocked pg_catalog.text;  -- by whom, where the lock of the job is not held by another one at work
+    blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.repack does nothing on a standby';
@@ -29,10 +30,11 @@ begin
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
-            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- it is not begun
+            -- the run is not begun
+            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
             blocked := agui_internal.job_lock_problem('repack');
             if blocked is null then
-                raise notice 'agui.repack does nothing more: another one is at work';
+                raise notice 'agui.repack stops: another agui.repack is in progress';
             end if;
             exit;
         end if;
@@ -47,7 +49,8 @@ begin
                     perform agui_internal.note_success('repack', next.thread_key, next.run_no);
                     runs := runs + 1;
                 elsif pg_catalog.clock_timestamp() >= stop_at then
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);  -- the next call goes on
+                    -- the next call continues from there
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
                     piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
@@ -100,20 +103,21 @@ begin
     if failure is not null then
         raise exception using
             errcode = code,
-            message = pg_catalog.format('%s of the runs could not be repacked: %s', pg_catalog.cardinality(failed), failure),
+            message = pg_catalog.format('agui.repack: %s of the runs could not be repacked: %s', pg_catalog.cardinality(failed), failure),
             detail = 'Their thread keys and run numbers: ' || pg_catalog.array_to_string(failed, ', '),
-            hint = 'The others are done. agui.quarantine says when these are tried next, agui.retry lets the next call do so at once.';
+            hint = 'All other runs are done. agui.quarantine says when the failed ones are retried; agui.retry lets the next call retry them at once.';
     end if;
     commit;
 end
 $$;
 
 comment on procedure agui.repack(int, interval, interval) is
-    'Joins the batches of runs that ended at least older_than ago (null: agui_internal.repack_after()) into '
-    'larger ones: live batches of a few events take several times what they take joined. Nobody who reads or '
-    'repeats an append sees a difference. Commits every 50,000 events and stops after max_runs or max_time (null: when '
-    'all are done), also within a run, so it can be cut off and called again at any time. A run that fails does not hold up the '
-    'others: it goes into agui.quarantine, and is the error in the end. A thread that another transaction '
-    'holds is left for later. Call it outside a transaction block.';
+    'Joins the batches of runs that ended at least older_than ago (null: '
+    'agui_internal.repack_after()) into larger batches. Live batches of a few events take several '
+    'times as much space. Reads and retried appends return the same as before. Commits every '
+    '50,000 events. Stops after max_runs or max_time (null: no limit), also within a run, so it '
+    'can be cancelled and called at any time. If a run fails, the others are still repacked: the '
+    'run is listed in agui.quarantine, and the error is raised at the end. A thread that another '
+    'transaction holds is postponed. Call it outside a transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;

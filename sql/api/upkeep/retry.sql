@@ -23,8 +23,9 @@ end
 $$;
 
 comment on function agui.retry(text, text, text) is
-    'Takes runs out of agui.quarantine, so that the next call of a job (null: of any) tries them at once: those of a thread, or (null) of all '
-    'threads of all scopes that the role has. Answers how many. '
+    'Removes runs from agui.quarantine, so that the next call of a job (null: of every job) '
+    'retries them at once: the runs of a thread, or (null) of all threads in the scopes of the '
+    'role. Returns the number of entries removed. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.retry(text, text, text) from public;

@@ -22,17 +22,18 @@ begin
         return query select * from agui_internal.verify_snapshots(key);
     end loop;
     if not found then
-        perform agui_internal.find_run(thread_id, null, scope);  -- says that there is no such thread
+        perform agui_internal.find_run(thread_id, null, scope);  -- raises an error if there is no such thread
     end if;
 end
 $$;
 
 comment on function agui.verify(text, text) is
-    'Checks a thread like git fsck: its log (seqs, batches, bounds and life cycles of runs), the tree of its '
-    'runs, and every snapshot against a fold of the raw log. One row a problem, no row when all is well; '
-    'severity tells damage from notes: events behind the end of a run, a second RUN_STARTED or a missing '
-    'first one, and what RUN_STARTED says otherwise than its writer. agui.rebuild_snapshots puts right what '
-    'is wrong with snapshots. '
+    'Checks a thread for damage, as git fsck does for a repository: its log (seqs, batches, bounds '
+    'and life cycles of runs), the tree of its runs, and every snapshot, compared with a fold of '
+    'the raw log. Returns one row for each problem and no row if all is well. severity '
+    'distinguishes damage from notes. Notes are events after the end of a run, a second or missing '
+    'RUN_STARTED, and a RUN_STARTED that differs from what its writer gave. agui.rebuild_snapshots '
+    'repairs damaged snapshots. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.verify(text, text) from public;

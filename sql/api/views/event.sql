@@ -1,4 +1,5 @@
--- The casts change nothing: tools that read the definition, such as sqlc, have the types of the columns from them.
+-- The casts change nothing. Tools that read the definition, such as sqlc, take the column types
+-- from them.
 create or replace view agui.event with (security_invoker = true) as
 select
     thread.scope,
@@ -13,8 +14,8 @@ from agui.batch
 join agui.thread
     on thread.thread_key = batch.thread_key
 cross join lateral (
-    -- One look-up for each batch: under row-level security the planner takes a thread to have a run at most, and would rather join all
-    -- of its runs with all of its batches.
+    -- One look-up for each batch. Under row-level security the planner expects at most one run in a
+    -- thread, and would join all runs of the thread with all of its batches.
     select started.run_id
     from agui.run as started
     where started.thread_key = batch.thread_key and started.run_no = batch.run_no
@@ -24,9 +25,12 @@ cross join lateral rows from (json_array_elements(batch.events), unnest(batch.ea
     as element (payload, earlier_us, position);
 
 comment on view agui.event is
-    'The log, one row an event. To read a thread from a seq on, use agui.events: the view has to open every batch of the thread.';
-comment on column agui.event.seq is 'Position in the thread''s log: 1, 2, 3, … in commit order.';
-comment on column agui.event.type is 'type of the event, decoded.';
-comment on column agui.event.recorded_at is 'When the event was appended.';
+    'The log, one row for each event. To read a thread from a seq on, use agui.events: the view '
+    'has to open every batch of the thread.';
+comment on column agui.event.seq is
+    'Position in the log of the thread: 1, 2, 3, … in commit order.';
+comment on column agui.event.type is 'Type of the event, decoded.';
+comment on column agui.event.recorded_at is 'Time when the event was appended.';
 comment on column agui.event.payload is 'The event, byte for byte.';
-comment on column agui.event.thread_key is 'agui.thread_key(scope, thread_id), the key of the thread''s rows.';
+comment on column agui.event.thread_key is
+    'agui.thread_key(scope, thread_id), the key of the rows of the thread.';

@@ -51,7 +51,7 @@ cross join (
         )
 ) as progress
 cross join (
-    -- As agui.quarantine has them, which pg_monitor may not read.
+    -- The rows of agui.quarantine, which pg_monitor may not read.
     select count(*) as runs
     from agui_internal.job_note as note
     where note.run_no > 0 and (note.error is not null or note.attempts > 1)
@@ -62,13 +62,21 @@ cross join (
 ) as quarantine;
 
 comment on view agui.lag is
-    'What waits, in one row. Reads the queues of the jobs and the last batch of each run in progress. For monitoring: it shows counts and ages '
-    'alone, and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have those of their scope.';
+    'The backlog of the jobs and the age of runs in progress, in one row. Reads the queues of the '
+    'jobs and the last batch of each run in progress. Meant for monitoring: it shows only counts '
+    'and ages, and pg_monitor may read it. While row-level security is on, roles other than '
+    'pg_monitor and operators see the values of their scope.';
 comment on column agui.lag.runs_to_compact is 'Ended runs that compaction has not processed yet.';
-comment on column agui.lag.compaction_lag is 'How long ago the first of them ended; null: there is none.';
-comment on column agui.lag.runs_to_repack is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
-comment on column agui.lag.repack_lag is 'How long ago the first of them ended; null: there is none.';
+comment on column agui.lag.compaction_lag is
+    'Time since the first of them ended; null if there is none.';
+comment on column agui.lag.runs_to_repack is
+    'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
+comment on column agui.lag.repack_lag is
+    'Time since the first of them ended; null if there is none.';
 comment on column agui.lag.running_runs is 'Runs in progress.';
-comment on column agui.lag.stale_runs is 'Those of them that gave no sign of life (a batch, or seen_at) within their lease.';
-comment on column agui.lag.oldest_sign_of_life is 'The longest that any of them has been silent; null: there is none.';
-comment on column agui.lag.quarantined_runs is 'Rows of agui.quarantine: runs that a job failed at and tries later.';
+comment on column agui.lag.stale_runs is
+    'Runs in progress without a sign of life (a batch, or seen_at) within their lease.';
+comment on column agui.lag.oldest_sign_of_life is
+    'Longest time since the last sign of life of a run in progress; null if there is none.';
+comment on column agui.lag.quarantined_runs is
+    'Rows of agui.quarantine: runs that a job failed to process and retries later.';

@@ -17,16 +17,22 @@ left join agui.run as run on run.thread_key = note.thread_key and run.run_no = n
 where note.run_no > 0 and (note.error is not null or note.attempts > 1);
 
 comment on view agui.quarantine is
-    'The runs that a job failed at, one row a job and run. The job tries them less and less often; compaction leaves the runs that go on from them, too. '
-    'Where compaction failed twice, reads that would have to fold the run fail with UI022; its events can be read. agui.retry lets jobs try at once.';
+    'The runs that a job failed to process, one row for each job and run. The job retries them '
+    'with backoff. Compaction also skips the runs that continue from them. If compaction of a run '
+    'failed twice, reads that would have to fold it fail with UI022; its events can still be read. '
+    'agui.retry lets the jobs retry at once.';
 comment on column agui.quarantine.job is 'compact, compact_running, reap or repack.';
 comment on column agui.quarantine.scope is 'Scope of the thread.';
 comment on column agui.quarantine.thread_id is 'The thread.';
 comment on column agui.quarantine.run_id is 'The run.';
-comment on column agui.quarantine.attempts is 'How often the job has tried and failed.';
+comment on column agui.quarantine.attempts is 'Number of attempts, all of which failed.';
 comment on column agui.quarantine.code is 'SQLSTATE of the last failure; null: see error.';
-comment on column agui.quarantine.error is 'Why the last attempt failed; null: it ended without a word (killed, out of memory, out of time), or is in progress.';
-comment on column agui.quarantine.failed_at is 'When the last attempt failed or, without an error, when it began.';
-comment on column agui.quarantine.next_attempt_at is 'When the job tries again; null: with its next call.';
+comment on column agui.quarantine.error is
+    'Error text of the last attempt; null if the attempt ended without an error (killed, out of '
+    'memory, out of time) or is in progress.';
+comment on column agui.quarantine.failed_at is
+    'Time when the last attempt failed or, without an error, when it began.';
+comment on column agui.quarantine.next_attempt_at is
+    'Time of the next attempt; null: the next call of the job.';
 comment on column agui.quarantine.thread_key is 'Key of the thread.';
 comment on column agui.quarantine.run_no is 'Number of the run in its thread.';

@@ -1,6 +1,7 @@
 create or replace view agui.stats as
--- With the rights of the owner, for pg_monitor: row-level security does not apply, so each part asks for the range of keys. Without it
--- the planner drops these conditions.
+-- With the rights of the owner, so that pg_monitor can read it. Row-level security does not apply
+-- to the owner, so each part filters by the range of keys. While row-level security is off, the
+-- planner drops these conditions.
 with monitored as (
     select range.low, range.high, range.low = '00000000-0000-0000-0000-000000000000' as is_all
     from agui_internal.monitored as range
@@ -11,7 +12,8 @@ run as (
         count(*) filter (where status = 'running') as running_runs,
         count(*) filter (where status = 'finished') as finished_runs,
         count(*) filter (where status = 'failed') as failed_runs,
-        -- Without those that went on beside it a run's events are adjacent, so until it is compacted this is close.
+        -- A run that is not compacted yet counts as if its events were adjacent. If other runs were
+        -- in progress at the same time, the count is slightly too high.
         coalesce(sum(coalesce(n, last_seq - first_seq + 1)), 0)::bigint as events,
         coalesce(sum(log_bytes), 0)::bigint as compacted_log_bytes,
         count(*) filter (where repacked_at is not null) as repacked_runs
@@ -61,8 +63,10 @@ select
 from run;
 
 comment on view agui.stats is
-    'How much there is, in one row. Reads the runs and threads once and nothing of the log. For monitoring: it shows counts alone, '
-    'and pg_monitor may read it. While row-level security is on, others than pg_monitor and operators have the counts of their scope, and no bytes on disk.';
+    'Counts and sizes, in one row. Reads the runs and threads once and nothing of the log. Meant '
+    'for monitoring: it shows only counts, and pg_monitor may read it. While row-level security is '
+    'on, roles other than pg_monitor and operators see the counts of their scope and no bytes on '
+    'disk.';
 comment on column agui.stats.threads is 'Threads.';
 comment on column agui.stats.runs is 'Runs.';
 comment on column agui.stats.running_runs is 'Runs in progress.';
@@ -70,9 +74,16 @@ comment on column agui.stats.finished_runs is 'Runs that ended with RUN_FINISHED
 comment on column agui.stats.failed_runs is 'Runs that ended with RUN_ERROR.';
 comment on column agui.stats.events is 'Events of the runs that have ended.';
 comment on column agui.stats.repacked_runs is 'Runs whose batches agui.repack has joined.';
-comment on column agui.stats.compacted_log_bytes is 'Bytes that the batches of the compacted runs take as stored.';
-comment on column agui.stats.log_disk_bytes is 'Bytes of the log on disk, with its index and what waits for vacuum.';
-comment on column agui.stats.snapshot_disk_bytes is 'Bytes of the snapshots and their messages on disk, likewise.';
-comment on column agui.stats.tree_disk_bytes is 'Bytes of threads and runs on disk, likewise.';
-comment on column agui.stats.session_disk_bytes is 'Bytes of session state and checkpoints on disk, likewise.';
-comment on column agui.stats.erased_threads is 'Erased threads that are not allowed again.';
+comment on column agui.stats.compacted_log_bytes is
+    'Stored size of the batches of the compacted runs, in bytes.';
+comment on column agui.stats.log_disk_bytes is
+    'Bytes of the log on disk, including its index and rows that wait for vacuum.';
+comment on column agui.stats.snapshot_disk_bytes is
+    'Bytes of the snapshots and their messages on disk, including indexes and rows that wait for '
+    'vacuum.';
+comment on column agui.stats.tree_disk_bytes is
+    'Bytes of threads and runs on disk, including indexes and rows that wait for vacuum.';
+comment on column agui.stats.session_disk_bytes is
+    'Bytes of session state and checkpoints on disk, including indexes and rows that wait for '
+    'vacuum.';
+comment on column agui.stats.erased_threads is 'Erased threads whose erasure was not lifted.';

@@ -13,8 +13,10 @@ where tenant.role_name = current_user
     or (select agui_internal.is_exempt(current_user));
 
 comment on view agui.tenant is
-    'Which role has which scope while row-level security is on: for operators and the owner all mappings, for others their own.';
+    'The mappings of roles to scopes, in effect while row-level security is on. Operators and the '
+    'owner see all mappings, other roles their own.';
 comment on column agui.tenant.role_name is 'The role.';
 comment on column agui.tenant.scope is 'Its scope; null: see kind.';
 comment on column agui.tenant.kind is
-    'tenant: it has the scope. pool: it has the scope that the setting agui.scope names. operator: it has all scopes.';
+    'tenant: the role has the scope in the column scope. pool: the scope in the setting '
+    'agui.scope. operator: all scopes.';

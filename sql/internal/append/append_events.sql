@@ -16,7 +16,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Only a writer that bypasses this function can come first while the lock is held.
+    -- While the lock is held, only a writer that bypasses this function can come first.
     max_attempts constant int := 10;
     subject     text := format('run "%s" of thread "%s"', run_id, thread_id);
     key         uuid;
@@ -29,19 +29,19 @@ declare
     new_run_no  int;
     new_events  json;
     new_n       int;
-    beginning   bytea;  -- chain_beginning of the run; null: it has begun
+    beginning   bytea;  -- chain_beginning of the run; null: the run has begun already
     stamp       timestamptz;
     stored      record;
 begin
     if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'agui.append needs a thread id and a run id that are not empty, and a scope that is not null';
+            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
     end if;
     if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: thread id, run id and scope may be 1,024 bytes long at most', left(subject, 200));
+            message = format('%s: thread id, run id and scope are limited to 1,024 bytes each', left(subject, 200));
     end if;
     call := agui_internal.inspect_events(events, thread_id, run_id, subject);
     if input is not null then
@@ -55,15 +55,16 @@ begin
     perform agui_internal.lock_thread(key);
 
     for attempt in 1 .. max_attempts loop
-        -- Status and end of the log in one statement: read in two, a late write could slip in after the finish.
+        -- Read the status and the end of the log in one statement. With two statements, a late
+        -- write could come in after the end of the run.
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
         into log_end
-        from (values (key)) as asked (thread_key)
+        from (values (key)) as requested (thread_key)
         left join agui.thread as thread
-            on thread.thread_key = asked.thread_key
+            on thread.thread_key = requested.thread_key
         left join agui.run as run
             on run.thread_key = key and run.run_id = append_events.run_id
         left join lateral (
@@ -71,7 +72,7 @@ begin
         ) as batch on true;
 
         if log_end.is_another_thread then
-            perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+            perform agui_internal.checked_thread_key(thread_id, scope);  -- raises the error
         end if;
         new_events := events;
         new_n := call.n;
@@ -84,14 +85,14 @@ begin
             if after_seq > 0 then
                 raise exception using
                     errcode = 'UI017',
-                    message = format('%s is unknown, although the writer knows of its seq %s', subject, after_seq),
+                    message = format('%s is unknown, although the writer has seen its seq %s', subject, after_seq),
                     hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
             end if;
             if coalesce(call.begins_with, '') not in ('RUN_STARTED', 'RUN_ERROR') and (after_seq is null or strict) then
                 raise exception using
                     errcode = 'UI002',
                     message = format('%s is unknown: its first event must be RUN_STARTED', subject),
-                    hint = 'Where an agent does begin its run with another event, give after_seq => 0, without strict.';
+                    hint = 'If the agent really begins its run with another event, pass after_seq => 0, without strict.';
             end if;
             select * into head
             from agui.run as run
@@ -110,7 +111,8 @@ begin
                 beginning := agui_internal.chain_beginning(key, place.parent_no, input);
             end if;
         else
-            -- A repeat comes before "already finished": what its writer lost may be the answer to the last call.
+            -- Check for a repeat before the checks for ended runs: the lost answer may be that of
+            -- the last call.
             repeat := null;
             if after_seq is not null and not (log_end.last_run_no = log_end.run_no and log_end.last_seq = after_seq) then
                 select * into repeat
@@ -124,9 +126,9 @@ begin
                     errcode = 'UI009',
                     message = case
                         when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
-                        else format('%s: event %s of the call is a RUN_STARTED, and the run has begun', subject, call.restarts_at)
+                        else format('%s: event %s of the call is a RUN_STARTED, but the run has already begun', subject, call.restarts_at)
                     end,
-                    hint = 'A new run needs a new runId. To repeat a call whose answer was lost, give after_seq.';
+                    hint = 'Use a new runId for a new run. To repeat a call whose answer was lost, pass after_seq.';
             end if;
             if after_seq <= 0 or input is not null or parent_run_id is not null then
                 perform agui_internal.match_beginning(key, log_end.run_no, after_seq, input, parent_run_id, subject);
@@ -143,8 +145,8 @@ begin
             if log_end.cut_off_reason is not null then
                 raise exception using
                     errcode = 'UI016',
-                    message = format('%s was cut off (%s): event %s of the call comes too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
-                    hint = 'It was taken for abandoned and ended. What its writer still has to say belongs to a new run.';
+                    message = format('%s was cut off (%s): event %s of the call is too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
+                    hint = 'The run counted as abandoned and was ended. Append the remaining events as a new run.';
             end if;
             if log_end.status <> 'running' then
                 select child.run_id into child_id
@@ -154,18 +156,19 @@ begin
                 if found then
                     raise exception using
                         errcode = 'UI005',
-                        message = format('%s is already %s, and run "%s" went on from there: the log takes no more events of it',
+                        message = format('%s is already %s, and run "%s" continues from it: the log accepts no more events of it',
                             subject, log_end.status, child_id),
-                        hint = 'A lineage never changes. Events that come late belong to a new run.';
+                        hint = 'A lineage never changes. Append late events as a new run.';
                 end if;
-                -- An agent may go on after the end, where its writer knows of that. As clients have it, RUN_ERROR may follow RUN_FINISHED.
+                -- An agent may continue after the end if its writer has seen the end. As in the
+                -- official client, RUN_ERROR may follow RUN_FINISHED.
                 if (after_seq is null or strict)
                     and not (log_end.status = 'finished' and call.ended_by is not distinct from 'RUN_ERROR' and new_n = 1)
                 then
                     raise exception using
                         errcode = 'UI005',
-                        message = format('%s is already %s: the log takes no more events of it', subject, log_end.status),
-                        hint = 'Events that come late belong to a new run. Where an agent does go on after its end, give after_seq, without strict.';
+                        message = format('%s is already %s: the log accepts no more events of it', subject, log_end.status),
+                        hint = 'Append late events as a new run. If the agent really continues after its end, pass after_seq, without strict.';
                 end if;
             end if;
             new_run_no := log_end.run_no;
@@ -210,7 +213,7 @@ begin
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
-                -- Or the next run would take it for abandoned.
+                -- Without it, the next run would treat this one as abandoned.
                 case when imported and call.ended_by is null then clock_timestamp() end,
                 place.open_from
             );
@@ -225,7 +228,8 @@ begin
             set status = case when call.ended_by is not null then agui_internal.status_after(call.ended_by) else run.status end,
                 last_seq = stored.last_seq,
                 ended_at = stored.ended_at,
-                -- What follows an end is compaction's to look at, too, and agui.repack's.
+                -- Compaction and agui.repack must process the run a second time, with the events
+                -- after its end.
                 n = null,
                 log_bytes = null,
                 repacked_at = null
@@ -242,11 +246,12 @@ begin
     raise exception using
         errcode = '40001',
         message = format('%s: other writers came first %s times', subject, max_attempts),
-        hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+        hint = 'Another program writes to agui.batch without agui.append. Repeat the call.';
 end
 $$;
 
 comment on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) is
-    'What agui.append does, but for its short cut. imported: the events have happened before, at the times that they name.';
+    'Implements agui.append, except for its fast path. imported: the events took place in the '
+    'past, at the times that they state.';
 
 revoke execute on function agui_internal.append_events(text, text, json, bigint, json, text, boolean, boolean, text, boolean) from public;

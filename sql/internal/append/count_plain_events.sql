@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select scan.n
+        select case when scan.is_dense then scan.n else -scan.n end
         from agui_internal.scan_events(events) as scan
         where scan.all_typed
             and not scan.any_long
@@ -17,6 +17,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.count_plain_events(json) is 'agui_internal.plain_event_count for an array that is more than a single token.';
+comment on function agui_internal.count_plain_events(json) is
+    'Implements agui_internal.plain_event_count for an array that is not a single token.';
 
 revoke execute on function agui_internal.count_plain_events(json) from public;

@@ -12,7 +12,7 @@ as $$
 declare
     kept agui.thread;
 begin
-    -- More than once only where another one makes the row, or erases it, at the same time.
+    -- Loops only if another transaction creates or erases the row at the same time.
     loop
         select * into kept from agui.thread as thread where thread.thread_key = ensure_thread.thread_key for key share;
         exit when found;
@@ -25,14 +25,15 @@ begin
         end if;
     end loop;
     if kept.scope <> scope or kept.thread_id <> thread_id then
-        perform agui_internal.checked_thread_key(thread_id, scope);  -- says so
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- raises the error
     end if;
     return false;
 end
 $$;
 
 comment on function agui_internal.ensure_thread(uuid, text, text, timestamptz) is
-    'Makes the thread''s row, as of created_at, unless there is one, keeps it from being erased until the transaction ends, and refuses (UI012) a key that stands for another thread or another scope. '
-    'Answers whether it made the row.';
+    'Creates the row of a thread, with created_at, if it is missing, and protects it from erasure '
+    'until the transaction ends. Returns whether it created the row. Raises UI012 if the key '
+    'belongs to another thread or scope.';
 
 revoke execute on function agui_internal.ensure_thread(uuid, text, text, timestamptz) from public;

@@ -16,7 +16,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A longer pause begins a new batch, for earlier_us is an int.
+    -- A longer span needs a new batch, because earlier_us is an int.
     max_span constant interval := '30 minutes';
     last_at  constant timestamptz := greatest(clock_timestamp(), insert_imported.recorded_at);
     n        bigint := 0;
@@ -24,12 +24,12 @@ declare
     hash     bytea := previous;
 begin
     for batch in
-    with event as materialized (  -- once: each of the windows below would read the times anew
+    with event as materialized (  -- materialized: otherwise each of the windows below would parse the times
         select
             element.position,
             element.payload::text as payload,
             case
-                -- As agents spell it; the function takes several times as long.
+                -- The usual spelling. The function takes several times as long.
                 when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
                 else agui_internal.json_timestamp(element.told)
             end as told
@@ -38,7 +38,8 @@ begin
             json_array_elements(events)
         ) with ordinality as element (told, payload, position)
     ),
-    -- One that names no time came with the one before it; at the beginning of a thread, with the one behind it.
+    -- An event without a time gets the time of the event before it or, at the beginning of a
+    -- thread, of the event after it.
     dated as (
         select
             event.position,
@@ -93,13 +94,15 @@ begin
         raise exception using
             errcode = '40001',
             message = format('thread key %s: another writer came first', thread_key),
-            hint = 'Something writes to agui.batch without agui.append. Repeat the call.';
+            hint = 'Another program writes to agui.batch without agui.append. Repeat the call.';
     end if;
 end
 $$;
 
 comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
-    'Writes events to the log behind after_seq with the times that they name (timestamp), which never fall, neither among them nor below recorded_at, and are '
-    'never in the future. previous, run_id and beginning are for agui_internal.chain_link. last_seq is null where another writer came first. The caller holds the thread''s lock.';
+    'Writes events to the log after after_seq with the times that they state (timestamp). These '
+    'times never decrease, are never below recorded_at and never in the future. previous, run_id '
+    'and beginning are arguments for agui_internal.chain_link. last_seq is null if another writer '
+    'came first. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) from public;

@@ -21,12 +21,12 @@ begin
             errcode = 'UI008',
             message = format('%s: events must be a JSON array of AG-UI events, not %s',
                 subject, coalesce(json_typeof(events), 'null')),
-            hint = 'A single event goes in as an array of one.';
+            hint = 'Pass a single event as an array of one.';
     end if;
     if octet_length(events::text) > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the call has %s bytes of events, more than the %s that it takes',
+            message = format('%s: the call has %s bytes of events, more than the limit of %s',
                 subject, octet_length(events::text), max_bytes),
             hint = 'Append the events in several calls.';
     end if;
@@ -38,7 +38,8 @@ begin
     if not all_typed or any_long then
         select
             min(position) filter (where json_typeof(value) <> 'object'),
-            -- Depth takes bytes: most events are too short to be too deep, and need no call to tell.
+            -- Nesting takes bytes. Most events are too short to be nested too deeply, so their
+            -- depth needs no call.
             min(position) filter (
                 where case when octet_length(value::text) > 2 * max_depth then agui_internal.json_too_deep(value::text, max_depth) end
             )
@@ -48,7 +49,7 @@ begin
         if found.n = 0 then
             raise exception using
                 errcode = 'UI008',
-                message = format('%s: events is an empty array, there is nothing to append', subject);
+                message = format('%s: events is an empty array, so there is nothing to append', subject);
         end if;
         if bad_at is not null then
             raise exception using
@@ -83,7 +84,8 @@ begin
             nullif(guarded.event ->> 'parentRunId', '') as parent_run_id
         from json_array_elements(events) with ordinality as element (value, position)
         cross join lateral (select agui_internal.json_guard(value::text)::json as event offset 0) as guarded
-        where (strpos(value::text, 'RUN_') > 0 or strpos(value::text, '\u') > 0)  -- the others need no look into them
+        -- other events cannot be of the life cycle
+        where (strpos(value::text, 'RUN_') > 0 or strpos(value::text, '\u') > 0)
             and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
         order by position
     loop
@@ -91,12 +93,12 @@ begin
             found.begins_with := event.type;
         end if;
         if event.type = 'RUN_STARTED' then
-            -- What is read from the event is guarded: there a backslash is written as an escape.
+            -- The values read from the event are guarded, so a backslash is an escape in them.
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 raise exception using
                     errcode = 'UI009',
                     message = format('%s: RUN_STARTED names another run, %s', subject, agui_internal.quoted_id(event.run_id)),
-                    hint = 'Append the events of each run in calls of their own.';
+                    hint = 'Append the events of each run in a separate call.';
             end if;
             if event.thread_id <> replace(thread_id, '\', '\u005c') then
                 found.other_thread := coalesce(found.other_thread, event.thread_id);
@@ -123,7 +125,8 @@ end
 $$;
 
 comment on function agui_internal.inspect_events(json, text, text, text) is
-    'Checks what agui.append is given (UI008: no array of objects with a type, UI009: a RUN_STARTED that names another run, UI011: more than 64 MB or '
-    'nested more than 1,000 deep) and finds what it means to the life cycle of its run.';
+    'Validates the events of agui.append and finds out what they mean for the life cycle of the '
+    'run. UI008: no array of objects with a type; UI009: a RUN_STARTED that names another run; '
+    'UI011: more than 64 MB, or nested more than 1,000 levels deep.';
 
 revoke execute on function agui_internal.inspect_events(json, text, text, text) from public;

@@ -9,15 +9,15 @@ begin
     if json_typeof(input) <> 'object' then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: its input is a JSON %s, it must be an object', subject, json_typeof(input)),
-            hint = 'The input of a run is what AG-UI calls RunAgentInput.';
+            message = format('%s: its input is a JSON %s, expected an object', subject, json_typeof(input)),
+            hint = 'The input of a run is the RunAgentInput object of AG-UI.';
     end if;
     if octet_length(events::text) + octet_length(input::text) > agui_internal.max_call_bytes() then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the call has %s bytes of events and %s of input, together more than the %s that it takes',
+            message = format('%s: the call has %s bytes of events and %s of input, together more than the limit of %s',
                 subject, octet_length(events::text), octet_length(input::text), agui_internal.max_call_bytes()),
-            hint = 'Begin the run with fewer events, and append the others in further calls.';
+            hint = 'Begin the run with fewer events, and append the others in later calls.';
     end if;
     if agui_internal.json_too_deep(input::text, agui_internal.max_json_depth()) then
         raise exception using
@@ -28,6 +28,7 @@ end
 $$;
 
 comment on function agui_internal.inspect_input(json, json, text) is
-    'Checks the input of a run: UI008 no object, UI011 too large together with the events of the call, or nested too deep.';
+    'Validates the input of a run. UI008: not an object; UI011: too large together with the events '
+    'of the call, or nested too deeply.';
 
 revoke execute on function agui_internal.inspect_input(json, json, text) from public;

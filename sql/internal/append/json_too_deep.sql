@@ -7,7 +7,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Depth takes brackets: most documents have too few, and this says so without taking them apart.
+    -- Each level needs a bracket. Most documents have too few brackets, so they need not be parsed.
     if octet_length(document) - octet_length(replace(replace(document, '[', ''), '{', '')) <= max_depth then
         return false;
     end if;
@@ -17,6 +17,7 @@ end
 $$;
 
 comment on function agui_internal.json_too_deep(text, int) is
-    'Whether arrays and objects of a valid JSON document are nested more than max_depth deep.';
+    'Whether arrays and objects of a valid JSON document are nested more than max_depth levels '
+    'deep.';
 
 revoke execute on function agui_internal.json_too_deep(text, int) from public;

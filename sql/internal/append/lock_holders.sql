@@ -25,6 +25,7 @@ as $$
 $$;
 
 comment on function agui_internal.lock_holders(bigint) is
-    'Who holds an advisory lock of this database, for an error: any role that can connect may take one.';
+    'Describes the holders of an advisory lock of this database, for an error text. Any role that '
+    'can connect may take one.';
 
 revoke execute on function agui_internal.lock_holders(bigint) from public;

@@ -24,17 +24,17 @@ begin
             raise exception using
                 errcode = 'UI007',
                 message = format('%s: %s', subject, case
-                    when input is null then 'it was begun with an input, the call brings none'
-                    when stored_input is null then 'it was begun without an input, the call brings one'
-                    else 'the input of the call differs from the one that it was begun with'
+                    when input is null then 'it was begun with an input, but the call brings none'
+                    when stored_input is null then 'it was begun without an input, but the call brings one'
+                    else 'the input of the call differs from the input that the run began with'
                 end),
-                hint = 'A call that repeats the beginning of a run must bring the same input, byte for byte. Is another writer at work on this run?';
+                hint = 'A call that repeats the beginning of a run must have the same input, byte for byte. Check whether another writer writes to this run.';
         end if;
     elsif input is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s has begun: an input comes with the call that begins a run', subject),
-            hint = 'To repeat that call, give after_seq => 0.';
+            message = format('%s has already begun: an input comes only with the call that begins a run', subject),
+            hint = 'To repeat that call, pass after_seq => 0.';
     end if;
 
     if parent_run_id is not null then
@@ -49,14 +49,14 @@ begin
                 message = format('%s: the call names %s as its parent, it was begun with %s', subject,
                     case when parent_run_id = '' then 'no run' else '"' || parent_run_id || '"' end,
                     case when stored_parent = '' then 'none' else '"' || stored_parent || '"' end),
-                hint = 'The parent of a run never changes. Is another writer at work on this run?';
+                hint = 'The parent of a run never changes. Check whether another writer writes to this run.';
         end if;
     end if;
 end
 $$;
 
 comment on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) is
-    'Compares the input and the parent that a call for a run brings with those that it was begun with. UI007: they differ, UI008: an input with a call that '
-    'is no repeat of the beginning.';
+    'Compares the input and the parent of a call with those that the run began with. UI007: they '
+    'differ; UI008: the call has an input and is no repeat of the beginning.';
 
 revoke execute on function agui_internal.match_beginning(uuid, int, bigint, json, text, text) from public;

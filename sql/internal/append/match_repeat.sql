@@ -38,13 +38,14 @@ begin
     left join stored using (position);
 
     if differs_at is not null and cut_off then
-        -- From there on the log has what was appended in the writer's place. The caller refuses what the writer still brings.
+        -- From here on, the log has the events that were appended on behalf of the writer. The
+        -- caller refuses the remaining events of the writer.
         n := differs_at - 1;
     elsif differs_at is not null then
         raise exception using
             errcode = 'UI007',
-            message = format('%s: event %s of the call differs from what the log has there after seq %s', subject, differs_at, after_seq),
-            hint = 'A repeated call must bring the same events, byte for byte. Is another writer at work on this run?';
+            message = format('%s: event %s of the call differs from the event in the log after seq %s', subject, differs_at, after_seq),
+            hint = 'A repeated call must have the same events, byte for byte. Check whether another writer writes to this run.';
     elsif n = 0 and after_seq > 0 then
         select batch.first_seq + batch.n - 1
         into run_last_seq
@@ -55,16 +56,17 @@ begin
         if run_last_seq <> after_seq then
             raise exception using
                 errcode = 'UI017',
-                message = format('%s ends at seq %s, but the writer knows of seq %s', subject, run_last_seq, after_seq),
-                hint = 'after_seq is the seq that the last call for this run returned. If it did return that, the log was rewound, by a crash without '
-                    'synchronous_commit or by a failover: append again what came after the seq at which it ends.';
+                message = format('%s ends at seq %s, but the writer has seen seq %s', subject, run_last_seq, after_seq),
+                hint = 'after_seq must be the seq that the last call for this run returned. If it is, the log was rewound, by a crash without '
+                    'synchronous_commit or by a failover: append the events after the seq at which it ends.';
         end if;
     end if;
 end
 $$;
 
 comment on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, text, boolean) is
-    'How many of the given events the run''s log has already after a seq, and the seq of the last of them. UI007 when they differ, unless the '
-    'run was cut off; UI017 when the run ends before that seq. Events are compared byte for byte, whatever batches they came in.';
+    'Returns how many of the given events the log of the run already has after a seq, and the seq '
+    'of the last of them. Events are compared byte for byte, whatever batches they were appended '
+    'in. UI007: they differ, unless the run was cut off; UI017: the run ends before that seq.';
 
 revoke execute on function agui_internal.match_repeat(uuid, int, bigint, bigint, json, text, boolean) from public;

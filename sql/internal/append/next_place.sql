@@ -3,7 +3,7 @@ returns table (run_no int, first_seq bigint, recorded_at timestamptz, hash bytea
 language sql
 stable
 parallel safe
--- One statement, so it is inlined.
+-- A single statement, so that it is inlined.
 begin atomic
     select run.run_no, latest.first_seq + latest.n, latest.recorded_at, latest.hash
     from (
@@ -13,7 +13,8 @@ begin atomic
         limit 1
     ) as thread
     cross join lateral (
-        -- The index of runs in progress may be full of those that have ended since.
+        -- Not by the index of runs in progress: it may be full of entries of runs that have ended
+        -- since.
         select run.run_no, run.status
         from agui.run as run
         where run.thread_key = next_place.thread_key and run.run_id = next_place.run_id
@@ -29,7 +30,8 @@ begin atomic
     where run.status = 'running'
         and thread.scope = next_place.scope
         and thread.thread_id = next_place.thread_id
-        -- The seqs of a call end before this: else they are too large for one call of many (22003), which the slow way answers alone.
+        -- The seqs of a call must end below this value. A larger one would fail a call of
+        -- agui.append_many as a whole (22003); the slow path fails only the call at fault.
         and latest.first_seq < 9223372036854775807 - 4294967296
         and (
             next_place.after_seq is null
@@ -38,7 +40,8 @@ begin atomic
 end;
 
 comment on function agui_internal.next_place(uuid, text, text, text, bigint) is
-    'Where the next events of a run in progress go, the time that theirs must not be before, and the hash of the last link; no row where that takes a closer look: another '
-    'run, a call that may be a repeat, or a key that stands for another thread.';
+    'Returns the position of the next events of a run in progress, the time that they must not '
+    'precede, and the hash of the last link. Returns no row if further checks are needed: another '
+    'run, a possible repeat, or a key that belongs to another thread.';
 
 revoke execute on function agui_internal.next_place(uuid, text, text, text, bigint) from public;

@@ -3,15 +3,17 @@ returns int
 language sql
 immutable
 parallel safe
--- No subquery in it, so it is inlined, and a single token, as live streams bring them, takes no query. Nor does what is to be looked at closer
--- in any case, as a rule.
+-- Without a subquery it is inlined, so a single token, as live streams bring them, needs no query.
+-- Neither, usually, do events that need further checks in any case.
 return case
     when agui_internal.is_single_token_event(events) then 1
     when json_typeof(events) = 'array' and strpos(events::text, '"RUN_') = 0 then agui_internal.count_plain_events(events)
 end;
 
 comment on function agui_internal.plain_event_count(json) is
-    'How many events these are, where it is plain to see that they are sound and no news to the life cycle of their run; null: look closer '
-    '(agui_internal.inspect_events).';
+    'The number of these events if they are evidently valid and do not belong to the life cycle of '
+    'their run, as a negative number if there is white space between them; null if '
+    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
+    'see agui_internal.is_dense_call.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;

@@ -4,11 +4,12 @@ language sql
 immutable
 parallel safe
 return case
-    when id ~ '^[[{]' then 'which is no string'
+    when id ~ '^[[{]' then 'which is not a string'
     else agui_internal.json_unguard(to_json(left(id, 200))::text)
 end;
 
 comment on function agui_internal.quoted_id(text) is
-    'An id that an event names (guarded text), for an error: all that errors say is in the server''s log, so nothing that can be no id.';
+    'Quotes an id from an event (guarded text) for an error text. Error texts appear in the log of '
+    'the server, so a value that cannot be an id is left out.';
 
 revoke execute on function agui_internal.quoted_id(text) from public;

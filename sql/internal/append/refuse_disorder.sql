@@ -9,26 +9,27 @@ begin
     if call.restarts_at is not null then
         raise exception using
             errcode = 'UI009',
-            message = format('%s: event %s of the call is a RUN_STARTED, but a run has one, and it is its first event', subject, call.restarts_at),
-            hint = 'Append the events of each run in calls of their own.';
+            message = format('%s: event %s of the call is a RUN_STARTED, but a run has only one, as its first event', subject, call.restarts_at),
+            hint = 'Append the events of each run in a separate call.';
     end if;
     if call.late_at is not null then
         raise exception using
             errcode = 'UI005',
             message = format('%s: event %s of the call comes after the end of the run', subject, call.late_at),
-            hint = 'Events that come late belong to a new run; without strict they are kept.';
+            hint = 'Append late events as a new run. Without strict they are accepted.';
     end if;
     if call.other_thread is not null then
         raise exception using
             errcode = 'UI021',
             message = format('%s: RUN_STARTED names another thread, %s', subject, agui_internal.quoted_id(call.other_thread)),
-            hint = 'Append to the thread that the events belong to; without strict they are kept.';
+            hint = 'Append to the thread that the events belong to. Without strict they are accepted.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) is
-    'What a strict call refuses, as far as the call itself shows it: UI005 an event behind the end of the run, UI009 a RUN_STARTED that is not the first event, '
-    'UI021 one with the id of another thread.';
+    'Raises the errors of a strict call that the call itself shows. UI005: an event after the end '
+    'of the run; UI009: a RUN_STARTED that is not the first event; UI021: a RUN_STARTED with the '
+    'id of another thread.';
 
 revoke execute on function agui_internal.refuse_disorder(agui_internal.event_inspection, text) from public;

@@ -4,20 +4,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Said by agui_internal.repack_run and agui_internal.erase_thread alone, which look after what they change and have the rights of the owner. Another role
-    -- can say so, too, but only the owner, and superusers, may truncate.
+    -- Only agui_internal.repack_run and agui_internal.erase_thread set this. They check what they
+    -- change and have the rights of the owner. Another role can set it too, but only the owner and
+    -- superusers have the privilege to truncate.
     if tg_level = 'ROW' and current_setting('agui.log_change', true) = 'on' and has_table_privilege(tg_relid, 'truncate') then
         return coalesce(new, old);
     end if;
     raise exception using
         errcode = 'UI010',
         message = format('%s on agui.%s is refused: the log is append-only', tg_op, tg_table_name),
-        hint = 'What was appended stays as it is, and where it is. Append a new run to correct an old one; agui.erase removes a whole thread.';
+        hint = 'To correct a run, append a new one. To remove a whole thread, call agui.erase.';
 end
 $$;
 
 comment on function agui_internal.refuse_log_change() is
-    'Trigger: refuses changes to the log and to the tree of runs with SQLSTATE UI010, so that no statement loses history by accident.';
+    'Trigger: refuses changes to the log and to the tree of runs with UI010, so that no statement '
+    'can destroy history by accident.';
 
 revoke execute on function agui_internal.refuse_log_change() from public;
 

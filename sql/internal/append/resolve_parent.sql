@@ -11,8 +11,9 @@ begin
     if parent_run_id is null then
         parent := head;
     elsif parent_run_id <> '' then
-        -- The name is guarded, as it comes from an event: a backslash is written as an escape, and so are characters that no run id
-        -- can have. The first condition finds the run by index, the second makes sure.
+        -- The name is guarded because it comes from an event: a backslash is an escape, and so are
+        -- characters that no run id can have. The first condition finds the run by index, the
+        -- second confirms it.
         select * into parent
         from agui.run as run
         where run.thread_key = resolve_parent.thread_key
@@ -22,7 +23,7 @@ begin
             raise exception using
                 errcode = 'UI003',
                 message = format('%s: its parent %s is not a run of this thread', subject, agui_internal.quoted_id(parent_run_id)),
-                hint = 'Append the parent first, or name none to follow the run begun last.';
+                hint = 'Append the parent first, or name no parent to continue from the head.';
         end if;
     end if;
 
@@ -30,7 +31,7 @@ begin
         raise exception using
             errcode = 'UI004',
             message = format('%s: its parent "%s" is still in progress', subject, parent.run_id),
-            hint = 'A run goes on from one that has ended, so that its lineage never changes. Name an earlier run as the parent.';
+            hint = 'The parent of a run must have ended, so that a lineage never changes. Name an earlier run as the parent.';
     end if;
 
     place.run_no := coalesce(head.run_no, 0) + 1;
@@ -49,7 +50,8 @@ end
 $$;
 
 comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
-    'Finds a new run''s place in its thread''s tree, given the run begun last: its number, and its parent (null: the head; '''': none). UI003: the parent is '
-    'unknown, UI004: it is in progress. The caller holds the thread''s lock.';
+    'Determines the place of a new run in the tree of its thread: its number and its parent (null: '
+    'the head; '': none). head is the run begun last. UI003: the parent is unknown; UI004: the '
+    'parent is in progress. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;

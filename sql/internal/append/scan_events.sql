@@ -3,7 +3,8 @@ create or replace function agui_internal.scan_events(
     out n           int,
     out all_typed   boolean,
     out any_long    boolean,
-    out lifecycle_n int
+    out lifecycle_n int,
+    out is_dense    boolean
 )
 language plpgsql
 immutable
@@ -11,22 +12,25 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Most calls bring events that need no look into each: where all begin with their type, and "type" stands nowhere else and is
-    -- spelled with escapes nowhere, that is the type they have; and depth takes bytes.
+    -- Most calls need no parsing of each event. If every event begins with its type, and "type"
+    -- occurs nowhere else and without escapes, then that is the type. And nesting takes bytes.
     select
         count(*),
         count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
             and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
             and events::text not like '%\\u%',
         coalesce(max(octet_length(value::text)) > 2000, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
-    into n, all_typed, any_long, lifecycle_n
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_')),
+        octet_length(events::text) = sum(octet_length(value::text)) + count(*) + 1
+    into n, all_typed, any_long, lifecycle_n, is_dense
     from json_array_elements(events) as event (value);
 end
 $$;
 
 comment on function agui_internal.scan_events(json) is
-    'What a JSON array of events shows without a look into each: how many they are; whether the type of each is plain to see; whether one is '
-    'so long (or there is none) that its depth must be looked at; and, where all types are, how many are of the life cycle.';
+    'Inspects a JSON array of events without parsing each event: how many there are; whether all '
+    'types are evident; whether an event is so long (or there is none) that its depth must be '
+    'checked; if all types are evident, how many events belong to the life cycle; and whether the '
+    'array is dense, with nothing but commas between the events.';
 
 revoke execute on function agui_internal.scan_events(json) from public;

@@ -4,10 +4,11 @@ language sql
 immutable
 strict
 parallel safe
--- The seed ("agui" in ASCII) keeps the locks of pgagui apart from other users of 64-bit advisory locks in the database.
+-- The seed ("agui" in ASCII) separates the locks of pgagui from other 64-bit advisory locks in the
+-- database.
 return uuid_hash_extended(thread_key, x'61677569'::bigint);
 
 comment on function agui_internal.thread_lock_id(uuid) is
-    'The transaction-level advisory lock that whoever writes to a thread''s log takes first.';
+    'The transaction-level advisory lock that every writer of the log of a thread takes first.';
 
 revoke execute on function agui_internal.thread_lock_id(uuid) from public;

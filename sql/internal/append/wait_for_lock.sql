@@ -16,13 +16,14 @@ exception
     when lock_not_available then
         raise exception using
             errcode = '55P03',
-            message = format('%s is locked: %s has held the lock for %s ms and more', subject, agui_internal.lock_holders(lock_id), timeout_ms),
-            hint = 'Repeat the call when that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, 30 seconds at most.';
+            message = format('%s is locked: %s has held the lock for at least %s ms', subject, agui_internal.lock_holders(lock_id), timeout_ms),
+            hint = 'Repeat the call after that transaction has ended, or end it with pg_terminate_backend. The wait is lock_timeout, at most 30 seconds.';
 end
 $$;
 
 comment on function agui_internal.wait_for_lock(bigint, text) is
-    'Takes an advisory lock until the transaction ends. It waits for lock_timeout, at most 30 seconds: any role that can connect may hold the lock. 55P03: it '
-    'is still held, and the message says by whom.';
+    'Takes an advisory lock until the transaction ends. Waits for lock_timeout, at most 30 '
+    'seconds, because any role that can connect may hold the lock. 55P03: the lock is still held, '
+    'and the message names the holder.';
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;

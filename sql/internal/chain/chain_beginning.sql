@@ -15,6 +15,7 @@ return '\x01'::bytea
     || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
 
 comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run takes in besides: its parent, and the hash of the input beside its events.';
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
 
 revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;

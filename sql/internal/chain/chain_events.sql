@@ -12,7 +12,8 @@ return case
 end;
 
 comment on function agui_internal.chain_events(json) is
-    'An array of events as the log of a chained thread has it: the events byte for byte, with commas and nothing else between them. So it stays '
-    'the same when agui.repack joins batches.';
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
 
 revoke execute on function agui_internal.chain_events(json) from public;

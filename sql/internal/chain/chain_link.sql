@@ -1,4 +1,5 @@
--- As all that it calls it is inlined: convert_to is stable, and so are they. Each argument is used once.
+-- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
+-- argument is used once.
 create or replace function agui_internal.chain_link(
     previous  bytea,
     first_seq bigint,
@@ -17,8 +18,10 @@ return sha256(
 );
 
 comment on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) is
-    'The hash of a link, which is the events of one append: over the hash of the link before it in the thread (agui_internal.chain_origin for the first), the '
-    'seq of its first event, the number of events, their times (agui_internal.chain_times), the id of their run, agui_internal.chain_beginning '
-    'where the run begins with it (one zero octet elsewhere), and the JSON array as agui_internal.chain_events has it. Numbers are big-endian.';
+    'The hash of a link, which is the events of one append. It covers the hash of the previous '
+    'link in the thread (agui_internal.chain_origin for the first), the seq of its first event, '
+    'the number of events, their times (agui_internal.chain_times), the id of their run, '
+    'agui_internal.chain_beginning if the run begins with it (otherwise one zero byte), and the '
+    'JSON array in the form of agui_internal.chain_events. Numbers are big-endian.';
 
 revoke execute on function agui_internal.chain_link(bytea, bigint, int, bytea, text, bytea, json) from public;

@@ -5,6 +5,8 @@ stable
 parallel safe
 return int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8');
 
-comment on function agui_internal.chain_text(text) is 'A text as a link of the chain has it: its octets in UTF-8, after their number (4 octets, big-endian).';
+comment on function agui_internal.chain_text(text) is
+    'A text as a link of the chain covers it: the number of its bytes in UTF-8 (4 bytes, '
+    'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;

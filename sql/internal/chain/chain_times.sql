@@ -12,7 +12,8 @@ return case
 end;
 
 comment on function agui_internal.chain_times(timestamptz[]) is
-    'The times of the events of a link as its hash has them: their number (4 octets) and each in microseconds since 2000-01-01 UTC (8 octets); one for all where '
-    'they are equal. Numbers are big-endian.';
+    'The times of the events of a link as its hash covers them: their number (4 bytes), then each '
+    'in microseconds since 2000-01-01 UTC (8 bytes), or a single time if all are equal. Numbers '
+    'are big-endian.';
 
 revoke execute on function agui_internal.chain_times(timestamptz[]) from public;

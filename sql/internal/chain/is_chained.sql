@@ -7,6 +7,7 @@ return exists (
     select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
 );
 
-comment on function agui_internal.is_chained(text) is 'Whether the threads of a scope are to be chained from their next run on.';
+comment on function agui_internal.is_chained(text) is
+    'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;

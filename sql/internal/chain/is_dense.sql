@@ -3,10 +3,12 @@ returns boolean
 language sql
 immutable
 parallel safe
--- Tabs and line ends are between values alone; spaces may be in strings, too, so now and then this says false of a dense one.
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
 return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
 
 comment on function agui_internal.is_dense(json) is
-    'Whether it is plain to see that an array of events has commas and nothing else between them, as agui_internal.chain_events makes it.';
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
 
 revoke execute on function agui_internal.is_dense(json) from public;

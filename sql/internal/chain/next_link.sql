@@ -16,7 +16,8 @@ return agui_internal.chain_link(
 );
 
 comment on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) is
-    'The hash of the link (agui_internal.chain_link) that events of one time make. They are as agui_internal.chain_events has them. beginning '
-    'is agui_internal.chain_beginning where their run begins with them.';
+    'The hash of the link (agui_internal.chain_link) for events of one time, in the form of '
+    'agui_internal.chain_events. beginning is agui_internal.chain_beginning if their run begins '
+    'with them.';
 
 revoke execute on function agui_internal.next_link(bytea, bigint, int, timestamptz, text, json, bytea) from public;

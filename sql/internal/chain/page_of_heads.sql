@@ -31,7 +31,7 @@ as $$
 $$;
 
 comment on function agui_internal.page_of_heads(text, uuid, int) is
-    'Up to so many chained threads of a scope (null: of all) behind a key, in the order of their keys, each with the seq of its last event and '
-    'the hash of its last link.';
+    'Returns a page of the chained threads of a scope (null: of all scopes) after a key, in the '
+    'order of their keys, with the seq of the last event and the hash of the last link.';
 
 revoke execute on function agui_internal.page_of_heads(text, uuid, int) from public;

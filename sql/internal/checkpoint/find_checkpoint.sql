@@ -12,7 +12,7 @@ begin
     if thread_id is null or namespace is null or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = 'a checkpoint is looked for by a thread id, a namespace and a scope that are not null';
+            message = 'to find a checkpoint, thread_id, namespace and scope must not be null';
     end if;
     if checkpoint_id is null then
         select * into found_checkpoint
@@ -39,7 +39,7 @@ end
 $$;
 
 comment on function agui_internal.find_checkpoint(text, text, text, text) is
-    'The row of a checkpoint; with a null id that of the one saved last in the namespace, null when there is none. UI008: no thread, '
-    'namespace or scope, UI019: unknown checkpoint.';
+    'Returns the row of a checkpoint (null id: the one saved last in the namespace, or null if '
+    'there is none). UI008: no thread, namespace or scope; UI019: unknown checkpoint.';
 
 revoke execute on function agui_internal.find_checkpoint(text, text, text, text) from public;

@@ -18,6 +18,7 @@ as $$
         checkpoint.document
 $$;
 
-comment on function agui_internal.show_checkpoint(agui.checkpoint) is 'A checkpoint as it is shown: with the id of its parent.';
+comment on function agui_internal.show_checkpoint(agui.checkpoint) is
+    'Converts a checkpoint to the row that users see, with the id of its parent.';
 
 revoke execute on function agui_internal.show_checkpoint(agui.checkpoint) from public;

@@ -10,12 +10,12 @@ declare
     erasure agui.erasure;
 begin
     perform agui_internal.own_key(thread_key);
-    -- No append and no compaction of the thread goes on meanwhile, and nothing is saved in it.
+    -- Meanwhile nothing can be appended to the thread or saved in it, and no compaction runs.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
         select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
-        -- A job does not wait for the transactions of others.
+        -- A job does not wait for other transactions.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
             raise exception using
                 errcode = '55P03',
@@ -62,8 +62,9 @@ end
 $$;
 
 comment on function agui_internal.erase_thread(uuid, text, interval) is
-    'Removes all rows of a thread and notes that in agui.erasure. Null, and nothing is removed, when there is no such thread, or when '
-    'something was appended to it or saved in it less than older_than ago. With older_than it does not wait: 55P03 when another transaction '
-    'holds the thread.';
+    'Removes all rows of a thread and records that in agui.erasure. Returns null and removes '
+    'nothing if there is no such thread, or if something was appended or saved in it less than '
+    'older_than ago. With older_than it does not wait: 55P03 if another transaction holds the '
+    'thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;

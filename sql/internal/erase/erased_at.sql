@@ -13,6 +13,8 @@ as $$
 $$;
 
 comment on function agui_internal.erased_at(uuid) is
-    'When a thread was erased that is not allowed again; null: it was not. Who reads threads may ask about one whose name is known; agui.erasure is for maintainers.';
+    'The time when a thread was erased, unless the erasure was lifted; null: it was not erased. '
+    'Readers of threads may call it for a thread whose name they have; agui.erasure itself is for '
+    'maintainers.';
 
 revoke execute on function agui_internal.erased_at(uuid) from public;

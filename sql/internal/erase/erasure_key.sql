@@ -12,8 +12,8 @@ begin
     if salt is null then
         raise exception using
             errcode = '55000',
-            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be told from others',
-            hint = 'Restore the row with the data of the database, or, if the data is gone for good, call agui.grant_access().';
+            message = 'agui_internal.erasure_salt is empty, so erased threads cannot be distinguished from others',
+            hint = 'Restore the row together with the data of the database. If the data is lost, call agui.grant_access().';
     end if;
     return encode(
         substring(sha256(salt || substring(uuid_send(thread_key) for 8)) for 8) || substring(sha256(salt || uuid_send(thread_key)) for 8),
@@ -23,6 +23,7 @@ end
 $$;
 
 comment on function agui_internal.erasure_key(uuid) is
-    'The key of a thread in agui.erasure: its thread_key, hashed with the salt of this database, half by half. For the owner alone: who can call it can try names.';
+    'The key of a thread in agui.erasure: its thread_key, each half hashed with the salt of this '
+    'database. For the owner only, because a caller can test names with it.';
 
 revoke execute on function agui_internal.erasure_key(uuid) from public;

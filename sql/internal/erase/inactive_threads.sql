@@ -5,9 +5,9 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select thread.thread_key, thread.scope, thread.thread_id, news.news_at, coalesce(latest.last_seq, 0)
+    select thread.thread_key, thread.scope, thread.thread_id, activity.active_at, coalesce(latest.last_seq, 0)
     from agui.thread as thread
-    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as news (news_at)
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as activity (active_at)
     left join lateral (
         select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
@@ -16,14 +16,15 @@ as $$
         limit 1
     ) as latest on true
     where thread.created_at < now() - older_than
-        and news.news_at < now() - older_than
+        and activity.active_at < now() - older_than
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
         and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
     order by thread.thread_key
 $$;
 
 comment on function agui_internal.inactive_threads(interval, text, uuid) is
-    'The threads, of one scope or (null) of all, to which nothing was appended, and in which nothing was saved, for older_than, in the order of their keys, '
-    'behind the key after. What agui.erase_older erases.';
+    'The threads that agui.erase_older erases: those of a scope (null: of all scopes) in which '
+    'nothing was appended or saved for older_than, in the order of their keys, after the key in '
+    'the argument after.';
 
 revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;

@@ -30,7 +30,7 @@ return coalesce(greatest(
 ));
 
 comment on function agui_internal.last_activity_at(uuid) is
-    'When something was appended to a thread, or session state or a checkpoint saved in it, last; else when the '
-    'thread was made. Null: there is no such thread.';
+    'The last time when something was appended to a thread, or session state or a checkpoint was '
+    'saved in it; else the time when the thread was created. Null: there is no such thread.';
 
 revoke execute on function agui_internal.last_activity_at(uuid) from public;

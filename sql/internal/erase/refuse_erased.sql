@@ -12,12 +12,12 @@ begin
         raise exception using
             errcode = 'UI014',
             message = format('%s: the thread was erased at %s', subject, erased_at),
-            hint = 'Use another thread id, or let this one begin anew with agui.lift_erasure.';
+            hint = 'Use another thread id, or call agui.lift_erasure to permit writes to this thread.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_erased(uuid, text) is
-    'Refuses (UI014) what would bring a thread back that was erased and is not allowed again.';
+    'Raises UI014 if the thread was erased and the erasure was not lifted.';
 
 revoke execute on function agui_internal.refuse_erased(uuid, text) from public;

@@ -27,7 +27,9 @@ end
 $function$;
 
 comment on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) is
-    'The content of an activity (guarded JSON text; null: none) after patches, of which those that fail do nothing; which of them is the last that '
-    'did not (0: none), the fuel that they used, and the size of the content before. Once they use more than fuel, the rest is left out.';
+    'Applies patches to the content of an activity (guarded JSON text; null: none). A patch that '
+    'fails has no effect. Returns the number of the last patch that succeeded (0: none), the fuel '
+    'used, and the size of the content before. When more than fuel is used, the remaining patches '
+    'are skipped.';
 
 revoke execute on function agui_internal.fold_activity(text, text[], agui_internal.fold_limits, bigint) from public;

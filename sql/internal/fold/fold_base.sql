@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     thread_key := agui_internal.visible_key(thread_key);
-    -- In PL/pgSQL the plan is kept; to make it takes several times as long as to run it.
+    -- In PL/pgSQL the plan is cached. Planning takes several times as long as execution.
     return (
         with recursive ancestor as (
             select run.thread_key, run.run_no, run.parent_no, snapshot.run_no is not null as is_base
@@ -35,7 +35,8 @@ end
 $$;
 
 comment on function agui_internal.fold_base(uuid, int, bigint, int[]) is
-    'The nearest run on a run''s lineage, itself included, that has a snapshot not younger than at_seq (null: any); null '
-    'when there is none. Snapshots of the runs in distrusted are passed over.';
+    'The nearest run on the lineage of a run, itself included, with a snapshot that ends at or '
+    'before at_seq (null: any snapshot); null if there is none. Snapshots of the runs in '
+    'distrusted are skipped.';
 
 revoke execute on function agui_internal.fold_base(uuid, int, bigint, int[]) from public;

@@ -1,5 +1,5 @@
--- 4,096 buckets: 100,000 keys are 25 in each, which is as quick to search as one. The hash has a seed, which nobody can know beforehand: otherwise
--- ids could be chosen that all get into one bucket.
+-- 4,096 buckets: 100,000 keys make 25 in each, which are searched as fast as one. The hash has an
+-- unpredictable seed. Otherwise ids could be chosen that all fall into one bucket.
 create or replace function agui_internal.fold_bucket(key text, seed bigint)
 returns int
 language sql
@@ -7,6 +7,7 @@ immutable
 parallel safe
 return (hashtextextended(key, seed) & 4095)::int + 1;
 
-comment on function agui_internal.fold_bucket(text, bigint) is 'The bucket that has a key, in the index of agui_internal.fold_events.';
+comment on function agui_internal.fold_bucket(text, bigint) is
+    'The bucket of a key in the index of agui_internal.fold_events.';
 
 revoke execute on function agui_internal.fold_bucket(text, bigint) from public;

@@ -16,6 +16,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_call_name(text, text[]) is
-    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty where it has no function.';
+    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty if it has no '
+    'function.';
 
 revoke execute on function agui_internal.fold_call_name(text, text[]) from public;

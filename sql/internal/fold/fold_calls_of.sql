@@ -24,6 +24,6 @@ end
 $function$;
 
 comment on function agui_internal.fold_calls_of(text) is
-    'The tool calls of a message (guarded JSON text) in their order; an id that is no string is null.';
+    'The tool calls of a message (guarded JSON text) in order; an id that is not a string is null.';
 
 revoke execute on function agui_internal.fold_calls_of(text) from public;

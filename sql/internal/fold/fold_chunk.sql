@@ -1,7 +1,8 @@
--- Chunks are a shorthand: a lane (a subagent, or the main agent) has at most one stream open, and a chunk that names no id goes on with
--- the one of its lane. Without a lane either, it goes on with that of the main agent, or with the only one of its kind.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Chunks are a shorthand. A lane (a subagent, or the main agent) has at most one open stream, and a
+-- chunk without an id continues the stream of its lane. A chunk without a lane continues the stream
+-- of the main agent, or the only open stream of its kind.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_chunk(
     inout lanes jsonb,
     in kind text,
@@ -45,7 +46,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_chunk(jsonb, text, text, text) is
-    'The id that a chunk is for, whether it goes on with an open stream, and the lanes that are open after it. No id: it is for none. '
-    'Ids and owner are JSON strings of guarded text, null when the chunk does not say.';
+    'The id that a chunk belongs to (null: none), whether it continues an open stream, and the '
+    'lanes that are open after it. Ids and owner are JSON strings of guarded text, null if the '
+    'chunk does not state them.';
 
 revoke execute on function agui_internal.fold_chunk(jsonb, text, text, text) from public;

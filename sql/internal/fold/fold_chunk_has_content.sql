@@ -24,7 +24,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_chunk_has_content(json) is
-    'Whether a chunk (guarded JSON) that goes on with an open stream stands for a content event: when it has a delta, or anything '
-    'else that the client hands on in an empty one (metadata, a rawEvent, a field that it does not know).';
+    'Whether a chunk (guarded JSON) that continues an open stream becomes a content event: if it '
+    'has a delta, or anything else that the client passes on in an empty one (metadata, a '
+    'rawEvent, an unknown member).';
 
 revoke execute on function agui_internal.fold_chunk_has_content(json) from public;

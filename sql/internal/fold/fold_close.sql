@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text, encrypted text)
 returns text
 language sql
@@ -15,6 +15,6 @@ return replace(
 );
 
 comment on function agui_internal.fold_close(text, text, text, text, text) is
-    'The parts that agui_internal.fold_open took apart, put together again (guarded JSON text).';
+    'Puts the parts back together that agui_internal.fold_open took apart (guarded JSON text).';
 
 revoke execute on function agui_internal.fold_close(text, text, text, text, text) from public;

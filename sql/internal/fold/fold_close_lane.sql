@@ -1,4 +1,5 @@
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_close_lane(lanes jsonb, owner text)
 returns jsonb
 language plpgsql
@@ -18,6 +19,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_close_lane(jsonb, text) is
-    'The open lanes without the one of a subagent (a JSON string of guarded text; null: the main agent); null when none is left.';
+    'The open lanes without the lane of a subagent (a JSON string of guarded text; null: the main '
+    'agent); null if none remains.';
 
 revoke execute on function agui_internal.fold_close_lane(jsonb, text) from public;

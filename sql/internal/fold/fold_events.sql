@@ -1,16 +1,18 @@
--- The reducer in SQL: goes on from what a lineage meant so far, over the events that follow. agui_internal.fold_steps says what they do, in steps;
--- each step is done here: load, find, make, place, change. agui_internal.fold_settle writes the result.
---
--- The conversation is taken apart into nodes, messages and tool calls, numbered as they come: those that were loaded first, in their order. What is
--- known of a node is in arrays, one for each property. PL/pgSQL changes an element of an array in place, and copies an array that it hands to a
--- function that changes it. So all that changes nodes is in this function, and those that it calls only read them. No step copies a large text.
---
--- What always holds between two steps: of several messages or calls with one id, agui_internal.fold_find gives the first one in the conversation; the tool
--- calls of a message are in the order of their nodes; the first `untouched` messages are those of `result`, in their places.
---
--- Where it has to stop in time, the last segment is done in pieces, each a call of agui_internal.fold_steps: that makes all of its steps before it hands
--- out the first. What is taken apart stays so from one piece to the next. Patches that wait are applied between two pieces once they are many, so that
--- little is left to do when the time is over.
+-- The reducer in SQL: applies the following events to the result of a lineage so far.
+-- agui_internal.fold_steps translates the events to steps. This function executes each step: load,
+-- find, create, place, change. agui_internal.fold_settle writes the result.
+-- The conversation is taken apart into nodes: messages and tool calls, numbered in the order of
+-- their creation, those that were loaded first. The properties of the nodes are in arrays, one for
+-- each property. PL/pgSQL changes an element of an array in place, but copies an array that it
+-- passes to a function which changes it. So all code that changes nodes is in this function, and
+-- the functions that it calls only read them. No step copies a large text.
+-- Invariants between two steps: If several messages or calls have one id, agui_internal.fold_find
+-- returns the first one in the conversation. The tool calls of a message are in the order of their
+-- nodes. The first `untouched` messages are those of `result`, in their places.
+-- If the fold has a time limit, the last segment is folded in pieces, each by a call of
+-- agui_internal.fold_steps, which creates all of its steps before it returns the first one. Nodes
+-- are kept from one piece to the next. Pending patches are applied between two pieces when there
+-- are many, so that little is left to do when the time is over.
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,
@@ -31,25 +33,26 @@ as $function$
 declare
     result agui_internal.fold := start;
     step   agui_internal.fold_step;
-    state  text;               -- what a step set it to
+    state  text;               -- the new value that a step gave it
     state_patches text[] := start.state_patches;
 
     -- The limits, and what counts towards them.
     limits constant agui_internal.fold_limits := agui_internal.limits_of_folds();
-    size        bigint := start.size;   -- at the last look, less what the run had brought by then
-    spent       bigint := start.spent;  -- fuel that the run has used, but for what its events brought
-    state_costs boolean := false;       -- among the patches that wait are some that may use fuel
+    size        bigint := start.size;   -- at the last check, minus what the run had brought by then
+    spent       bigint := start.spent;  -- fuel used by the run, except for its events
+    state_costs boolean := false;       -- some pending patches may use fuel
     nodes_cost  boolean := false;
-    copied_ids  text[] := '{}';         -- what patches with copies have changed since the last look
+    copied_ids  text[] := '{}';         -- changed by patches with copies since the last check
 
-    -- Pieces of the last segment, where it has to stop in time.
+    -- Pieces of the last segment, if there is a time limit.
     last     int := cardinality(run_nos);
     until    constant bigint := through_seqs[cardinality(run_nos)];
     goes_on  boolean;
-    waiting  bigint := 0;  -- octets of the patches that wait
+    waiting  bigint := 0;  -- size of the pending patches, in bytes
     settles  boolean;
 
-    -- Fetched one by one: a loop over a query fetches up to 50 rows in advance, and each may be a state as large as a batch.
+    -- Fetched one by one: a loop over a query prefetches up to 50 rows, and each may be a state as
+    -- large as a batch.
     steps cursor for
         select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, result.lanes, limits);
 
@@ -60,62 +63,69 @@ declare
     message_count int;
     first_node    int;
     last_node     int;
-    following     int[];        -- of a message the node of the next one
+    following     int[];        -- for a message: the node of the next one
     untouched     int;
     changes       agui_internal.fold_change[];
 
-    -- Nodes. The key is the id of a message, 'call ' and that of a tool call, null where there is none and for a message that was loaded.
+    -- Nodes. The key is the id of a message, or 'call ' and the id of a tool call; null if there is
+    -- none, and for a loaded message.
     keys       text[];
-    roles      text[];         -- of messages
-    parents    int[];          -- of a call the node of its message, 0 when that is gone
-    numbers    int[];          -- of a message that was loaded and has not changed: its stored version
-    same_as    int[];          -- of a message that stands at a second place the node of the first one
-    shared     boolean[];      -- others are the same as this one
-    bodies     text[];         -- the whole (of a call guarded) until it changes, then in its place:
-    heads      text[];         -- the members that stay, with marks in place of the others (agui_internal.fold_open)
-    contents   text[];         -- what the string began with, or what an activity shows, without the patches that wait
-    encrypted  text[];         -- the encryptedValue that a step gave it
-    types      text[];         -- of an activity that is taken apart its activityType
-    names      text[];         -- of a call that was looked at its name; '' if it has no function
-    has_text   boolean[];      -- of a message in one piece that was looked at: its content is a string
-    grows      boolean[];      -- its string has grown, so it takes more
+    roles      text[];         -- for messages
+    parents    int[];          -- for a call: the node of its message, 0 if that was removed
+    numbers    int[];          -- for a loaded, unchanged message: its stored version
+    same_as    int[];          -- for a second place of a message: the node of the first place
+    shared     boolean[];      -- other nodes are the same message
+    -- the whole (guarded for a call) until it changes, then null and the following:
+    bodies     text[];
+    -- the members that stay, with marks in place of the others (agui_internal.fold_open)
+    heads      text[];
+    -- what the string began with, or the content of an activity, without pending patches
+    contents   text[];
+    encrypted  text[];         -- the encryptedValue that a step set
+    types      text[];         -- for an activity that is taken apart: its activityType
+    names      text[];         -- for a call whose name was read: the name; '' if it has no function
+    has_text   boolean[];      -- for an inspected message in one piece: its content is a string
+    grows      boolean[];      -- its string has grown, so it has more pieces
     content_since  int[];      -- changes up to this one do not count
     metadata_since int[];
-    last_patch int[];          -- the last one that waits
-    costs      boolean[];      -- one of those may use fuel
-    large      text[];         -- parts of heads that are too long to be copied with each step (agui_internal.fold_shrink)
+    last_patch int[];          -- the last pending one
+    costs      boolean[];      -- a pending one may use fuel
+    -- parts of heads that are too long to be copied in each step (agui_internal.fold_shrink)
+    large      text[];
 
-    -- The calls of a message: the last one, and of a call the one before it.
+    -- The calls of a message: the last one and, for a call, the previous one.
     last_call   int[];
     call_before int[];
 
-    -- The order of the conversation as numbers, where a message was put in between; and of an assistant message the last of the results behind
-    -- it, as far as they were looked at since messages took the places of others.
+    -- The order of the conversation as numbers, once a message was inserted in between; and for an
+    -- assistant message the last of the results after it, as far as they were searched since
+    -- messages replaced others.
     orders      bigint[];
     result_last int[];
     result_era  int[];
     era         int;
 
-    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids as they are, until it pays to index them too.
+    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids until indexing
+    -- them pays.
     seed         constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     buckets      jsonb[];
-    indexed      int;          -- nodes up to this one are in it, but for those that are loaded
+    indexed      int;          -- nodes up to this one are indexed, except those that were loaded
     loaded_ids   text[];
     loaded_keys  jsonb;
     searches     int;
-    next_same    int[];        -- of a call the next one with its id
-    last_same    int[];        -- of the first of those, the last one
+    next_same    int[];        -- for a call: the next one with its id
+    last_same    int[];        -- for the first of those: the last one
 
-    -- The tool calls of messages that came whole have nodes only once a step needs them.
-    listed       int;          -- those of messages up to this node have
-    has_unlisted boolean;      -- whether there are others
-    lists_calls  boolean;      -- whether they are needed
-    loaded_text  text;         -- the loaded messages, to look for the id of a call in
+    -- The tool calls of messages that came whole get nodes only when a step needs them.
+    listed       int;          -- the calls of messages up to this node have nodes
+    has_unlisted boolean;      -- other calls exist without nodes
+    lists_calls  boolean;      -- nodes are needed for them
+    loaded_text  text;         -- the text of the loaded messages, to search it for the id of a call
     text_searches int;
 
-    -- What the step at hand does.
+    -- What the current step does.
     key          text;
-    node         int;          -- the first one that has its id
+    node         int;          -- the first node with its id
     parent       int;
     added        int;          -- the message that it adds
     touched      int;          -- the node that it changes
@@ -124,7 +134,7 @@ declare
     made         record;
     detaches     boolean;
     place        int;
-    first        int;          -- of several calls with one id
+    first        int;          -- the first of several calls with one id
     is_first     boolean;
     part         record;
 begin
@@ -141,7 +151,7 @@ begin
         case step.action
             when 'set state' then
                 if state_costs then
-                    -- What they use counts, even if nothing is left of what they do.
+                    -- Their fuel counts even if nothing of their result remains.
                     result.state := coalesce(agui_internal.json_unguard(state), result.state);
                     result.state_patches := state_patches;
                     result.spent := spent;
@@ -170,7 +180,8 @@ begin
             when 'look', 'end run', 'end' then
                 settles := false;
                 if step.action = 'end' and through_seqs[last] < until then
-                    -- Before its RUN_STARTED has come, what a run means is no base to go on from.
+                    -- Before its RUN_STARTED has come, the result of a run cannot be continued
+                    -- from.
                     takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
                     if takes_input[last] or clock_timestamp() < stop_at then
                         step.action := 'end piece';
@@ -190,7 +201,7 @@ begin
 
         <<attempt>>
         loop
-            -- Put together what was taken apart, where a step is about the whole of it.
+            -- Put the nodes back together if a step concerns the whole conversation.
 
             if detaches then
                 result.spent := spent;
@@ -205,7 +216,8 @@ begin
                 is_loaded := false;
                 nodes_cost := false;
                 if step.action in ('show activity', 'patch activity') then
-                    -- A message that stands at several places changes at the first one alone: that one becomes a message of its own.
+                    -- A message that has several places changes only at the first one: it becomes a
+                    -- separate message there.
                     result.message_nos[array_position(agui_internal.fold_keys(result.message_ids, result.bodies), step.id)] := null;
                     detaches := false;
                 end if;
@@ -328,12 +340,12 @@ begin
                         shared[part.first_node] := true;
                     end loop;
                 end if;
-                -- A message that stands at several places gets its number anew.
+                -- A message that has several places gets a new number.
                 untouched := case when shared is null then loaded_count else 0 end;
                 buckets := '{}';
                 indexed := loaded_count;
                 loaded_ids := result.message_ids;
-                -- Such an id may have stayed guarded, so it does not say enough.
+                -- Such an id may still be guarded, so it is ambiguous.
                 loaded_keys := case
                     when strpos(array_to_string(loaded_ids, ''), '\') > 0 then agui_internal.fold_loaded_keys(loaded_ids, result.bodies)
                 end;
@@ -348,7 +360,7 @@ begin
                 is_loaded := true;
             end if;
 
-            -- Find the first node that has the id.
+            -- Find the first node with the id.
 
             key := case when step.is_call then 'call ' || step.id else step.id end;
             loop
@@ -357,14 +369,16 @@ begin
                     id := keys[indexed];
                     continue when id is null;
                     node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, id, seed);
-                    -- Of several with one id the first in the conversation counts, which is the newer one where it was put in between.
+                    -- Of several with one id the first in the conversation counts. That is the
+                    -- newer one if it was inserted in between.
                     if node is null or orders is not null and orders[indexed] < orders[node] then
                         place := agui_internal.fold_bucket(id, seed);
                         buckets[place] := coalesce(buckets[place], '{}') || jsonb_build_object(id, indexed);
                     elsif parents[indexed] > 0 then
                         next_same[coalesce(last_same[node], node)] := indexed;
                         last_same[node] := indexed;
-                        -- Where a message of another role has the call, too: results and encrypted values are for the first assistant that has it.
+                        -- A message of another role may have the call too. Results and encrypted
+                        -- values belong to the first assistant that has it.
                         id := 'assistant ' || id;
                         place := agui_internal.fold_find(buckets, null, null, id, seed);
                         if roles[parents[indexed]] = 'assistant'
@@ -379,11 +393,12 @@ begin
                 node := agui_internal.fold_find(buckets, loaded_ids, loaded_keys, key, seed);
                 exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
 
-                -- Perhaps a message that came whole has the call, or gets another one. To look for the id takes a part of listing all.
+                -- A message that came whole may have the call, or get a call. Searching for the id
+                -- takes a fraction of creating nodes for all calls.
                 if not lists_calls then
                     if loaded_text is null then
                         loaded_text := array_to_string(result.bodies, '');
-                        -- An escape can hide an id, but letters are rarely written as escapes.
+                        -- An escape can hide an id, but letters are rarely escaped.
                         lists_calls := strpos(loaded_text, '\u00') > 0
                             and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
@@ -432,7 +447,7 @@ begin
                 node := nullif(agui_internal.fold_find(buckets, null, null, 'assistant ' || key, seed), 0);
             end if;
 
-            -- Make what is new, or say which node changes.
+            -- Create the new node, or determine the node to change.
 
             touched := null;
             added := null;
@@ -449,7 +464,8 @@ begin
                     bodies[node_count] := made.body;
                     added := node_count;
                     touched := case when step.metadata is not null then added end;
-                    -- Behind the message that has the call and the results that follow it; at the end when none has the call.
+                    -- After the message that has the call and the results that follow it; at the
+                    -- end if no message has the call.
                     if node is not null then
                         parent := parents[node];
                         insert_after := case when result_era[parent] = era then result_last[parent] else parent end;
@@ -496,7 +512,8 @@ begin
                     if step.action = 'add message' then
                         bodies[node_count] := made.body;
                         if strpos(step.content, 'toolCalls') > 0 or strpos(step.content, '\u') > 0 then
-                            -- All calls are listed then, in the order of the conversation.
+                            -- Then nodes for all calls are created, in the order of the
+                            -- conversation.
                             has_unlisted := true;
                             lists_calls := true;
                         end if;
@@ -512,7 +529,7 @@ begin
                     detaches := true;
 
                 when step.action = 'show activity' and step.replaces and roles[node] is distinct from 'activity' then
-                    -- The message gives way, with all that it had.
+                    -- The message is replaced, with all that belongs to it.
                     spent := spent + 64 * message_count;
                     era := era + 1;
                     place := last_call[node];
@@ -520,7 +537,7 @@ begin
                         id := keys[place];
                         keys[place] := null;
                         parents[place] := 0;
-                        -- Others with its id take its place in the index.
+                        -- Others with its id replace it in the index.
                         if id is not null then
                             is_first := agui_internal.fold_find(buckets, null, null, id, seed) = place;
                             first := next_same[place];
@@ -565,7 +582,8 @@ begin
                     null;
 
                 else
-                    -- Whether the step changes a message or tool call that exists. A message is looked into once.
+                    -- Check whether the step changes an existing message or tool call. Each message
+                    -- is inspected once.
                     if step.action = 'start call' and names[node] is null
                         or step.action = 'grow' and parents[node] is not null and names[node] is null
                     then
@@ -598,7 +616,7 @@ begin
                     end;
             end case;
 
-            -- Place a new message: at the end, but for the result of a tool call.
+            -- Place a new message: at the end, except for the result of a tool call.
 
             if added is not null then
                 message_count := message_count + 1;
@@ -636,7 +654,8 @@ begin
                 end if;
             end if;
 
-            -- Change the node. What was in one piece so far, and the message of a tool call too, is taken apart first.
+            -- Change the node. If it is still in one piece, first take it apart, and the message of
+            -- a tool call too.
 
             place := touched;
             while place is not null loop
@@ -697,7 +716,7 @@ begin
                 when step.action = 'show activity' then
                     if step.replaces and touched = node then
                         if costs[node] then
-                            -- What they use counts, even if nothing is left of what they do.
+                            -- Their fuel counts even if nothing of their result remains.
                             spent := spent + (
                                 agui_internal.fold_activity(
                                     contents[node],
@@ -721,7 +740,8 @@ begin
                         copied_ids := array_append(copied_ids, step.id);
                         size := size + limits.document_bytes;
                     end if;
-                    -- It waits for the end, with the others, unless something else depends on whether it succeeds.
+                    -- Apply it at the end with the others, unless something depends on whether it
+                    -- succeeds.
                     if contents[node] is not null and types[node] is not null and shared[node] is null then
                         changes := array_append(
                             changes, (node, 'patch', step.content, step.activity_type, last_patch[node])::agui_internal.fold_change
@@ -767,10 +787,12 @@ end
 $function$;
 
 comment on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) is
-    'What a lineage means, from what it meant before: applies the events of its runs, one segment after the other. Segment i is the events '
-    'of run run_nos[i] with after_seqs[i] < seq <= through_seqs[i]; with a run number of null, those of the JSON array given. Where takes_input '
-    'says so, its first RUN_STARTED takes the input that is stored beside the events. Patches of the state are left to agui_internal.fold_patched. '
-    'From stop_at on (null: never) it ends at the next piece of the last segment (agui_internal.fold_piece_end): through_seq says where. One piece is '
-    'always done.';
+    'Applies the events of the runs of a lineage, one segment after the other, to the result of '
+    'the lineage before them. Segment i is the events of run run_nos[i] with after_seqs[i] < seq '
+    '<= through_seqs[i]; if the run number is null, it is the events of the JSON array given. If '
+    'takes_input says so, the first RUN_STARTED of the segment takes the input stored beside the '
+    'events. Patches of the state are left to agui_internal.fold_patched. From stop_at on (null: '
+    'no limit) it ends at the next piece of the last segment (agui_internal.fold_piece_end), and '
+    'through_seq says where. At least one piece is folded.';
 
 revoke execute on function agui_internal.fold_events(agui_internal.fold, uuid, int[], bigint[], bigint[], json, boolean[], timestamptz) from public;

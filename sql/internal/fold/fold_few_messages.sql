@@ -1,5 +1,5 @@
--- A list that names few messages of many, most of which stay: agui_internal.fold_snapshot_messages would take each of them apart and put it
--- together again.
+-- Fast path for a list that names few messages of many, most of which stay.
+-- agui_internal.fold_snapshot_messages would take each of them apart and put it back together.
 create or replace function agui_internal.fold_few_messages(
     in before agui_internal.fold,
     in messages json,
@@ -40,8 +40,8 @@ begin
     ) as named;
     kept_roles := array(select role from unnest('{activity,reasoning}'::text[]) as role where role <> all (named_roles) is not false);
 
-    -- Where each of those stands that the list names. Ids that may be written in several ways, or that several messages have, are left to the
-    -- caller.
+    -- The places of the messages that the list names. Ids with several spellings, and ids that
+    -- several messages have, are left to the caller.
     if strpos(array_to_string(named_ids, ''), '\') > 0 or strpos(array_to_string(before.message_ids, ''), '\') > 0 then
         return;
     end if;
@@ -117,7 +117,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_few_messages(agui_internal.fold, json) is
-    'What agui_internal.fold_snapshot_messages makes of the messages of a fold, for a short list (guarded JSON) whose metadata says nothing. is_done is false '
-    'where many messages go or an id is not that of one message. Where all stays as it is, the arrays are null.';
+    'The result of agui_internal.fold_snapshot_messages for a short list (guarded JSON) whose '
+    'metadata has no effect. is_done is false if many messages are removed or an id is not that of '
+    'exactly one message. The arrays are null if nothing changes.';
 
 revoke execute on function agui_internal.fold_few_messages(agui_internal.fold, json) from public;

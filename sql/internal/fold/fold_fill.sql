@@ -21,6 +21,7 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_fill(text, text[]) is 'A head with the parts that agui_internal.fold_shrink took out of it.';
+comment on function agui_internal.fold_fill(text, text[]) is
+    'Puts the parts back into a head that agui_internal.fold_shrink took out of it.';
 
 revoke execute on function agui_internal.fold_fill(text, text[]) from public;

@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_find(buckets jsonb[], loaded_ids text[], loaded_keys jsonb, key text, seed bigint)
 returns int
 language sql
@@ -13,7 +13,7 @@ return coalesce(
 );
 
 comment on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) is
-    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose variables buckets, loaded_ids, loaded_keys and seed '
-    'are; null when there is none.';
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose '
+    'variables are buckets, loaded_ids, loaded_keys and seed; null if there is none.';
 
 revoke execute on function agui_internal.fold_find(jsonb[], text[], jsonb, text, bigint) from public;

@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_growth(seq bigint, key text, pieces text)
 returns agui_internal.fold_step
 language sql
@@ -24,7 +24,8 @@ return (
 )::agui_internal.fold_step;
 
 comment on function agui_internal.fold_growth(bigint, text, text) is
-    'The step that lets a string grow by pieces: JSON strings, each followed by a separator, U+0001, that no JSON text holds. key: the id of a message, '
-    'or ''call '' and that of a tool call.';
+    'The step that appends pieces to a string. pieces: JSON strings, each followed by the '
+    'separator U+0001, which no JSON text contains. key: the id of a message, or ''call '' and the '
+    'id of a tool call.';
 
 revoke execute on function agui_internal.fold_growth(bigint, text, text) from public;

@@ -19,6 +19,7 @@ end
 $$;
 
 comment on function agui_internal.fold_input(agui_internal.fold, uuid, int) is
-    'What a lineage means with the input that is stored beside the events of a run which has no RUN_STARTED, before its first event.';
+    'Applies the input that is stored beside the events of a run without RUN_STARTED to the result '
+    'of its lineage, before the first event of the run.';
 
 revoke execute on function agui_internal.fold_input(agui_internal.fold, uuid, int) from public;

@@ -26,6 +26,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_interrupts(json) is
-    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text; a subagentRunId that is null is left out.';
+    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text, without each '
+    'subagentRunId that is null.';
 
 revoke execute on function agui_internal.fold_interrupts(json) from public;

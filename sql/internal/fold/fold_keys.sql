@@ -10,7 +10,7 @@ begin
         select
             case
                 when strpos(message.id, '\') = 0 then to_json(message.id)::text
-                -- Such an id may have stayed guarded, so it does not say enough.
+                -- Such an id may still be guarded, so it is ambiguous.
                 when message.id is not null then agui_internal.json_string_token((agui_internal.json_guard(message.body)::json -> 'id')::text)
             end
         from unnest(message_ids, bodies) with ordinality as message (id, body, position)
@@ -20,6 +20,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_keys(text[], text[]) is
-    'The ids of the messages of an agui_internal.fold as JSON strings of guarded text, which tell all ids apart; null for a message without id.';
+    'The ids of the messages of an agui_internal.fold as JSON strings of guarded text, in which '
+    'different ids are always different; null for a message without an id.';
 
 revoke execute on function agui_internal.fold_keys(text[], text[]) from public;

@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_look(action text, brought bigint)
 returns agui_internal.fold_step
 language sql
@@ -9,6 +9,7 @@ return (
 )::agui_internal.fold_step;
 
 comment on function agui_internal.fold_look(text, bigint) is
-    'The step at which agui_internal.fold_events looks whether the fold is within its limits, after so many octets of events.';
+    'The step in which agui_internal.fold_events checks whether the fold is within its limits. '
+    'brought: the bytes of events so far.';
 
 revoke execute on function agui_internal.fold_look(text, bigint) from public;

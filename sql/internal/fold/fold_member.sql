@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_member(head text, name text, value text)
 returns text
 language sql
@@ -11,6 +11,7 @@ return case
 end;
 
 comment on function agui_internal.fold_member(text, text, text) is
-    'What agui_internal.json_member_set makes of a head of agui_internal.fold_events, whose keys are in their usual spelling, without white space.';
+    'Faster form of agui_internal.json_member_set for a head of agui_internal.fold_events, whose '
+    'keys are in their usual spelling, without white space.';
 
 revoke execute on function agui_internal.fold_member(text, text, text) from public;

@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    -- Most lists have neither, so that no message has to be looked into.
+    -- Most lists contain neither, so no message needs to be parsed.
     has_owners constant boolean := strpos(messages::text, 'subagentRunId') > 0 or strpos(messages::text, '\u') > 0;
 begin
     return array(
@@ -24,7 +24,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_message_list(json) is
-    'The messages of a list in an event (guarded JSON): a plain string is a user message without an id, a subagentRunId that is null is '
-    'left out, and so is what is no message.';
+    'The messages of a list in an event (guarded JSON). A plain string is a user message without '
+    'an id. A subagentRunId that is null is left out, and so is a value that is not a message.';
 
 revoke execute on function agui_internal.fold_message_list(json) from public;

@@ -10,7 +10,7 @@ declare
 begin
     case step.action
         when 'grow' then
-            -- Its string, which is not there yet, begins here.
+            -- Its string does not exist yet and begins here.
             head := case
                 when step.is_call
                     then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
@@ -29,7 +29,7 @@ begin
             if step.replaces then
                 head := agui_internal.fold_member(head, 'activityType', step.activity_type);
                 head := agui_internal.fold_member(head, 'content', '"\\content"');
-                -- The owner comes last, where it is not the same as before.
+                -- The owner moves to the end if it has changed.
                 head := agui_internal.fold_member(head, 'subagentRunId', null);
                 head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
             end if;
@@ -46,6 +46,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_new_head(agui_internal.fold_step, text) is
-    'The head (agui_internal.fold_open) of a message or tool call that exists, after a step; what the step says of metadata is not in it.';
+    'The head (agui_internal.fold_open) of an existing message or tool call after a step, without '
+    'the metadata of the step.';
 
 revoke execute on function agui_internal.fold_new_head(agui_internal.fold_step, text) from public;

@@ -51,7 +51,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) is
-    'The message that a step adds, with this id and owner (its subagentRunId). Its parts have the names and the order that the official client gives them. It is body, '
-    'or head and content (agui_internal.fold_open).';
+    'The message that a step adds, with this id and owner (its subagentRunId). Its members have '
+    'the names and the order of the official client. The result is body, or head and content '
+    '(agui_internal.fold_open).';
 
 revoke execute on function agui_internal.fold_new_message(agui_internal.fold_step, text, text) from public;

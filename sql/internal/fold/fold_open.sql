@@ -1,8 +1,9 @@
--- What grows or is merged stands apart from the rest, which is the head. Marks in it say where the parts belong: "\\content", "\\metadata"
--- and "\\calls", for the tool calls of a message once one of them changes. Guarded text has no such strings otherwise.
+-- What grows or is merged is stored separately from the rest, which is the head. Marks in the head
+-- show where the parts belong: "\\content", "\\metadata" and, for the tool calls of a message once
+-- one of them changes, "\\calls". Guarded text never contains such strings otherwise.
 -- agui_internal.fold_settle puts the parts back.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.fold_open(
     in body text,
     in is_call boolean,
@@ -41,7 +42,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_open(text, boolean) is
-    'A message or a tool call (guarded JSON text) taken apart: what grows (content, or the arguments of a call), metadata to be merged with, the '
-    'activityType, and the head, the object with marks in their places.';
+    'Takes a message or a tool call (guarded JSON text) apart: what grows (content, or the '
+    'arguments of a call), the metadata to merge with, the activityType, and the head, which is '
+    'the object with marks in place of these parts.';
 
 revoke execute on function agui_internal.fold_open(text, boolean) from public;

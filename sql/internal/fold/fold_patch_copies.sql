@@ -16,6 +16,7 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_patch_copies(text) is 'Whether a JSON patch (guarded JSON text, an array) has an operation "copy".';
+comment on function agui_internal.fold_patch_copies(text) is
+    'Whether a JSON patch (guarded JSON text, an array) has an operation "copy".';
 
 revoke execute on function agui_internal.fold_patch_copies(text) from public;

@@ -28,6 +28,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) is
-    'A fold with its patches applied to its state, each whole or, when it fails, not at all. limits: null reads them.';
+    'Applies the patches of a fold to its state. A patch with a failing operation has no effect. '
+    'limits: null reads them.';
 
 revoke execute on function agui_internal.fold_patched(agui_internal.fold, agui_internal.fold_limits) from public;

@@ -17,6 +17,7 @@ as $function$
 $function$;
 
 comment on function agui_internal.fold_patched_body(text) is
-    'An activity whose content was patched outside of the database, in the spelling that patches in SQL give it: that of jsonb.';
+    'An activity whose content was patched outside of the database, in the spelling that patches '
+    'in SQL produce: that of jsonb.';
 
 revoke execute on function agui_internal.fold_patched_body(text) from public;

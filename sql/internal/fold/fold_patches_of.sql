@@ -19,6 +19,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) is
-    'The patches of an activity that wait among the changes of agui_internal.fold_events, given the place of the last of them, in their order.';
+    'The pending patches of an activity among the changes of agui_internal.fold_events, in order, '
+    'given the position of the last of them.';
 
 revoke execute on function agui_internal.fold_patches_of(agui_internal.fold_change[], int) from public;

@@ -6,7 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A piece takes a fraction of a second. Smaller ones cost more, for each is a query of its own.
+    -- A piece takes a fraction of a second. Smaller pieces cost more, because each is a separate
+    -- query.
     max_batches constant int := 1000;
     max_bytes   constant int := 1024 * 1024;
     page record;
@@ -25,6 +26,7 @@ end
 $$;
 
 comment on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) is
-    'Where a fold of a run''s events behind after_seq, through through_seq, looks at the clock next: at the end of a batch, some thousand events further on.';
+    'The seq at which a fold of the events of a run after after_seq, up to through_seq, checks the '
+    'time next: the end of a batch, about a thousand batches or 1 MB further on.';
 
 revoke execute on function agui_internal.fold_piece_end(uuid, int, bigint, bigint) from public;

@@ -21,7 +21,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_raw_events(uuid, bigint, json) is
-    'The events of a batch, or those given, one by one, as they are (guarded JSON): agui_internal.event_fields do not tell a member that is null from '
-    'none, and leave out those without a meaning.';
+    'The events of a batch, or the given events, one by one and unchanged (guarded JSON). '
+    'agui_internal.event_fields cannot distinguish a null member from a missing one, and lacks '
+    'members without a meaning.';
 
 revoke execute on function agui_internal.fold_raw_events(uuid, bigint, json) from public;

@@ -46,8 +46,9 @@ end
 $$;
 
 comment on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) is
-    'What the lineage of a run means, up to at_seq (null: to its end), folded from the snapshot of the run base_no on its lineage '
-    '(null: from the beginning of the log). agui_internal.fold_base finds the nearest base. From stop_at on (null: never) it ends '
-    'within the run, as agui_internal.fold_events says.';
+    'Folds the lineage of a run up to at_seq (null: to its end), from the snapshot of the run '
+    'base_no on its lineage (null: from the beginning of the log). agui_internal.fold_base finds '
+    'the nearest base. From stop_at on (null: no limit) it ends within the run, as '
+    'agui_internal.fold_events does.';
 
 revoke execute on function agui_internal.fold_run(uuid, int, bigint, int, timestamptz) from public;

@@ -13,8 +13,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    result agui_internal.fold := start;  -- with the fuel of the run at hand
-    first_segment int := 1;  -- those before it are folded
+    result agui_internal.fold := start;  -- with the fuel of the current run
+    first_segment int := 1;  -- the segments before it are folded
     segment       int;
     at_start      boolean[];
     place         agui_internal.input_place;
@@ -31,7 +31,9 @@ begin
             continue;
         end if;
         if segment = cardinality(run_nos) then
-            stop_at := null;  -- a RUN_STARTED that is still to come would change what its events mean, so what is done could not be kept
+            -- a later RUN_STARTED would change what its events mean, so a partial result could not
+            -- be kept
+            stop_at := null;
         end if;
         if segment > first_segment then
             result := agui_internal.fold_events(
@@ -55,7 +57,9 @@ end
 $$;
 
 comment on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) is
-    'What a lineage means (start: so far) with the events of further runs of it, from behind a seq through a seq of each, and with the inputs that are stored '
-    'beside them. From stop_at on (null: never) it ends within the last run, as agui_internal.fold_events says; those before it are always done.';
+    'Applies the events of further runs of a lineage to its result so far (start), for each run '
+    'after one seq and up to another, and the inputs stored beside them. From stop_at on (null: no '
+    'limit) it ends within the last run, as agui_internal.fold_events does; the runs before it are '
+    'always folded.';
 
 revoke execute on function agui_internal.fold_runs(agui_internal.fold, uuid, int[], bigint[], bigint[], timestamptz) from public;

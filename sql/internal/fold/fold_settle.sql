@@ -1,6 +1,7 @@
--- The end of agui_internal.fold_events: puts together again what that took apart, in the order of the conversation.
---
--- The loops over queries get only arrays that they unnest: a cursor has copies, where it takes a search to find an element.
+-- The end of agui_internal.fold_events: puts the nodes back together, in the order of the
+-- conversation.
+-- Loops over queries get only arrays that they unnest: a cursor has copies in which finding an
+-- element takes a search.
 create or replace function agui_internal.fold_settle(
     before agui_internal.fold,
     first_node int,
@@ -48,7 +49,7 @@ declare
     added_roles  text[] := '{}';
     added_bodies text[] := '{}';
 begin
-    -- Changes of what was replaced later do not count.
+    -- Changes of something that was replaced later do not count.
     if exists (select from unnest(content_since) as since where since > 0) then
         for place in 1 .. cardinality(changes) loop
             version := changes[place].node;
@@ -71,7 +72,7 @@ begin
         end;
     end loop;
 
-    -- Metadata, key by key; the last one wins.
+    -- Metadata, key by key; the last write wins.
     for part in
         with piece as materialized (
             select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
@@ -106,7 +107,7 @@ begin
         metadata[part.node] := part.merged;
     end loop;
 
-    -- Activities. The last patch that succeeds gives the type.
+    -- Activities. The last patch that succeeds determines the type.
     for part in
         select
             change.node,
@@ -127,7 +128,7 @@ begin
         end if;
     end loop;
 
-    -- Tool calls, in the order in which their message got them, of the messages that were changed.
+    -- Tool calls of changed messages, in the order in which the message got them.
     for place in loaded_count + 1 .. node_count loop
         continue when parents[place] is null or parents[place] = 0 or heads[parents[place]] is null;
         call_parents := array_append(call_parents, parents[place]);
@@ -185,8 +186,9 @@ comment on function agui_internal.fold_settle(
     agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,
     text[], text[], int[], int[], int[], boolean[], text[], text[], text[], text[], text[], int[], int[], text[]
 ) is
-    'A fold with the messages that agui_internal.fold_events has as nodes: those in one piece as they were, the others put together again. The first '
-    'messages, as many as are untouched, are those of before. The fuel that patches use is added; where it is used up, nothing else is changed.';
+    'Returns the fold with the messages that agui_internal.fold_events has as nodes: nodes in one '
+    'piece unchanged, the others put back together. The first `untouched` messages are those of '
+    'before. Adds the fuel that patches use; if it is exhausted, nothing else is changed.';
 
 revoke execute on function agui_internal.fold_settle(
     agui_internal.fold, int, int[], int, int, int, agui_internal.fold_change[], agui_internal.fold_limits,

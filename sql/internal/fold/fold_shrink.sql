@@ -1,5 +1,5 @@
--- A head is copied whenever a step looks at it. So what is long in it stands elsewhere: long values, each on its own, and of many members all that
--- no step changes, neighbours together.
+-- A head is copied whenever a step reads it. So its long parts are moved elsewhere: each long value
+-- separately and, if there are many members, all that no step changes, adjacent ones together.
 create or replace function agui_internal.fold_shrink(inout head text, in large_count int, out parts text[])
 language plpgsql
 immutable
@@ -49,7 +49,8 @@ end
 $function$;
 
 comment on function agui_internal.fold_shrink(text, int) is
-    'The head of a message or tool call (agui_internal.fold_open) with marks in place of what is long in it, and these parts: "\\\\7" is the seventh, '
-    'counting on from large_count. agui_internal.fold_fill puts them back.';
+    'The head of a message or tool call (agui_internal.fold_open) with marks in place of its long '
+    'parts, and these parts. "\\\\7" is the seventh, counted from large_count. '
+    'agui_internal.fold_fill puts them back.';
 
 revoke execute on function agui_internal.fold_shrink(text, int) from public;

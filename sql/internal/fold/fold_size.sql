@@ -12,6 +12,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_size(agui_internal.fold) is
-    'The size of a fold, which the setting fold_bytes limits: the octets of its messages, state and interrupts, without the patches that wait.';
+    'The size of a fold, which the setting fold_bytes limits: the bytes of its messages, state and '
+    'interrupts, without pending patches.';
 
 revoke execute on function agui_internal.fold_size(agui_internal.fold) from public;

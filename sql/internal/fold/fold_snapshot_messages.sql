@@ -1,10 +1,11 @@
--- MESSAGES_SNAPSHOT. A message that the snapshot names takes the snapshot's version in its present place, new ones follow in the
--- snapshot's order, the others go. Activities and reasoning often live in the client only: they stay unless the snapshot holds any of
--- their role, and for activities its metadata may say instead which types it speaks for.
---
--- Several messages with an id that the snapshot names are one message from then on, at several places: they get one number.
---
--- Most messages of a snapshot are those that are present, to the byte, and need no look into them.
+-- Rules of MESSAGES_SNAPSHOT: A message named in the snapshot is replaced by the version of the
+-- snapshot, at its present place. New ones follow in the order of the snapshot. Other messages are
+-- removed. Activities and reasoning often exist only in the client: they stay unless the snapshot
+-- contains any of their role. For activities, the metadata may state which types the snapshot is
+-- authoritative for.
+-- If several messages have an id that the snapshot names, they become one message at several
+-- places, with one number.
+-- Most messages of a snapshot equal those present, byte for byte, and need no parsing.
 create or replace function agui_internal.fold_snapshot_messages(before agui_internal.fold, messages json, metadata json)
 returns agui_internal.fold
 language plpgsql
@@ -20,7 +21,7 @@ declare
     owned_types text[];
     changed     record;
 begin
-    -- Types that make no sense: it speaks for none.
+    -- Types that are not valid: the snapshot is authoritative for none.
     if authority is not null and (json_typeof(authority) <> 'object' or spoken_for is not null) then
         owned_types := '{}';
         if json_typeof(spoken_for) = 'array' then
@@ -72,10 +73,11 @@ begin
                         then (listed.body::json -> 'id')::text
                 end as id,
                 case when known.body is null then (listed.body::json -> 'role')::text end as role
-            offset 0  -- so that a message is looked into once, not wherever the answer is used
+            offset 0  -- so that a message is parsed once, not wherever the result is used
         ) as field
     ),
-    -- Of the messages with one id the first one present, and the last one in the snapshot, count.
+    -- If several messages have one id, the first one present and the last one in the snapshot
+    -- count.
     place as materialized (
         select present.key, min(present.position) as first_position, count(*) as places
         from present

@@ -1,19 +1,20 @@
--- The first half of the reducer in SQL: from events to steps (agui_internal.fold_step), which agui_internal.fold_events then does.
---
--- What an event says is decided here, and nothing else: whether it is well formed, for which stream a chunk is, which spelling it has. What a step
--- finds, and whether it can do anything there, is not known here.
---
--- Most events are one more piece of a string. The pieces of a string become one step, also where several strings grow side by side: as long as
--- nothing else happens to the messages, it makes no difference which of them grows first. So there are about an eighth as many steps as events.
---
--- PL/pgSQL fetches up to 50 rows of a query in advance. So a batch that may be large is left out of the query for the others and read by itself: what is
--- in memory is bounded by one batch, not by 50.
---
--- What always holds: a field that is null reads as absent; an event whose fields have the wrong type is skipped before it has any effect; the
--- strings that grow are handed out before the next step that is for messages.
---
--- It counts what the events bring, in octets: of a piece of a string the piece and one more, of any other step the texts in it. The fold is looked
--- at ('look') where that adds up to another quarter of what it may hold, and behind a patch that copies. compaction.Fold counts the same.
+-- The first half of the reducer in SQL: translates events to steps (agui_internal.fold_step), which
+-- agui_internal.fold_events executes.
+-- This function interprets a single event: whether it is well-formed, to which stream a chunk
+-- belongs, which spelling it has. It does not know what a step will find, or whether the step has
+-- an effect.
+-- Most events are another piece of a string. The pieces of a string become one step, also if
+-- several strings grow in parallel: while nothing else happens to the messages, the order in which
+-- they grow does not matter. So there are about an eighth as many steps as events.
+-- PL/pgSQL prefetches up to 50 rows of a query. So a batch that may be large is excluded from the
+-- query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
+-- Invariants: A field that is null counts as absent. An event with a field of the wrong type is
+-- skipped before it has any effect. The strings that grow are returned before the next step for
+-- messages.
+-- It counts what the events bring, in bytes: for a piece of a string the piece plus one byte, for
+-- any other step the texts in it. A step 'look' checks the limits of the fold after each further
+-- quarter of the permitted size, and after a patch that copies. compaction.Fold counts in the same
+-- way.
 create or replace function agui_internal.fold_steps(
     thread_key uuid,
     run_nos int[],
@@ -35,33 +36,36 @@ as $function$
 declare
     event record;
 
-    -- What it says: a step, a piece of the string of the node that step.id names, and a patch of the activity that it names.
+    -- The meaning of the event: a step, a piece of the string of the node that step.id names, and a
+    -- patch of the activity that it names.
     step  agui_internal.fold_step;
     piece text;
     patch text;
 
-    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last pieces of the one that grew last are in the buffer.
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last
+    -- pieces of the string that grew last are in the buffer.
     grown_keys  text[] := '{}';
     grown_texts text[] := '{}';
     growing     int;
     buffer      text := '';
 
-    -- What was brought, but for what is in the buffer; where the next look is due, and how long the buffer may become until then.
+    -- The bytes so far, without the buffer; the bytes at which the next check is due; and how long
+    -- the buffer may become until then.
     brought    bigint := 0;
     look_every constant bigint := greatest(coalesce(limits.fold_bytes, 67108864) / 4, 1);
     next_look  bigint := look_every;
     long       bigint := least(4000, next_look);
 
-    -- The event that brought the last piece, while no other has come since.
+    -- The event that brought the last piece, while no other event has followed.
     grown_type  text;
     grown_id    text;
     grown_owner text;
 
-    -- The chunk streams that are open (agui_internal.fold_chunk).
+    -- The open chunk streams (agui_internal.fold_chunk).
     open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
     chunk      record;
 
-    -- The event as it is, and those of its batch, which begins at raws_seq.
+    -- The raw event, and those of its batch, which begins at raws_seq.
     raw      json;
     raws     json[];
     raws_seq bigint;
@@ -81,7 +85,7 @@ declare
 
     large     constant int := 256 * 1024;  -- bytes
     from_seq  bigint;  -- the batches that begin before it are folded
-    large_seq bigint;  -- where the large batch begins that is read by itself; null: none
+    large_seq bigint;  -- the beginning of the large batch that is read separately; null: none
 begin
     <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
@@ -131,7 +135,7 @@ begin
         or element.ordinality > after_seqs[segment] - batch.first_seq + 1
         and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
     loop
-        -- One more piece of the string that grew last.
+        -- Fast path: another piece of the string that grew last.
 
         if event.type = grown_type
             and event.id is not distinct from grown_id
@@ -144,7 +148,7 @@ begin
             continue;
         end if;
 
-        -- What the event says.
+        -- Interpret the event.
 
         grown_type := null;
         owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
@@ -267,9 +271,10 @@ begin
                 end if;
 
             when event.type = 'RUN_STARTED' then
-                -- A run begins with its input: messages, of which the new ones are added, and a state.
+                -- A run begins with its input: messages, of which the new ones are added, and a
+                -- state.
                 input := event.input;
-                if takes_input[segment] then  -- the one that is stored beside the events
+                if takes_input[segment] then  -- the input that is stored beside the events
                     takes_input[segment] := false;
                     select agui_internal.json_guarded(beside.input) into input
                     from agui.run_input as beside
@@ -296,7 +301,7 @@ begin
             when event.type in (
                 'RUN_ERROR', 'CUSTOM', 'STEP_STARTED', 'STEP_FINISHED', 'REASONING_START', 'REASONING_END', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR'
             ) then
-                -- It does no more than close chunk streams.
+                -- It only closes chunk streams.
                 continue when open_lanes is null or not owner_fits and event.type <> 'RUN_ERROR';
 
             else
@@ -312,7 +317,7 @@ begin
             step.role := case when event.type ^@ 'TEXT_' then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
         end if;
 
-        -- The chunk streams that end with it.
+        -- Close the chunk streams that end with it.
 
         if open_lanes is not null then
             open_lanes := case
@@ -326,8 +331,8 @@ begin
             end;
         end if;
 
-        -- Hand out the strings that grew: before the next step for messages, and when they are many, or long. What is for the state and the
-        -- run has no order with what is for the messages.
+        -- Return the strings that grew: before the next step for messages, and when they are many
+        -- or long. Steps for the state and the run are independent of steps for the messages.
 
         is_for_state := step.action in ('set state', 'patch state', 'set interrupts');
         if patch is not null or step.action = 'patch state' then
@@ -368,7 +373,7 @@ begin
             next_look := look_every;
         end if;
 
-        -- What the event brings.
+        -- Count what the event brings.
 
         if coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null then
             brought := brought + octet_length(concat(
@@ -378,7 +383,7 @@ begin
         end if;
         long := least(4000, next_look - brought);
 
-        -- Hand out the steps of this event. Its metadata goes with the first of them.
+        -- Return the steps of this event. Its metadata belongs to the first of them.
 
         if step.action is not null then
             return next step;
@@ -472,6 +477,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) is
-    'What events do to a fold, in steps. The arguments are those of agui_internal.fold_events, the chunk lanes that are open before, and the limits.';
+    'Translates events to steps of a fold. The arguments are those of agui_internal.fold_events, '
+    'the chunk lanes that are open before, and the limits.';
 
 revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits) from public;

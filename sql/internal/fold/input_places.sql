@@ -11,13 +11,13 @@ declare
     start    record;
 begin
     for run in
-        select begun.run_no, begun.first_seq, asked.through_seq
-        from unnest(run_nos, through_seqs) as asked (run_no, through_seq)
-        -- One look into an index for each: as a join it may read all runs of the thread.
+        select begun.run_no, begun.first_seq, requested.through_seq
+        from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
+        -- One look-up in an index for each: a join might read all runs of the thread.
         cross join lateral (
             select given.run_no
             from agui.run_input as given
-            where given.thread_key = input_places.thread_key and given.run_no = asked.run_no
+            where given.thread_key = input_places.thread_key and given.run_no = requested.run_no
             limit 1
         ) as given
         cross join lateral (
@@ -28,7 +28,7 @@ begin
         ) as begun
         order by begun.run_no
     loop
-        -- As a rule it is in the first batch, and no other is read.
+        -- It is usually in the first batch, and then no other batch is read.
         select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
         into start
         from agui.batch as batch
@@ -44,7 +44,7 @@ begin
         where batch.thread_key = input_places.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.through_seq
-            -- What cannot hold it is not looked into; a type that is written with escapes has \u00 in it.
+            -- Skip batches that cannot contain it. A type written with escapes has \u00 in it.
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
         order by batch.first_seq
         limit 1;
@@ -58,7 +58,8 @@ end
 $$;
 
 comment on function agui_internal.input_places(uuid, int[], bigint[]) is
-    'Where the inputs that are stored beside the events of runs count, given the seqs through which their logs are looked at. No row for a run that has none, '
-    'or whose first RUN_STARTED carries one of its own: that alone counts.';
+    'Where the inputs stored beside the events of runs take effect, given the seqs up to which '
+    'their logs are read. Returns no row for a run that has none, or whose first RUN_STARTED '
+    'carries an input, which alone counts.';
 
 revoke execute on function agui_internal.input_places(uuid, int[], bigint[]) from public;

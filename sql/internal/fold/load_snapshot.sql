@@ -41,6 +41,6 @@ end
 $$;
 
 comment on function agui_internal.load_snapshot(uuid, int) is
-    'The fold that a run''s snapshot holds; where there is none, the fold of nothing: no messages, state {}.';
+    'The fold in the snapshot of a run. If there is none, the empty fold: no messages, state {}.';
 
 revoke execute on function agui_internal.load_snapshot(uuid, int) from public;

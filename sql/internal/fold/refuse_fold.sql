@@ -24,14 +24,14 @@ begin
     limit 1;
     raise exception using
         errcode = 'UI023',
-        message = format('%s cannot be folded: it goes beyond the limit %s',
+        message = format('%s cannot be folded: it exceeds the limit %s',
             coalesce(format('the lineage of run "%s"', run_id), 'the stream of events'), setting),
         detail = format('%s is %s, and it takes %s%s.', setting, allowed, reached, coalesce(' at seq ' || seq, '')),
-        hint = 'The events can be read (agui.events). agui.set_setting raises the limit, then agui.retry lets compaction try once more.';
+        hint = 'The events can still be read (agui.events). Raise the limit with agui.set_setting, then let compaction retry with agui.retry.';
 end
 $function$;
 
 comment on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) is
-    'Refuses (UI023) to fold runs further, of which the event at a seq goes beyond the limit of a setting.';
+    'Raises UI023: the event at a seq makes the fold of some runs exceed the limit of a setting.';
 
 revoke execute on function agui_internal.refuse_fold(uuid, int[], bigint, text, bigint, bigint) from public;

@@ -53,7 +53,7 @@ begin
                 on stored.thread_key = ancestor.thread_key
                     and stored.run_no = ancestor.run_no
                     and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
-            offset 0  -- so that a batch is guarded once, not for each function that reads it
+            offset 0  -- so that a batch is guarded once, not once for each function that reads it
         ) as batch
         cross join lateral rows from (
             json_to_recordset(batch.guarded) as (
@@ -100,7 +100,7 @@ begin
         from event
         where event.stands_alone and event.type not like '%\_CHUNK'
         union all
-        -- A chunk that names no id goes on with what the one before it was for.
+        -- A chunk without an id continues the chunk before it.
         select
             chunk.seq, chunk.run_id, chunk.type, chunk.created_at,
             first_value(chunk.message_id) over stream,
@@ -142,7 +142,7 @@ end
 $function$;
 
 comment on function agui_internal.event_references(agui.run, bigint, text[]) is
-    'Where the lineage of a run, up to at_seq (null: all of it), names messages and tool calls, in events of the types given. It reads the whole '
-    'log of the lineage.';
+    'The references to messages and tool calls in the lineage of a run, up to at_seq (null: all of '
+    'it), in events of the given types. Reads the whole log of the lineage.';
 
 revoke execute on function agui_internal.event_references(agui.run, bigint, text[]) from public;

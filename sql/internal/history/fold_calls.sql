@@ -3,7 +3,7 @@ returns setof agui_internal.fold_call
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -26,6 +26,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_calls(agui_internal.fold) is 'The tool calls of the assistant''s messages of a fold, in order.';
+comment on function agui_internal.fold_calls(agui_internal.fold) is
+    'The tool calls of the assistant messages of a fold, in order.';
 
 revoke execute on function agui_internal.fold_calls(agui_internal.fold) from public;

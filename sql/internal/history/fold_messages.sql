@@ -3,7 +3,7 @@ returns setof agui_internal.fold_message
 language plpgsql
 stable
 parallel safe
-rows 1000  -- so that nobody who joins them takes them for one
+rows 1000  -- otherwise a join would be planned for one row
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -14,6 +14,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is 'The messages of a fold that have one of the roles, in order.';
+comment on function agui_internal.fold_messages(agui_internal.fold, text[]) is
+    'The messages of a fold with one of the given roles, in order.';
 
 revoke execute on function agui_internal.fold_messages(agui_internal.fold, text[]) from public;

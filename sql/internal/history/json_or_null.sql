@@ -14,6 +14,7 @@ exception
 end
 $$;
 
-comment on function agui_internal.json_or_null(text) is 'Text as JSON; null when it is none.';
+comment on function agui_internal.json_or_null(text) is
+    'Text as JSON; null if it is not valid JSON.';
 
 revoke execute on function agui_internal.json_or_null(text) from public;

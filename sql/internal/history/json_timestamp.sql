@@ -1,4 +1,5 @@
--- Never an error: what is no point in time is null. (A cast would raise one, and to catch it takes a subtransaction.)
+-- Never raises an error: a value that is not a point in time gives null. (A cast would raise an
+-- error, and catching it takes a subtransaction.)
 create or replace function agui_internal.json_timestamp(value json)
 returns timestamptz
 language plpgsql
@@ -21,14 +22,14 @@ begin
             if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
                 return null;
             end if;
-            -- In two parts, so that a double holds each to the microsecond.
+            -- In two parts, so that a double represents each exactly to the microsecond.
             return timestamptz '1970-01-01 00:00:00+00'
                 + div(milliseconds, 1000)::double precision * interval '1 second'
                 + mod(milliseconds, 1000)::double precision * interval '1 millisecond';
         when 'string' then
             parts := regexp_match(
                 value::text,
-                -- not \d, which takes all digits of Unicode on some servers
+                -- not \d, which matches all digits of Unicode on some servers
                 '^"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(\.[0-9]{1,9})?)?'
                 '(?:[Zz]|([+-])([01][0-9]|2[0-3]):?([0-5][0-9]))?"$'
             );
@@ -50,7 +51,7 @@ end
 $$;
 
 comment on function agui_internal.json_timestamp(json) is
-    'The point in time that a JSON value names: milliseconds since 1970, as timestamp of AG-UI events, or a string after ISO 8601 (UTC where it '
-    'names no offset). Null for anything else.';
+    'The point in time that a JSON value states: milliseconds since 1970, as in the timestamp of '
+    'AG-UI events, or a string in ISO 8601 (UTC if it has no offset). Null for any other value.';
 
 revoke execute on function agui_internal.json_timestamp(json) from public;

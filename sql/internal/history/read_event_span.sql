@@ -22,7 +22,9 @@ end
 $$;
 
 comment on function agui_internal.read_event_span(json) is
-    'What an event that was made of several before it was appended says of them: event_count (or eventCount) of them, from created_at (createdAt, '
-    'timestamp) to completed_at (completedAt). Null for an event without such a count.';
+    'What an event that was joined before it was appended states about its parts: event_count (or '
+    'eventCount), their number, and created_at (createdAt, timestamp) and completed_at '
+    '(completedAt), the times of the first and the last one. Null for an event without such a '
+    'count.';
 
 revoke execute on function agui_internal.read_event_span(json) from public;

@@ -19,6 +19,7 @@ as $$
 $$;
 
 comment on function agui_internal.with_joined_text(json, boolean, text) is
-    'An event with another delta (or, where its text is in content, content): the inside of a string of guarded JSON text.';
+    'An event with another delta (or, if in_content, another content): the inside of a string of '
+    'guarded JSON text.';
 
 revoke execute on function agui_internal.with_joined_text(json, boolean, text) from public;

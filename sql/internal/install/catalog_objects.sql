@@ -20,7 +20,8 @@ as $$
         where owned.kind in ('table', 'view', 'index')
     ),
     definition (object, text) as (
-        -- How a table is stored and tuned is its owner's business, and so is an index or a trigger that the owner adds.
+        -- The storage parameters of a table belong to its owner, and so do indexes and triggers
+        -- that the owner adds.
         select
             format('table %s', relation.name),
             concat_ws(e'\n', relation.relkind, relation.relpersistence, columns.text, constraints.text)
@@ -98,7 +99,9 @@ as $$
 $$;
 
 comment on function agui_internal.catalog_objects() is
-    'What the catalog says now of the objects that agui_internal.installed() names: a hash of the definition of each. Comments, privileges, row-level security, '
-    'storage settings, and what others have added are not part of it. Two major versions of PostgreSQL may write one definition in two ways.';
+    'A hash of the current definition of each object that agui_internal.installed() names, from '
+    'the catalog. Comments, privileges, row-level security, storage settings and objects added by '
+    'others are not included. Two major versions of PostgreSQL may print the same definition '
+    'differently.';
 
 revoke execute on function agui_internal.catalog_objects() from public;

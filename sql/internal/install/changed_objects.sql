@@ -16,7 +16,8 @@ as $$
     full join agui_internal.catalog_objects() as present
         on present.object = recorded.object
     where present.definition is distinct from recorded.definition
-        -- Nothing is recorded after a restore without data, and nothing to compare with on another major version.
+        -- After a restore without data nothing is recorded, and hashes of another major version
+        -- cannot be compared.
         and exists (
             select from agui_internal.installed_object as reference
             where reference.server_major = current_setting('server_version_num')::int / 10000
@@ -25,6 +26,7 @@ as $$
 $$;
 
 comment on function agui_internal.changed_objects() is
-    'The objects of the install that are not as the migrations left them: changed, missing, or (a function of the same name as one of the install) added.';
+    'The objects of the install that differ from what the migrations left: changed, missing, or '
+    'added (a function with the name of an installed one).';
 
 revoke execute on function agui_internal.changed_objects() from public;

@@ -10,6 +10,7 @@ end
 $$;
 
 comment on procedure agui_internal.record_objects() is
-    'Records how the objects of the install are now, for agui_internal.changed_objects(). The migrations call it.';
+    'Records the current definitions of the objects of the install, for '
+    'agui_internal.changed_objects(). The migrations call it.';
 
 revoke execute on procedure agui_internal.record_objects() from public;

@@ -8,7 +8,8 @@ as $$
 $$;
 
 comment on function agui_internal.allow_log_change(boolean) is
-    'Lets statements of this transaction past the triggers that keep the log append-only, or stops to. For agui_internal.repack_run and '
-    'agui.erase: each says so just around what it does.';
+    'Allows statements of this transaction to pass the triggers that keep the log append-only, or '
+    'stops allowing it. Only for agui_internal.repack_run and agui.erase, each just around its own '
+    'change.';
 
 revoke execute on function agui_internal.allow_log_change(boolean) from public;

@@ -6,6 +6,7 @@ parallel safe
 return clock_timestamp() + least(interval '1 minute' * 2 ^ least(attempts - 1, 20), interval '1 day');
 
 comment on function agui_internal.back_off(int) is
-    'When a job tries a run next that it has tried so often: after a minute, then after twice as long each time, a day at most.';
+    'The time of the next attempt at a run after so many attempts: one minute later, doubled with '
+    'each attempt, at most one day.';
 
 revoke execute on function agui_internal.back_off(int) from public;

@@ -5,12 +5,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        -- A commit does not wait for the disk: a job repeats what a crash takes back.
+        -- The commit does not wait for the disk: a job repeats what a crash loses.
         set_config('synchronous_commit', 'off', true),
-        -- An open transaction of another session does not stop a job: it does other threads first, then tries once more.
+        -- An open transaction does not block a job: the job processes other threads first, then
+        -- retries once.
         set_config('lock_timeout', '200ms', true)
 $$;
 
-comment on function agui_internal.begin_step() is 'Sets what each transaction of a job has, until it ends.';
+comment on function agui_internal.begin_step() is
+    'Makes the settings of each transaction of a job. They last until it ends.';
 
 revoke execute on function agui_internal.begin_step() from public;

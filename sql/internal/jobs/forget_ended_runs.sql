@@ -17,6 +17,6 @@ as $$
 $$;
 
 comment on function agui_internal.forget_ended_runs(text) is
-    'Deletes the notes of a job for runs in progress about those that have ended since.';
+    'Deletes the notes of a job for runs in progress if the run has ended since.';
 
 revoke execute on function agui_internal.forget_ended_runs(text) from public;

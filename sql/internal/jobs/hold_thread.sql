@@ -13,7 +13,7 @@ end
 $$;
 
 comment on function agui_internal.hold_thread(uuid) is
-    'Takes the row of a thread, which keeps other jobs from it until the transaction ends. False: another transaction holds it, or it is gone. '
-    'Appends do not wait for it.';
+    'Locks the row of a thread, which excludes other jobs until the transaction ends. Appends do '
+    'not wait for it. False: another transaction holds the row, or it is gone.';
 
 revoke execute on function agui_internal.hold_thread(uuid) from public;

@@ -8,7 +8,7 @@ as $$
     select format(
         'process %s of role "%s" holds the lock of the job %s, and %s',
         session.pid, session.usename, job_lock_problem.job,
-        case when may.work then 'has done so for a day in one transaction' else 'that role may do no job' end
+        case when may.work then 'has held it for a day in one transaction' else 'that role may not run jobs' end
     )
     from pg_locks as lock
     join pg_stat_activity as session
@@ -34,7 +34,8 @@ as $$
 $$;
 
 comment on function agui_internal.job_lock_problem(text) is
-    'Why a job that finds its lock taken would find it so again and again: the lock is held by a role that may do no job, or for a day. Null: another one is '
-    'at work. Advisory locks have no owner: any role that can connect may take one.';
+    'The reason why a job would find its lock taken every time: the holder is a role that may not '
+    'run jobs, or has held it for a day. Null: the same job is in progress. Advisory locks have no '
+    'owner: any role that can connect may take one.';
 
 revoke execute on function agui_internal.job_lock_problem(text) from public;

@@ -13,13 +13,14 @@ begin
     set attempts = note.attempts + 1,
         code = null,
         error = null,
-        -- This holds if the session is killed before it notes how the attempt ended.
+        -- This value remains if the process is killed before it records the outcome.
         next_at = agui_internal.back_off(note.attempts + 1),
         noted_at = excluded.noted_at;
 end
 $$;
 
 comment on function agui_internal.note_attempt(text, uuid, int) is
-    'Notes that a job is about to begin a run (0: runs of the thread). It is to be committed before the job does.';
+    'Records that a job is about to begin a run (0: runs of the thread). Commit it before the job '
+    'does so.';
 
 revoke execute on function agui_internal.note_attempt(text, uuid, int) from public;

@@ -22,6 +22,7 @@ end
 $$;
 
 comment on function agui_internal.note_failure(text, uuid, int, text, text) is
-    'Notes how an attempt failed, and answers true; where the run had no part in that (agui_internal.is_fault), the attempt is taken back.';
+    'Records the failure of an attempt and returns true. If the run is not at fault '
+    '(agui_internal.is_fault), removes the attempt.';
 
 revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;

@@ -12,6 +12,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.note_success(text, uuid, int) is 'Deletes the note of a run, in the transaction that does the work.';
+comment on function agui_internal.note_success(text, uuid, int) is
+    'Deletes the note of a run, in the transaction that does the work.';
 
 revoke execute on function agui_internal.note_success(text, uuid, int) from public;

@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- As a rule there is no note of the thread, and this is one look into an index.
+    -- Usually the thread has no note, and this is one look-up in an index.
     return array(
         with recursive waiting as (
             select note.run_no
@@ -27,7 +27,7 @@ end
 $$;
 
 comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
-    'The runs of a thread that compaction leaves for later, because it failed at them or at one of their ancestors; with_noted: also those that it '
-    'may try at once.';
+    'The runs of a thread that compaction postpones because it failed at them or at one of their '
+    'ancestors; with_noted: also those that it may retry now.';
 
 revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;

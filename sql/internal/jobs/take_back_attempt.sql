@@ -18,6 +18,7 @@ as $$
         and note.run_no = take_back_attempt.run_no;
 $$;
 
-comment on function agui_internal.take_back_attempt(text, uuid, int) is 'Undoes agui_internal.note_attempt where the run had no part in how it ended.';
+comment on function agui_internal.take_back_attempt(text, uuid, int) is
+    'Reverts agui_internal.note_attempt if the outcome does not concern the run.';
 
 revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;

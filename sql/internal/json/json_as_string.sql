@@ -10,6 +10,7 @@ return case
 end;
 
 comment on function agui_internal.json_as_string(json) is
-    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that holds its text.';
+    'A JSON value (of guarded JSON text) as a JSON string: itself, or a string that contains its '
+    'text.';
 
 revoke execute on function agui_internal.json_as_string(json) from public;

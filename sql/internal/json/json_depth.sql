@@ -9,15 +9,15 @@ as $$
 declare
     brackets text;
 begin
-    -- Outside of strings (every second part between quotes) nothing but brackets is kept.
+    -- Outside of strings (every second part between quotes) only brackets are kept.
     select string_agg(part, '' order by position)
     into brackets
     from string_to_table(replace(replace(document, '\\', ''), '\"', ''), '"') with ordinality as split (part, position)
     where position % 2 = 1;
-    -- Brackets come first: translate looks for each character from the left.
+    -- Brackets come first: translate searches its list of characters from the left.
     brackets := translate(brackets, E'[]{},: 0123456789.-etrufalsnE+\t\n\r', '[][]');
 
-    -- Most of a document is shallow: each of the first rounds takes the innermost level away.
+    -- Most of a document is shallow: each of the first rounds removes the innermost level.
     for level in 0 .. 7 loop
         if brackets = '' then
             return level;
@@ -25,7 +25,8 @@ begin
         brackets := replace(brackets, '[]', '');
     end loop;
 
-    -- The rest in stretches, each some brackets that open and some that close. One pass, however deep it is.
+    -- The rest is split into stretches of opening brackets followed by closing ones. A single pass
+    -- at any depth.
     return 8 + (
         select coalesce(max(stretch.before + stretch.opens), 0)
         from (
@@ -43,6 +44,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.json_depth(text) is 'How deep arrays and objects of a valid JSON document are nested.';
+comment on function agui_internal.json_depth(text) is
+    'The nesting depth of arrays and objects in a valid JSON document.';
 
 revoke execute on function agui_internal.json_depth(text) from public;

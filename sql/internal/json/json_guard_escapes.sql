@@ -1,5 +1,5 @@
--- The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number. Most escapes are \n or \", which need
--- nothing.
+-- The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape. Most
+-- escapes are \n or \", which need no change.
 create or replace function agui_internal.json_guard_escapes(document text)
 returns text
 language plpgsql
@@ -13,7 +13,7 @@ begin
         return replace(document, '\\', '\\u005c');
     end if;
 
-    -- From here on a backslash always begins an escape, never ends one.
+    -- From here on a backslash always begins an escape and never ends one.
     document := replace(document, '\\', '\u005c');
 
     if strpos(document, '\u005c') > 0 or strpos(document, '\u005C') > 0 then
@@ -24,12 +24,13 @@ begin
         document := replace(document, '\u0000', '\\u0000');
     end if;
 
-    -- All halves first, then the pairs are put back. A look behind would do it in one go, but scans from the start each time.
+    -- First all halves, then the pairs are restored. A lookbehind would do both in one pass, but
+    -- scans from the start each time.
     if strpos(document, '\ud') > 0 or strpos(document, '\uD') > 0 then
         document := regexp_replace(document, '\\u([dD][89a-fA-F])', '\\\\u\1', 'g');
         document := regexp_replace(document, '\\\\(u[dD][89abAB]..)\\\\(u[dD][c-fC-F]..)', '\\\1\\\2', 'g');
 
-        -- One spelling for one half, so that equal strings stay equal.
+        -- One spelling for each half, so that equal strings stay equal.
         if document ~ '\\\\u[0-9a-f]{0,3}[A-F]' then
             select string_agg(
                 case
@@ -49,6 +50,6 @@ end
 $function$;
 
 comment on function agui_internal.json_guard_escapes(text) is
-    'The part of agui_internal.json_guard for text that has an escaped backslash or an escape by number.';
+    'The part of agui_internal.json_guard for text with an escaped backslash or a numeric escape.';
 
 revoke execute on function agui_internal.json_guard_escapes(text) from public;

@@ -1,7 +1,8 @@
--- jsonb holds numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text of 100,001 digits. Numbers beyond
--- what a double can hold become strings that guarded text never has otherwise: those that begin with a backslash and a #.
---
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- jsonb stores numbers as numeric: 1e131072 is too large for it, and 1e100000 would become a text
+-- of 100,001 digits. Numbers beyond the range of a double become strings that guarded text never
+-- contains otherwise: those that begin with a backslash and a #.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guard_numbers(document text)
 returns text
 language plpgsql
@@ -10,7 +11,8 @@ strict
 parallel safe
 as $function$
 begin
-    -- What stands before a number tells it from the hexadecimal digits of an id, which look like one more often than not.
+    -- The characters before a number distinguish it from the hexadecimal digits of an id, which
+    -- often look like one.
     if document operator(pg_catalog.!~) '(^|[:,[\s])-?[0-9.]+[eE][-+]?[0-9]{3}|[0-9]{250}' then
         return document;
     end if;

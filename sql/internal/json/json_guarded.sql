@@ -1,4 +1,5 @@
--- Called in the innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_guarded(document json)
 returns json
 language plpgsql
@@ -10,7 +11,7 @@ declare
     plain constant pg_catalog.text := document;
     guarded constant pg_catalog.text := agui_internal.json_guard(plain);
 begin
-    -- To make json of text checks it, which takes as long as to read it.
+    -- A cast from text to json validates it, which takes as long as reading it.
     return case when guarded operator(pg_catalog.=) plain then document else guarded::pg_catalog.json end;
 end
 $function$;

@@ -1,9 +1,12 @@
--- json_each gives members byte for byte, but fails where a string holds \u0000 or a lone surrogate. So it is given the text with escapes that it does
--- not look into, from which every byte comes back (agui_internal.json_guard unites spellings of the same string):
+-- json_each returns members byte for byte, but fails if a string contains \u0000 or a lone surrogate.
+-- So it gets the text with escapes that it does not interpret and that can be reverted exactly
+-- (agui_internal.json_guard would unify different spellings of a string):
 --
---     \uXXXX  ->  \\uXXXX          \\  ->  \\x
+--     \uXXXX  ->  \\uXXXX
+--     \\      ->  \\x
 --
--- A backslash always begins an escape in JSON, so pairs of them are found from the left; \x is no escape of JSON, so it can stand in for them meanwhile.
+-- In JSON a backslash always begins an escape, so pairs of them are found from the left. \x is not
+-- an escape of JSON, so it can represent such a pair.
 create or replace function agui_internal.json_members(document json)
 returns table (name text, value json)
 language plpgsql

@@ -1,7 +1,7 @@
--- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be 1,000 deep.
---
--- The arrays are not copied on the way here: PL/pgSQL hands them on as they are, and so do queries with a generic plan, which
--- agui_internal.json_patch_apply asks for.
+-- Without recursion: PL/pgSQL takes kilobytes of the stack for each level, and a document may be
+-- 1,000 levels deep.
+-- The arrays are not copied on the way here: PL/pgSQL passes them by reference, and so do queries
+-- with a generic plan, which agui_internal.json_patch_apply requires.
 create or replace function agui_internal.json_node_value(
     node int,
     pieces jsonb[],
@@ -18,7 +18,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    owners   int[] := array[opened[node]]; -- what nodes were opened to, each before those in it
+    owners   int[] := array[opened[node]]; -- the opened nodes, each before those in it
     position int := 1;
     owner    int;
     child    int;
@@ -29,7 +29,7 @@ begin
         return pieces[node];
     end if;
 
-    -- Where nothing but the root is opened, there is nothing to look for.
+    -- If only the root is opened, there is nothing to search.
     while cardinality(opened) > 1 and position <= cardinality(owners) loop
         owner := owners[position];
         if members[owner] is not null then
@@ -65,14 +65,14 @@ begin
                 where member.value is not null
             );
         else
-            -- jsonb_agg would copy each number in them by itself.
+            -- jsonb_agg would copy each number in them separately.
             value := to_jsonb(array(
                 select coalesce(pieces[item.node], made[opened[item.node]])
                 from unnest(items[owner]) with ordinality as item (node, position)
                 order by item.position
             ));
         end if;
-        -- Large values are not copied more often than they must.
+        -- Large values are not copied more often than necessary.
         if position > 1 then
             made[owner] := value;
         end if;
@@ -82,6 +82,6 @@ end
 $function$;
 
 comment on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) is
-    'The value of a node of agui_internal.json_patch_apply, put together again.';
+    'The value of a node of agui_internal.json_patch_apply, put back together.';
 
 revoke execute on function agui_internal.json_node_value(int, jsonb[], int[], jsonb[], jsonb[], agui_internal.json_nodes[]) from public;

@@ -6,6 +6,7 @@ strict
 parallel safe
 return agui_internal.json_patch_all('{}', patches);
 
-comment on function agui_internal.json_patch_agg_result(jsonb[]) is 'What agui.json_patch_agg makes of the patches that it collected.';
+comment on function agui_internal.json_patch_agg_result(jsonb[]) is
+    'The final function of agui.json_patch_agg: applies the collected patches.';
 
 revoke execute on function agui_internal.json_patch_agg_result(jsonb[]) from public;

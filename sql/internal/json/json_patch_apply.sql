@@ -1,15 +1,15 @@
--- RFC 6902 for many patches on one document, without exceptions: the fold goes on when a patch fails, and a block with an exception
--- handler cannot run in a parallel query before PostgreSQL 17.
---
--- jsonb_set and its like rebuild all that they are given. So what is large and patched again and again is taken apart: the document
--- becomes a tree of nodes, whose root is node 1. A node holds its value in one piece, or it is opened: its members or items are nodes
--- of their own then, and an operation rebuilds only the piece that it changes. At the end the tree is put together again.
---
--- The nodes are in arrays of this function, for PL/pgSQL changes an element of an array variable in place. What a patch changes is noted
--- once, as it was before the patch, so that a patch that fails is undone.
---
--- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The size of a value is the number of
--- octets that jsonb prints. Where it may matter, each node has its size, and an operation corrects the sizes on its way.
+-- RFC 6902 for many patches on one document, without exceptions: the fold continues when a patch
+-- fails, and a block with an exception handler cannot run in a parallel query before PostgreSQL 17.
+-- jsonb_set and similar functions rebuild their whole argument. So a large value that is patched
+-- repeatedly is taken apart: the document becomes a tree of nodes, whose root is node 1. A node
+-- holds its value in one piece, or it is opened: then its members or items are separate nodes, and
+-- an operation rebuilds only the piece that it changes. At the end the tree is put back together.
+-- The nodes are in arrays of this function, because PL/pgSQL changes an element of an array
+-- variable in place. The state before a patch is recorded once for each thing that it changes, so
+-- that a failing patch can be undone.
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The
+-- size of a value is the number of bytes that jsonb prints. If sizes may matter, each node has its
+-- size, and an operation updates the sizes on its path.
 create or replace function agui_internal.json_patch_apply(
     inout document jsonb,
     in patches jsonb[],
@@ -27,34 +27,36 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
-    -- The operation that is this one to go into a value opens it, if it is so large: to take apart what is patched once does not pay.
+    -- An operation opens a large value if it is at least the n-th operation in it. Taking apart a
+    -- value that is patched once does not pay.
     visits_to_open constant int := 2;
     bytes_to_open  constant int := 500;
-    -- Without limits: what jsonb surely holds.
+    -- Without limits: what jsonb can certainly hold.
     max_bytes      constant bigint := coalesce(limits.document_bytes, 64 * 1024 * 1024);
     max_copied     constant bigint := coalesce(limits.patch_copied_bytes, 256 * 1024 * 1024);
     max_depth      constant int := coalesce(limits.document_depth, 1000);
     max_operations constant int := coalesce(limits.patch_operations, 2147483647);
     max_shifted    constant bigint := coalesce(limits.patch_shifted_items, 9223372036854775807);
 
-    -- Nodes. A member that was removed keeps its node, with neither a piece nor what it was opened to.
+    -- Nodes. A removed member keeps its node, without a piece and without what it was opened to.
     node_count int := 1;
     pieces     jsonb[] := array[document];
     opened     int[] := '{}'; -- what the node was opened to
-    visits     int[] := '{}'; -- operations that went into the piece
+    visits     int[] := '{}'; -- operations in the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
-    given_depth int;          -- of the document as it came; null: not measured
-    added_depth int := 0;     -- nothing that patches have added since reaches deeper
-    first_depth int;          -- the same before the patch at hand
+    given_depth int;          -- of the original document; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since is deeper
+    first_depth int;          -- the same before the current patch
 
     -- What nodes were opened to.
     opened_count int := 0;
-    members      jsonb[] := '{}';           -- of an object the node of each member
-    added        jsonb[] := '{}';           -- the same of members that were added lately
-    items        agui_internal.json_nodes[] := '{}'; -- of an array the nodes in their order
-    counts       int[] := '{}';             -- of an object the number of its members, where there are sizes
+    members      jsonb[] := '{}';           -- for an object: the node of each member
+    added        jsonb[] := '{}';           -- the same for recently added members
+    items        agui_internal.json_nodes[] := '{}'; -- for an array: the nodes in order
+    counts       int[] := '{}';             -- for an object, if there are sizes: the number of its members
 
-    -- What nodes were before the patch at hand, or, where the number is negative, the items or members of what a node was opened to.
+    -- What nodes were before the current patch or, if the number is negative, the items or members
+    -- of an opened node.
     patch_no     int := 0;
     noted        int;
     noted_nodes  int[] := '{}';
@@ -63,13 +65,14 @@ declare
     noted_sizes  bigint[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
     noted_counts int[] := '{}';
-    node_noted   int[] := '{}'; -- the patch that noted the node
+    node_noted   int[] := '{}'; -- the patch that recorded the node
     owner_noted  int[] := '{}';
 
-    -- What the operation says, as one step or as two: the value is fetched or taken from one place and added to another.
+    -- The operation, as one step or two: a value is fetched or taken from one place and added to
+    -- another.
     patch     jsonb;
     operation jsonb;
-    step      text;   -- first the operation itself, 'take' or 'fetch' then 'add' for one of two steps
+    step      text;   -- the operation itself, or 'take' or 'fetch', then 'add' for one with two steps
     pointer   text;
     target    text[];
     destination text[]; -- of the second step
@@ -77,12 +80,12 @@ declare
     printed   text;   -- the value as text, once it was needed
     failure   text;
 
-    -- Where it leads, and what it does there.
+    -- The target and the change there.
     node    int;
     depth   int;     -- of the value, or more
     used    int;     -- tokens of the target up to the node
-    token   text;    -- the one after them
-    owner   int;     -- what that is looked up in, or, at the target, what the node was found in
+    token   text;    -- the token after them
+    owner   int;     -- the container of that token or, at the target, of the node
     place   int;     -- items before it there
     child   int;
     rest    text[];  -- the tokens after the node
@@ -91,19 +94,19 @@ declare
     changed int;     -- the node that changes, and its new piece
     piece   jsonb;
     listed  int[];   -- new items of the owner
-    way     int[] := '{}'; -- the nodes from the root on, of which the first ones, as many as are above, hold what changes
+    way     int[] := '{}'; -- the nodes from the root on; the first `above` of them contain the change
     above   int;
     size    bigint;  -- of the new piece
-    grown   bigint;  -- by how much the nodes above grow
+    grown   bigint;  -- how much the nodes above grow
     grown_count int;
-    copied  bigint;  -- by the patch at hand
+    copied  bigint;  -- by the current patch
     shifted bigint;
-    behind  int;     -- items behind the place
+    behind  int;     -- items after the place
 begin
     last_applied := 0;
     spent := 0;
 
-    -- Without copies a document grows by no more than what the patches say.
+    -- Without copies, a document grows at most by the size of the patches.
     size := octet_length(document::text);
     pointer := patches::text;
     if size + octet_length(pointer) > max_bytes or strpos(pointer, 'copy') > 0 then
@@ -141,9 +144,9 @@ begin
         for position in 1 .. jsonb_array_length(patch) loop
             operation := patch -> (position - 1);
 
-            -- What the operation says.
+            -- Read the operation.
 
-            -- A member of the wrong type reads as text that is no operation and no pointer.
+            -- A member of the wrong type reads as text that is neither an operation nor a pointer.
             step := operation ->> 'op';
             pointer := operation ->> 'path';
             target := agui_internal.json_pointer(pointer);
@@ -176,12 +179,12 @@ begin
                 destination := target;
                 pointer := operation ->> 'from';
                 target := agui_internal.json_pointer(pointer);
-                -- What is moved into itself only has to be there.
+                -- What is moved into itself only has to exist.
                 step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
             end if;
 
             while failure is null loop
-                -- Go down to the target, or as far as nodes lead.
+                -- Go down to the target, or as far as there are nodes.
 
                 node := 1;
                 used := 0;
@@ -239,12 +242,13 @@ begin
                 end loop;
                 above := used;
 
-                -- What happens there.
+                -- Change the target.
 
                 changed := null;
                 size := null;
                 if step in ('add', 'replace') then
-                    -- What is copied is as deep as the document at most, so the document is measured, once.
+                    -- A copied value is at most as deep as the document, so the document is
+                    -- measured, once.
                     if printed is not null and sizes is not null and pg_column_size(value) > 400 and given_depth is null then
                         given_depth := agui_internal.json_depth(document::text);
                     end if;
@@ -270,7 +274,8 @@ begin
                     when used = cardinality(target) then
                         if step in ('take', 'fetch') then
                             value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
-                            -- To put it together takes more than to hand it out, so it stays in one piece where no undoing takes it apart.
+                            -- Putting the value together takes longer than returning it, so it
+                            -- stays in one piece unless an undo would need its parts.
                             if noted = 0 and opened[node] is not null then
                                 pieces[node] := value;
                                 opened[node] := null;
@@ -305,7 +310,8 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- The node is opened, and what the target names there does not exist.
+                    -- The node is opened, and the member or item that the target names does not
+                    -- exist.
 
                     when opened[node] is not null then
                         if step in ('take', 'fetch') then
@@ -323,7 +329,8 @@ begin
                                 node_count := node_count + 1;
                                 changed := node_count;
                                 if items[owner] is null then
-                                    -- An object that grows by many is rebuilt once for many.
+                                    -- An object that grows by many members is rebuilt once for many
+                                    -- of them.
                                     added[owner] := coalesce(added[owner], '{}') || jsonb_build_object(token, changed);
                                     if pg_column_size(added[owner]) > 2000 then
                                         members[owner] := members[owner] || added[owner];
@@ -337,7 +344,7 @@ begin
                             visits[changed] := 0;
                         end if;
 
-                    -- Nothing is in the node.
+                    -- The node is neither an object nor an array.
 
                     when jsonb_typeof(pieces[node]) not in ('object', 'array') then
                         failure := case
@@ -347,7 +354,7 @@ begin
                             else 'the parent of the path is neither an object nor an array'
                         end;
 
-                    -- The target is in the piece of the node, or is not there.
+                    -- The target is in the piece of the node, or does not exist.
 
                     else
                         rest := target[used + 1 :];
@@ -378,7 +385,8 @@ begin
                                         behind := jsonb_array_length(parent) - token::int;
                                         shifted := shifted + behind;
                                         spent := spent + case when behind <= 500 then behind else jsonb_array_length(parent) end;
-                                        -- What would be too large is not made first.
+                                        -- Check the size before creating a value that would be too
+                                        -- large.
                                         if sizes is not null then
                                             size := sizes[node] + octet_length(coalesce(printed, value::text))
                                                 + case when jsonb_array_length(parent) > 0 then 2 else 0 end;
@@ -398,7 +406,7 @@ begin
                                     failure := 'the parent of the path is neither an object nor an array';
                             end case;
                         else
-                            -- Most often there is one token left.
+                            -- Usually there is one token left.
                             parent := case
                                 when cardinality(rest) = 1 and jsonb_typeof(piece) = 'object' then piece -> token
                                 else agui_internal.json_pointer_get(piece, rest)
@@ -440,7 +448,7 @@ begin
                     failure := 'the patch moves too many array items';
                 end if;
 
-                -- What that does to the sizes.
+                -- Update the sizes.
 
                 grown := 0;
                 if sizes is not null and failure is null then
@@ -480,7 +488,7 @@ begin
                     end if;
                 end if;
 
-                -- Note what was, and change it.
+                -- Record the old state, then change it.
 
                 if failure is not null then
                     changed := null;
@@ -557,7 +565,8 @@ begin
             end loop;
 
             if failure is not null then
-                -- Without its path, which may name people: what is refused is in the server's log.
+                -- Without the path, which may contain names of people: refused patches appear in
+                -- the log of the server.
                 failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit;
             end if;
@@ -594,10 +603,12 @@ end
 $function$;
 
 comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) is
-    'The document after RFC 6902 patches, one after the other, each applied whole or, when one of its operations fails, not at all. '
-    'Also which was the last that was applied (0: none), the problem of the first one that was not, and the fuel that they used: 4 an octet that is '
-    'copied or moved, 1 an array item that is moved aside (all of the array, if that is far from its end). '
-    'A patch that goes beyond a limit fails too (limits null: only those of jsonb). Once more than fuel is used (null: never), the rest is left out. '
-    'null_is_empty: where the document is null, a patch finds an empty object.';
+    'Applies RFC 6902 patches to a document, one after the other. A patch with a failing operation '
+    'has no effect. Returns the document, the number of the last patch that was applied (0: none), '
+    'the problem of the first one that was not, and the fuel used: 4 for each byte that is copied '
+    'or moved, 1 for each array item that is shifted (for all items of the array if the place is '
+    'far from its end). A patch that exceeds a limit fails too (limits null: only those of jsonb). '
+    'When more than fuel is used (null: no limit), the remaining patches are skipped. '
+    'null_is_empty: if the document is null, a patch finds an empty object.';
 
 revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean) from public;

@@ -7,7 +7,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    -- jsonb holds no more than 256 MB.
+    -- jsonb holds at most 256 MB.
     max_bytes constant int := 100 * 1024 * 1024;
     joined    constant text := '[' || array_to_string(patches, ',') || ']';
 begin
@@ -23,6 +23,7 @@ end
 $function$;
 
 comment on function agui_internal.json_patches(text[]) is
-    'Patches (guarded JSON texts) as agui_internal.json_patch_apply takes them. All at once, for one at a time takes several times as long.';
+    'Patches (guarded JSON texts) as agui_internal.json_patch_apply expects them. Converted '
+    'together, because one at a time takes several times as long.';
 
 revoke execute on function agui_internal.json_patches(text[]) from public;

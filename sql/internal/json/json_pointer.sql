@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_pointer(pointer text)
 returns text[]
 language sql
@@ -13,6 +13,7 @@ return case
 end;
 
 comment on function agui_internal.json_pointer(text) is
-    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null when it is not a valid pointer.';
+    'The tokens of a JSON pointer (RFC 6901), unescaped; no token: the whole document. Null if it '
+    'is not a valid pointer.';
 
 revoke execute on function agui_internal.json_pointer(text) from public;

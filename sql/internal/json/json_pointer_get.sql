@@ -1,4 +1,5 @@
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_pointer_get(document jsonb, tokens text[])
 returns jsonb
 language plpgsql
@@ -10,7 +11,7 @@ declare
     token pg_catalog.text;
     kind  pg_catalog.text;
 begin
-    -- In one step where no token could be taken for another index than it is: each step copies what it leads to.
+    -- In one step if no token is ambiguous as an index: each step copies its result.
     if pg_catalog.array_to_string(tokens, '/') operator(pg_catalog.!~) '(^|/)([[:space:]+-]|0[0-9])|[0-9]{10}' then
         return document operator(pg_catalog.#>) tokens;
     end if;
@@ -18,7 +19,7 @@ begin
         kind := pg_catalog.jsonb_typeof(document);
         if kind operator(pg_catalog.=) 'object' then
             document := document operator(pg_catalog.->) token;
-        -- The operators of PostgreSQL also take -1 and 01, the RFC does not.
+        -- The operators of PostgreSQL also accept -1 and 01; the RFC does not.
         elsif kind operator(pg_catalog.=) 'array' and token operator(pg_catalog.~) '^(0|[1-9][0-9]{0,8})$' then
             document := document operator(pg_catalog.->) token::int;
         else
@@ -30,6 +31,6 @@ end
 $function$;
 
 comment on function agui_internal.json_pointer_get(jsonb, text[]) is
-    'The value that the tokens of a JSON pointer lead to; SQL null when there is none.';
+    'The value at a JSON pointer, given as tokens; SQL null if there is none.';
 
 revoke execute on function agui_internal.json_pointer_get(jsonb, text[]) from public;

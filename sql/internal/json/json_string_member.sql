@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_member(document json, name text)
 returns text
 language sql

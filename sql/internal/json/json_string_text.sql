@@ -1,4 +1,4 @@
--- Not strict, and without a query in it, so that it is inlined where it is called.
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.json_string_text(token text)
 returns text
 language sql
@@ -11,7 +11,7 @@ return case
 end;
 
 comment on function agui_internal.json_string_text(text) is
-    'What a JSON string of guarded JSON text says; stays guarded when it holds \u0000 or a lone surrogate, which text cannot hold. '
-    'Null for a value that is not a string.';
+    'The text of a JSON string of guarded JSON text; still guarded if it contains \u0000 or a lone '
+    'surrogate, which text cannot contain. Null for a value that is not a string.';
 
 revoke execute on function agui_internal.json_string_text(text) from public;

@@ -1,4 +1,5 @@
--- Called in innermost loops: to pin the search path would take longer than the work. Every name is qualified instead, operators too.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
 create or replace function agui_internal.json_string_token_escapes(token text)
 returns text
 language plpgsql

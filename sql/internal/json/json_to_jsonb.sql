@@ -12,7 +12,7 @@ end
 $function$;
 
 comment on function agui_internal.json_to_jsonb(text) is
-    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers): it never fails, and agui_internal.json_from_jsonb gives the text '
-    'back.';
+    'Any JSON text as jsonb, guarded (agui_internal.json_guard, agui_internal.json_guard_numbers). '
+    'It never fails, and agui_internal.json_from_jsonb restores the text.';
 
 revoke execute on function agui_internal.json_to_jsonb(text) from public;

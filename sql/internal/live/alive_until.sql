@@ -11,7 +11,8 @@ as $$
 $$;
 
 comment on function agui_internal.alive_until(agui.run) is
-    'When the lease of a run in progress ends unless its writer gives another sign of life. The lease counts from the last one, or from when '
-    'writers could reach the server after an outage.';
+    'The end of the lease of a run in progress, unless its writer gives another sign of life. The '
+    'lease counts from the last sign of life or, after an outage, from when writers could reach '
+    'the server.';
 
 revoke execute on function agui_internal.alive_until(agui.run) from public;

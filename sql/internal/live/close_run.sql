@@ -13,7 +13,8 @@ declare
 begin
     because := ',"message":' || to_json('The run was cut off: ' || reason) || ',"code":"RUN_CUT_OFF"}';
 
-    -- What the run opened and did not end, innermost first, each with the field that its end is named by.
+    -- Close what the run opened and did not end, innermost first. Each end names it by the field in
+    -- named_by.
     select
         coalesce(string_agg(
             '{"type":"' || part.closes || '"'
@@ -55,9 +56,9 @@ end
 $$;
 
 comment on function agui_internal.close_run(uuid, int, text, boolean) is
-    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, reasoning, steps and subagents that it left open, '
-    'then RUN_ERROR with the reason, so that the log stays one that AG-UI clients accept. Returns the last seq. imported: '
-    'the end is dated as the last event of the log. '
-    'The caller holds the thread''s lock.';
+    'Ends a run in progress whose writer is gone: appends the ends of the messages, tool calls, '
+    'reasoning, steps and subagents that it left open, then RUN_ERROR with the reason, so that '
+    'AG-UI clients still accept the log. Returns the last seq. imported: the end gets the time of '
+    'the last event of the log. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_run(uuid, int, text, boolean) from public;

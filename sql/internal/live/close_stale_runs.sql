@@ -28,10 +28,10 @@ begin
                 errcode = 'UI006',
                 message = format('%s cannot begin: run "%s" is in progress in this thread', subject, other.run_id),
                 detail = format(
-                    'Its last sign of life was %s ago; without another its lease ends in %s, at %s.',
+                    'Its last sign of life was %s ago; without another one its lease ends in %s, at %s.',
                     date_trunc('milliseconds', now_at - last_seen_at), date_trunc('milliseconds', alive_until - now_at), alive_until
                 ),
-                hint = 'Wait until it has ended, ask its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
+                hint = 'Wait until it has ended, request its writer to stop (agui.request_stop), end it if its writer is gone (agui.abandon), '
                     'or begin the run with parallel => true. After the lease the next run ends it.';
         elsif agui_internal.is_newly_promoted() then
             raise exception using
@@ -41,7 +41,7 @@ begin
                     'Its last sign of life was %s ago, before this server was promoted: its lease begins with the next call of agui.keep_alive or agui.reap.',
                     date_trunc('milliseconds', now_at - last_seen_at)
                 ),
-                hint = 'A recorder calls agui.keep_alive. Without one, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
+                hint = 'A recorder calls agui.keep_alive. Without a recorder, call agui.reap(), or end the run if its writer is gone (agui.abandon).';
         end if;
         perform agui_internal.close_run(head.thread_key, other.run_no, format(
             'no sign of life for %s', agui_internal.lease_of(other.has_heartbeat, other.seen_at, last_seen_at)
@@ -53,7 +53,8 @@ end
 $$;
 
 comment on function agui_internal.close_stale_runs(agui.run, text) is
-    'Closes the runs of a thread, given the one begun last, whose lease has run out, so that the next run may begin; UI006 when one is still alive. '
-    'Answers whether it closed any. The caller holds the thread''s lock.';
+    'Closes the runs of a thread whose lease has expired, so that the next run can begin. head is '
+    'the run that began last. Returns whether it closed any. UI006: a run is still alive. The '
+    'caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;

@@ -8,6 +8,7 @@ as $$
 $$;
 
 comment on function agui_internal.is_newly_promoted() is
-    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called since: the leases have not begun to count.';
+    'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called '
+    'since. Until then the leases do not count.';
 
 revoke execute on function agui_internal.is_newly_promoted() from public;

@@ -15,6 +15,6 @@ as $$
 $$;
 
 comment on function agui_internal.last_seen_at(agui.run) is
-    'When the writer of a run last showed that it is there: by a batch, or by agui.keep_alive.';
+    'The last sign of life of the writer of a run: a batch or a call of agui.keep_alive.';
 
 revoke execute on function agui_internal.last_seen_at(agui.run) from public;

@@ -6,6 +6,7 @@ parallel safe
 return make_interval(secs => agui_internal.setting_value('lease'));
 
 comment on function agui_internal.lease() is
-    'How long a run may be in progress without a sign of life before it counts as stale: the setting lease.';
+    'How long a run may be in progress without a sign of life before it is stale: the setting '
+    'lease.';
 
 revoke execute on function agui_internal.lease() from public;

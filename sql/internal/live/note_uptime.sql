@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A recorder calls every second; cron, which calls agui.reap, every minute at best.
+    -- A recorder calls every second; cron, which calls agui.reap, at most every minute.
     gap constant interval := case
         when is_writer then agui_internal.heartbeat_lease() / 2
         else greatest(agui_internal.lease() / 3, interval '90 seconds')
@@ -14,10 +14,10 @@ declare
     due constant interval := least(interval '10 seconds', agui_internal.heartbeat_lease() / 3);
     current_timeline constant text := agui_internal.timeline();
     last   agui_internal.uptime;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if pg_is_in_recovery() then
-        return;  -- what can be written to is another server
+        return;  -- writers use another server
     end if;
     select * into last from agui_internal.uptime;
     if not found then
@@ -29,24 +29,25 @@ begin
     if last.checked_at > clock_timestamp() - due and last.timeline is not distinct from current_timeline then
         return;
     end if;
-    -- A row that is locked is being written by another one, who sees the same.
+    -- If the row is locked, another transaction is writing it with the same information.
     select * into last from agui_internal.uptime for no key update skip locked;
     if not found then
         return;
     end if;
-    moment := clock_timestamp();
+    now_at := clock_timestamp();
     update agui_internal.uptime as uptime
     set up_since = case
-            when last.checked_at < moment - gap or last.timeline <> current_timeline then moment
+            when last.checked_at < now_at - gap or last.timeline <> current_timeline then now_at
             else last.up_since
         end,
-        checked_at = moment,
+        checked_at = now_at,
         timeline = current_timeline;
 end
 $$;
 
 comment on function agui_internal.note_uptime(boolean) is
-    'Notes that a writer or a job has reached the server. After a time without such calls, and after a promotion, it also notes that leases '
-    'count from now on. It writes one row, at most every 10 seconds.';
+    'Records that a writer or a job has reached the server. After a period without such calls, and '
+    'after a promotion, it also records that leases count from now on. Writes one row, at most '
+    'every 10 seconds.';
 
 revoke execute on function agui_internal.note_uptime(boolean) from public;

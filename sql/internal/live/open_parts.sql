@@ -22,13 +22,12 @@ begin
     event as (
         select
             batch.first_seq + field.position - 1 as seq,
-            -- A subagent ends in one of two ways.
+            -- A subagent has two possible ends.
             case field.type when 'SUBAGENT_FINISHED' then 'SUBAGENT_ERROR' else field.type end as type,
             json_build_object(
                 'messageId', field."messageId", 'toolCallId', field."toolCallId", 'stepName', field."stepName", 'subagentRunId', field."subagentRunId"
             ) as names,
-            -- A step is known by its name and the subagent that takes it; the others by their id
-            -- alone.
+            -- A step is identified by its name and its subagent, the others by their id alone.
             case when field.type like 'STEP%' then field."subagentRunId" end as owner,
             field.event
         from (
@@ -38,7 +37,7 @@ begin
                 and stored.run_no = run.run_no
                 and stored.first_seq >= run.first_seq
                 and (until is null or stored.first_seq <= until)
-                -- Most batches hold pieces alone; a type may be spelled with escapes.
+                -- Most batches contain only pieces. A type may be spelled with escapes.
                 and (stored.events::text ~ '_(START|END|FINISHED|ERROR)' or strpos(stored.events::text, '\u00') > 0)
             offset 0
         ) as batch
@@ -73,7 +72,7 @@ $$;
 
 comment on function agui_internal.open_parts(agui.run, bigint) is
     'The messages, tool calls, reasoning, steps and subagents that a run has begun and not ended, '
-    'up to a seq (null: so far), in the order in which they began. Chunks are not among them: '
-    'what they open is in the fold.';
+    'up to a seq (null: so far), in the order in which they began. What chunks open is not '
+    'included: it is in the fold.';
 
 revoke execute on function agui_internal.open_parts(agui.run, bigint) from public;

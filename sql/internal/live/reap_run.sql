@@ -9,7 +9,8 @@ declare
     stale agui.run;
 begin
     perform agui_internal.own_key(thread_key);
-    -- Whoever has the lock is appending to the thread. Should it be another run's writer, the next reap comes by.
+    -- If the lock is taken, its holder is appending to the thread. If that is the writer of another
+    -- run, the next reap closes this one.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(reap_run.thread_key)) then
         return null;
     end if;
@@ -27,7 +28,8 @@ end
 $$;
 
 comment on function agui_internal.reap_run(uuid, int) is
-    'Closes a run in progress that gave no sign of life within its lease, as agui_internal.close_run does, and returns its last seq; null: it is alive, '
-    'has ended, or its thread is just being written to.';
+    'Closes a run in progress without a sign of life within its lease, as agui_internal.close_run '
+    'does, and returns its last seq. Null: it is alive, has ended, or its thread is being written '
+    'to.';
 
 revoke execute on function agui_internal.reap_run(uuid, int) from public;

@@ -12,12 +12,12 @@ as $$
     where run.status = 'running'
         and agui_internal.alive_until(run) < clock_timestamp()
         and (note.next_at is null or note.next_at <= clock_timestamp())
-    -- Those that nothing has failed at before come first.
+    -- Runs without a failed attempt come first.
     order by coalesce(note.attempts, 0), run.thread_key, run.run_no
 $$;
 
 comment on function agui_internal.stale_runs() is
-    'The runs in progress of all scopes that gave no sign of life within their lease: those that agui.reap closes, in this order. Those '
-    'that it failed at come last, once they may be tried.';
+    'The stale runs of all scopes, in the order in which agui.reap closes them. Those with a '
+    'failed attempt come last, after their backoff.';
 
 revoke execute on function agui_internal.stale_runs() from public;

@@ -8,11 +8,12 @@ begin
     return left(pg_walfile_name(pg_current_wal_lsn()), 8);
 exception
     when others then
-        return null;  -- some managed services do not have these functions
+        return null;  -- some managed services lack these functions
 end
 $$;
 
 comment on function agui_internal.timeline() is
-    'The timeline of the write-ahead log, which the promotion of a standby changes; null: this server does not say.';
+    'The timeline of the write-ahead log, which changes when a standby is promoted; null: this '
+    'server does not provide it.';
 
 revoke execute on function agui_internal.timeline() from public;

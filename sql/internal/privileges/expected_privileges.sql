@@ -11,7 +11,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
-        -- Nobody but the owner writes to a table: the functions that do have the rights of the owner.
+        -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
             array[
@@ -37,7 +37,7 @@ as $$
             ]),
             ('agui_worker', array[
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
-                -- Their steps, which the procedures and the jobs in Go share.
+                -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
@@ -64,8 +64,9 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- What cannot write is for readers, but for what erased threads are known by. pg_monitor gets what the command line, agui.stats
-        -- and agui.lag call.
+        -- Functions that cannot write are for readers, except the one that computes keys of erased
+        -- threads. pg_monitor gets the functions that the command line, agui.stats and agui.lag
+        -- call.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
         union all
@@ -82,6 +83,7 @@ as $$
     where routine.prorettype <> 'trigger'::regtype
 $$;
 
-comment on function agui_internal.expected_privileges() is 'Who may do what: the privileges that agui.grant_access() sees to.';
+comment on function agui_internal.expected_privileges() is
+    'The privileges that agui.grant_access() establishes.';
 
 revoke execute on function agui_internal.expected_privileges() from public;

@@ -73,7 +73,8 @@ as $$
 $$;
 
 comment on function agui_internal.privilege_changes() is
-    'The statements that make the privileges on the objects of the install as agui_internal.expected_privileges() has them, for the roles that exist. '
-    'Privileges of other roles are left alone.';
+    'The statements that change the privileges on the objects of the install to those of '
+    'agui_internal.expected_privileges(), for the roles that exist. Privileges of other roles are '
+    'not changed.';
 
 revoke execute on function agui_internal.privilege_changes() from public;

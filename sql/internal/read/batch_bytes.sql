@@ -6,6 +6,7 @@ parallel safe
 return coalesce(text_bytes, agui_internal.text_bytes(events));
 
 comment on function agui_internal.batch_bytes(json, int) is
-    'Octets of the text of a batch, given its columns as they come from the table; as a rule it is not opened for that.';
+    'The bytes of the text of a batch, given its columns as stored. Usually the batch is not '
+    'decompressed for that.';
 
 revoke execute on function agui_internal.batch_bytes(json, int) from public;

@@ -1,5 +1,4 @@
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batch_with(thread_key uuid, seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -15,7 +14,7 @@ begin atomic
 end;
 
 comment on function agui_internal.batch_with(uuid, bigint) is
-    'The batch of a thread that holds the event with this seq; behind the end of the log its last '
-    'batch, before its beginning none.';
+    'The batch of a thread that contains the event with this seq; after the end of the log its '
+    'last batch, before its beginning none.';
 
 revoke execute on function agui_internal.batch_with(uuid, bigint) from public;

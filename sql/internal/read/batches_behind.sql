@@ -1,5 +1,4 @@
--- Planned as part of the query that calls it: so it has no search_path of its own, and names its
--- columns.
+-- Planned as part of the calling query. So it has no search_path and names its columns.
 create or replace function agui_internal.batches_behind(thread_key uuid, after_seq bigint)
 returns table (first_seq bigint, recorded_at timestamptz, n int, run_no int, events json, earlier_us int[])
 language sql
@@ -12,7 +11,7 @@ begin atomic
     where batch.thread_key = batches_behind.thread_key
         and batch.first_seq >= coalesce(
             (
-                -- one that a repack joined begins before the event behind after_seq
+                -- a repacked batch may begin before the event after after_seq
                 select max(holder.first_seq)
                 from agui.batch as holder
                 where holder.thread_key = batches_behind.thread_key
@@ -23,7 +22,7 @@ begin atomic
 end;
 
 comment on function agui_internal.batches_behind(uuid, bigint) is
-    'The batches of a thread from the one on that holds the event behind after_seq. Its first '
-    'events may come before that one.';
+    'The batches of a thread from the one that contains the event after after_seq. Its first '
+    'events may precede that event.';
 
 revoke execute on function agui_internal.batches_behind(uuid, bigint) from public;

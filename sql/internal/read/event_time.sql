@@ -6,6 +6,7 @@ parallel safe
 return case when earlier_us is null then recorded_at else recorded_at - earlier_us * interval '1 microsecond' end;
 
 comment on function agui_internal.event_time(timestamptz, int) is
-    'When an event was appended, given recorded_at of its batch and its item of earlier_us.';
+    'The time when an event was appended, given recorded_at of its batch and its item of '
+    'earlier_us.';
 
 revoke execute on function agui_internal.event_time(timestamptz, int) from public;

@@ -9,7 +9,7 @@ declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
     fold  agui_internal.fold;
 begin
-    -- As a rule a run that has ended has a snapshot of all of it, or none.
+    -- Usually a run that has ended has a snapshot of all of it, or none.
     if run.status <> 'running' and (until is null or until >= run.last_seq) then
         fold := agui_internal.load_snapshot(run.thread_key, run.run_no);
         if fold.through_seq >= run.last_seq then
@@ -22,7 +22,7 @@ end
 $$;
 
 comment on function agui_internal.fold_at(agui.run, bigint, timestamptz) is
-    'What the lineage of a run means at a seq or a point in time, the earlier of the two (null: '
-    'at the end), from the nearest snapshot on.';
+    'Folds the lineage of a run up to a seq or a point in time, the earlier of the two (null: to '
+    'the end), from the nearest snapshot.';
 
 revoke execute on function agui_internal.fold_at(agui.run, bigint, timestamptz) from public;

@@ -1,5 +1,5 @@
--- recorded_at never falls along the log, so a binary search finds the place: a look-up in the
--- primary key for each step.
+-- recorded_at never decreases along the log, so a binary search finds the place. Each step is one
+-- look-up in the primary key.
 create or replace function agui_internal.last_seq_by(thread_key uuid, point timestamptz, or_at boolean default true)
 returns bigint
 language plpgsql
@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     low  bigint := 0;  -- the events up to it are early enough
-    high bigint;       -- the batches that begin behind it are not
+    high bigint;       -- the batches that begin after it are not
     mid  record;
 begin
     select batch.first_seq + batch.n - 1 into high
@@ -23,8 +23,8 @@ begin
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
-            -- A batch that a repack joined: its first events may be early enough, and then those
-            -- before it are.
+            -- A repacked batch: its first events may be early enough, and then all events before
+            -- them are.
             high := mid.first_seq - 1 + (
                 select count(*)
                 from unnest(mid.earlier_us) as earlier (us)
@@ -39,7 +39,7 @@ end
 $$;
 
 comment on function agui_internal.last_seq_by(uuid, timestamptz, boolean) is
-    'seq of the last event of a thread that was recorded before a point in time or (or_at) at it; '
-    '0 when there is none.';
+    'The seq of the last event of a thread that was recorded before a point in time or (or_at) at '
+    'it; 0 if there is none.';
 
 revoke execute on function agui_internal.last_seq_by(uuid, timestamptz, boolean) from public;

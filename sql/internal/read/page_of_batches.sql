@@ -19,7 +19,7 @@ declare
     next_batch record;
     row_count  int := 0;
 begin
-    -- As a rule all rows fit: the loop would take as long as to read them.
+    -- Usually all rows fit, and the loop would take as long as reading them.
     if coalesce(cardinality(input_seqs), 0) = 0 then
         select max(batch.first_seq), sum(batch.bytes), count(*) = max_rows
         into last_seq, bytes, has_more
@@ -70,8 +70,9 @@ end
 $$;
 
 comment on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) is
-    'A page of the batches of some runs that begin between two seqs: up to max_rows of up to max_bytes of text together, and at least one where there is '
-    'one. last_seq is where the last of them begins (null: there is none), bytes what they take, with the inputs that count at '
-    'input_seqs; has_more says that others may follow.';
+    'A page of the batches of some runs that begin between two seqs: up to max_rows batches with '
+    'up to max_bytes of text in total, and at least one if there is any. last_seq is the first seq '
+    'of the last batch (null: there is none). bytes is their size, including the inputs that count '
+    'at input_seqs. has_more: others may follow.';
 
 revoke execute on function agui_internal.page_of_batches(uuid, bigint, bigint, int[], int, bigint, bigint[]) from public;

@@ -8,7 +8,7 @@ as $$
 declare
     failed record;
 begin
-    -- As a rule there is no such note, and this is one look into an index.
+    -- Usually there is no such note, and this is one look-up in an index.
     perform
     from agui_internal.job_note as note
     where note.job = 'compact' and note.thread_key = run.thread_key and note.run_no > 0 and note.attempts > 1;
@@ -33,13 +33,13 @@ begin
             errcode = 'UI022',
             message = format('run "%s" is in quarantine: compaction failed at it %s times%s',
                 failed.run_id, failed.attempts, coalesce(', the last time with: ' || failed.error, '')),
-            hint = 'Its events can be read (agui.events). agui.quarantine says when it is tried next, agui.retry lets that be at once.';
+            hint = 'Its events can still be read (agui.events). agui.quarantine says when compaction retries; agui.retry lets it retry at once.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_quarantined(agui.run, bigint) is
-    'Refuses (UI022) to fold the lineage of a run, up to a seq (null: all of it), where compaction failed at a run of it twice: a read would take as '
-    'much time and memory as that did.';
+    'Raises UI022 if compaction failed twice at a run on the lineage that is to be folded, up to a '
+    'seq (null: all of it). A read would take as much time and memory as those attempts.';
 
 revoke execute on function agui_internal.refuse_quarantined(agui.run, bigint) from public;

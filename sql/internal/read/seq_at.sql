@@ -9,7 +9,7 @@ return case
 end;
 
 comment on function agui_internal.seq_at(uuid, bigint, timestamptz) is
-    'The seq up to which the events of a thread count that is read at a seq and a point in time, '
-    'the earlier of the two; null: all of them.';
+    'The seq up to which the events of a thread count for a read at a seq and a point in time, the '
+    'earlier of the two; null: all events.';
 
 revoke execute on function agui_internal.seq_at(uuid, bigint, timestamptz) from public;

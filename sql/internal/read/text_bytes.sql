@@ -3,13 +3,14 @@ returns int
 language sql
 stable
 parallel safe
--- What is not compressed is as large as it is stored.
+-- A value that is not compressed is as large as it is stored.
 return case
     when pg_column_compression(document) is null then pg_column_size(document)
     else octet_length(document::text)
 end;
 
 comment on function agui_internal.text_bytes(json) is
-    'Octets of the text of a stored JSON value, which is opened only where it is compressed; null for null.';
+    'The bytes of the text of a stored JSON value, which is opened only if it is compressed; null '
+    'for null.';
 
 revoke execute on function agui_internal.text_bytes(json) from public;

@@ -24,7 +24,7 @@ begin
     where batch.thread_key = join_batches.thread_key
         and batch.first_seq between from_seq and through_seq;
 
-    -- The links stay: how many events each has, and the hash of the last.
+    -- The links are preserved: the number of events in each, and the hash of the last.
     select
         (array_agg(batch.hash order by batch.first_seq desc))[1],
         array_agg(link.n order by batch.first_seq, link.position) filter (where batch.hash is not null)
@@ -52,7 +52,8 @@ begin
     where batch.thread_key = join_batches.thread_key and batch.first_seq = from_seq;
     perform agui_internal.allow_log_change(false);
 
-    -- What readers get from now on must be what they got before, to the byte and to the microsecond.
+    -- From now on readers must get exactly what they got before, to the byte and to the
+    -- microsecond.
     select
         array_agg(element.payload::text order by element.position),
         array_agg(agui_internal.event_time(batch.recorded_at, element.earlier_us) order by element.position)
@@ -65,14 +66,15 @@ begin
     if new_payloads is distinct from payloads or new_times is distinct from times then
         raise exception using
             errcode = 'data_corrupted',
-            message = format('the batches from seq %s to %s of thread key %s would not come back as they are: they stay unjoined',
+            message = format('the batches from seq %s to %s of thread key %s would not be read back unchanged, so they are not joined',
                 from_seq, through_seq, thread_key);
     end if;
 end
 $$;
 
 comment on function agui_internal.join_batches(uuid, bigint, bigint) is
-    'Makes one batch of the adjacent batches whose first seqs lie in a range, reads it back, and fails unless every event is the same, '
-    'byte for byte, with the same time. The caller holds the thread''s lock and has updated its row.';
+    'Joins the adjacent batches whose first seqs are in a range into one batch, reads it back, and '
+    'fails unless every event is the same, byte for byte, with the same time. The caller holds the '
+    'lock of the thread and has updated its row.';
 
 revoke execute on function agui_internal.join_batches(uuid, bigint, bigint) from public;

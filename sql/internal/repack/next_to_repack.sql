@@ -39,7 +39,8 @@ begin
     from agui.run as run
     where run.repacked_at is null and run.status <> 'running' and run.ended_at <= due_before
         and run.thread_key <> all (passed_over)
-        -- As a case it chooses no other index than that of the queue.
+        -- As a case expression, the condition cannot make the planner choose another index than
+        -- that of the queue.
         and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
         and not exists (
             select
@@ -51,7 +52,7 @@ begin
     if found then
         return;
     end if;
-    -- Last, what was begun before and has not ended.
+    -- Last, runs of an earlier attempt that did not succeed.
     select run.thread_key, run.run_no
     into next_to_repack.thread_key, next_to_repack.run_no
     from agui_internal.job_note as note
@@ -67,7 +68,9 @@ end
 $$;
 
 comment on function agui_internal.next_to_repack(uuid, interval, uuid[], int) is
-    'The next run to repack, one that ended at least older_than ago (null: agui_internal.repack_after()): of the thread near while it has one behind the run after_no, which spares a walk over those that are done, then '
-    'the one that ended first, at last one that was tried before and may be tried now. Of scopes that the role has. Nulls: there is none.';
+    'The next run to repack, one that ended at least older_than ago (null: '
+    'agui_internal.repack_after()): a run of the thread near after the run after_no, which avoids '
+    'reading the runs already done, while there is one; then the run that ended first; finally one '
+    'with a failed attempt that may be retried now. Only in scopes of the role. Nulls: there is none.';
 
 revoke execute on function agui_internal.next_to_repack(uuid, interval, uuid[], int) from public;

@@ -12,29 +12,32 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- What a joined batch holds at most. Larger ones compress little better, and whoever reads a few events opens a whole batch.
+    -- The limits of a joined batch. Larger ones compress little better, and reading a few events
+    -- opens a whole batch.
     max_bytes  constant int := 64 * 1024;
     max_events constant int := 1000;
-    -- earlier_us is an int; a longer pause begins a new batch.
+    -- earlier_us is an int, so a longer pause begins a new batch.
     max_pause  constant interval := '30 minutes';
-    -- Appends to the thread wait meanwhile, so a call does a bounded piece of a long run.
+    -- Appends to the thread wait meanwhile, so a call processes a bounded piece of a long run.
     max_events_per_call constant int := 50000;
     run       agui.run;
     next_batch record;
     from_seq  bigint;  -- the batches gathered so far: where they begin,
     last_seq  bigint;  -- the first seq of the last of them,
-    end_seq   bigint;  -- the seq behind them,
+    end_seq   bigint;  -- the seq after them
     began_at  timestamptz;
     gathered  int := 0;
     n         int := 0;
     bytes     int := 0;
-    done      int := 0;  -- events in batches that were joined: those that an earlier call has joined cost next to nothing
+    -- events in joined batches; batches that an earlier call has joined cost next to nothing
+    done      int := 0;
 begin
     perform agui_internal.own_key(thread_key);
     joined := 0;
     is_busy := true;
-    -- The lock keeps writers out. The new version of the thread's row makes those that work outside READ COMMITTED, and so may
-    -- not see what happens here, fail with 40001. What an open transaction or a compactor holds is left for later.
+    -- The lock excludes writers. The new version of the row of the thread makes transactions
+    -- outside READ COMMITTED, which may not see these changes, fail with 40001. A thread that an
+    -- open transaction or a compactor holds is postponed.
     if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
         return;
     end if;
@@ -50,7 +53,7 @@ begin
     from agui.run as ended
     where ended.thread_key = repack_run.thread_key and ended.run_no = repack_run.run_no and ended.status <> 'running';
     if not found then
-        return;  -- erased meanwhile
+        return;  -- erased in the meantime
     end if;
 
     for next_batch in
@@ -66,7 +69,7 @@ begin
         order by batch.first_seq
     loop
         if gathered > 0 and (
-            next_batch.first_seq <> end_seq  -- another run's events lie between
+            next_batch.first_seq <> end_seq  -- events of another run lie between
             or n + next_batch.n > max_events
             or bytes + next_batch.bytes > max_bytes
             or next_batch.recorded_at - began_at > max_pause
@@ -104,15 +107,16 @@ begin
 
     update agui.run as repacked
     set repacked_at = clock_timestamp(),
-        -- Compaction weighs snapshots against what the log takes.
+        -- Compaction compares snapshots with the stored size of the log.
         log_bytes = case when repacked.log_bytes is not null then (agui_internal.run_size(run.thread_key, run.run_no, run.last_seq)).log_bytes end
     where repacked.thread_key = run.thread_key and repacked.run_no = run.run_no;
 end
 $$;
 
 comment on function agui_internal.repack_run(uuid, int, bigint) is
-    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and times stay as they are. A call does a bounded '
-    'piece: next_seq is where the next one goes on, as after_seq => next_seq - 1; null: the run is done and marked. joined counts the '
-    'batches that are gone. is_busy: another transaction holds the thread, and nothing is done.';
+    'Joins the batches of an ended run into larger ones, which compress better. Events, seqs and '
+    'times do not change. A call processes a bounded piece: the next call continues with after_seq '
+    '=> next_seq - 1; null: the run is done and marked. joined is the number of batches removed. '
+    'is_busy: another transaction holds the thread, and nothing is done.';
 
 revoke execute on function agui_internal.repack_run(uuid, int, bigint) from public;

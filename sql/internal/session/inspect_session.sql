@@ -11,7 +11,7 @@ declare
     problem text;
 begin
     if json_typeof(session) <> 'object' then
-        problem := 'it is no JSON object';
+        problem := 'it is not a JSON object';
     else
         for member in
             select * from agui_internal.json_members(session)
@@ -21,23 +21,23 @@ begin
                 when 'runId' then
                     given.run_id := agui_internal.json_text(member.value::text);
                     if given.run_id is null and json_typeof(member.value) <> 'null' then
-                        problem := 'its runId is neither a text nor null';
+                        problem := 'its runId is neither a string nor null';
                     end if;
                 when 'state' then given.state := member.value;
                 when 'versions' then given.versions := nullif(member.value::text, 'null')::json;
-                else problem := format('it has a member "%s"; what is to be saved stands under state', left(member.name, 100));
+                else problem := format('it has an unknown member "%s"; documents belong under state', left(member.name, 100));
             end case;
         end loop;
     end if;
     given.subject := agui_internal.session_subject(given.thread_id, given.run_id);
 
     if problem is null and coalesce(given.thread_id, '') = '' then
-        problem := 'it has no threadId that is a text';
+        problem := 'it has no threadId that is a string';
     elsif problem is null and json_typeof(given.state) is distinct from 'object' then
         problem := 'it has no object named state';
     elsif problem is null and given.versions is not null then
         if json_typeof(given.versions) <> 'object' then
-            problem := 'its versions are no object';
+            problem := 'its versions are not an object';
         else
             select format('its versions have no whole number for the key "%s"', left(version.name, 200)) into problem
             from agui_internal.json_members(given.versions) as version
@@ -46,7 +46,7 @@ begin
         end if;
     end if;
     if problem is null then
-        select 'a key of its state holds \u0000 or half a surrogate pair, which PostgreSQL''s text cannot hold' into problem
+        select 'a key of its state contains \u0000 or half a surrogate pair, which text in PostgreSQL cannot contain' into problem
         from agui_internal.json_members(given.state) as document
         where document.name is null
         limit 1;
@@ -62,6 +62,7 @@ end
 $$;
 
 comment on function agui_internal.inspect_session(json, bigint) is
-    'Takes apart a session that is to be saved, the one at a place of the call, and refuses (UI008) what is none.';
+    'Takes apart a session that is to be saved; place is its position in the call. UI008: it is '
+    'not a session.';
 
 revoke execute on function agui_internal.inspect_session(json, bigint) from public;

@@ -7,7 +7,8 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Where on the lineage the search is. The thread's own state, run number 0, comes before the roots of its tree.
+    -- The current place on the lineage. The state of the thread itself, run number 0, comes before
+    -- the roots of its tree.
     place   int := run_no;
     missing text[] := keys;
     next_no int;
@@ -18,23 +19,23 @@ begin
     loop
         return query
         select nearest.*
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.*
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no = place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no = place
             order by state.version desc
             limit 1
         ) as nearest;
 
-        -- The other keys, and the youngest of the runs that they were saved at before.
-        select array_agg(asked.key), max(earlier.run_no)
+        -- The remaining keys, and the youngest earlier run at which one of them was saved.
+        select array_agg(requested.key), max(earlier.run_no)
         into missing, next_no
-        from unnest(missing) as asked (key)
+        from unnest(missing) as requested (key)
         cross join lateral (
             select state.run_no
             from agui.session_state as state
-            where state.thread_key = nearest_session_states.thread_key and state.key = asked.key and state.run_no <= place
+            where state.thread_key = nearest_session_states.thread_key and state.key = requested.key and state.run_no <= place
             order by state.run_no desc
             limit 1
         ) as earlier
@@ -44,7 +45,8 @@ begin
         if next_no = 0 then
             place := 0;
         else
-            -- Up the lineage to that run, or past it when it is on another branch: ancestors have smaller numbers.
+            -- Up the lineage to that run, or past it if it is on another branch: ancestors have
+            -- smaller numbers.
             with recursive ancestor as (
                 select run.run_no, run.parent_no
                 from agui.run as run
@@ -67,7 +69,9 @@ end
 $$;
 
 comment on function agui_internal.nearest_session_states(uuid, int, text[]) is
-    'Session state as a run has it, under some keys or (null) all: of each what was saved last at the nearest run of its lineage, and if at none, for the '
-    'thread (run number 0). Removals, with a null document, are among them. Reads what it returns, and of the lineage as much as lies between.';
+    'The session state of a run, for some keys or (null) all: for each key the version saved last '
+    'at the nearest run of its lineage, else for the thread (run number 0). Includes removals, '
+    'which have a null document. Reads only what it returns and the part of the lineage in '
+    'between.';
 
 revoke execute on function agui_internal.nearest_session_states(uuid, int, text[]) from public;

@@ -13,9 +13,9 @@ begin
     if bytes > max_bytes then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the document has %s bytes, more than the %s that may be', subject, bytes, max_bytes);
+            message = format('%s: the document has %s bytes, more than the limit of %s', subject, bytes, max_bytes);
     end if;
-    -- Depth takes bytes: most documents are too short to be too deep.
+    -- Nesting takes bytes: most documents are too short to be nested too deeply.
     if bytes > 2 * max_depth and agui_internal.json_too_deep(document::text, max_depth) then
         raise exception using
             errcode = 'UI011',
@@ -25,6 +25,7 @@ end
 $$;
 
 comment on function agui_internal.refuse_large_document(json, text) is
-    'Refuses (UI011) a document of session state or a checkpoint of more than 64 MB or nested more than 1,000 deep.';
+    'Raises UI011 for a session state document or a checkpoint of more than 64 MB or nested more '
+    'than 1,000 levels deep.';
 
 revoke execute on function agui_internal.refuse_large_document(json, text) from public;

@@ -20,6 +20,7 @@ end
 $$;
 
 comment on function agui_internal.session_run_no(text, text, text) is
-    'The number that agui.session_state has for a run; 0, the thread''s own, when none is named. UI001: unknown thread, UI002: unknown run, UI008: no thread or no scope.';
+    'The run number in agui.session_state for a run; 0, which is the thread itself, if no run is '
+    'named. UI001: unknown thread; UI002: unknown run; UI008: no thread or no scope.';
 
 revoke execute on function agui_internal.session_run_no(text, text, text) from public;

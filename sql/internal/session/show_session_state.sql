@@ -13,6 +13,7 @@ as $$
         state.document
 $$;
 
-comment on function agui_internal.show_session_state(agui.session_state) is 'Session state as it is shown: with the id of its run.';
+comment on function agui_internal.show_session_state(agui.session_state) is
+    'Converts session state to the row that users see, with the id of its run.';
 
 revoke execute on function agui_internal.show_session_state(agui.session_state) from public;

@@ -26,13 +26,14 @@ begin
     if octet_length(key) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('key "%s" of %s: a key may be 1,024 bytes long at most', left(key, 200), subject);
+            message = format('key "%s" of %s: a key is limited to 1,024 bytes', left(key, 200), subject);
     end if;
     subject := format('key "%s" of %s', key, subject);
     perform agui_internal.refuse_large_document(document, subject);
 
-    -- Writers of a key take turns, so what the next statement finds is what this writer's version comes after. And as each of them changes the row,
-    -- one with an older snapshot gets 40001.
+    -- Writers of a key run one after the other, so the next statement finds the version that
+    -- precedes this one. Each of them changes the row, so a writer with an older snapshot fails
+    -- with 40001.
     loop
         select known.last_version into last_version
         from agui.session_key as known
@@ -54,7 +55,7 @@ begin
                 case when version = 0 then 'that there is none' else format('version %s', version) end,
                 case when current = 0 then 'there is none now' else format('the current version is %s', current) end),
             detail = format('current version %s', current),
-            hint = 'Somebody else has saved it: load it, and save what becomes of that. overwrite => true saves whatever is there.';
+            hint = 'Another writer has saved it: load it, apply the change to that version, and save the result. overwrite => true saves without this check.';
     end if;
     if document is null and current = 0 then
         return 0;
@@ -69,7 +70,7 @@ begin
     insert into agui.session_state (thread_key, run_no, key, version, document)
     values (thread_key, run_no, key, last_version + 1, document);
 
-    -- The versions of this run that are too many now.
+    -- Delete the versions of this run beyond the number to keep.
     delete from agui.session_state as state
     where state.thread_key = write_session_state.thread_key
         and state.key = write_session_state.key
@@ -89,8 +90,11 @@ end
 $$;
 
 comment on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) is
-    'Saves the next version of a document of session state, or (null) removes it as of a run, and returns its number; 0 when there is nothing to remove. version is '
-    'the one that the writer has read, 0: none, null: whatever is there. if_changed: a document that is there already, but for white space around it, '
-    'is not written again. The caller holds the thread (agui_internal.ensure_writable_thread). UI008: no key, UI011: over a limit, UI018: another version is the current one.';
+    'Saves the next version of a session state document, or (null) removes it from a run on, and '
+    'returns its number; 0 if there is nothing to remove. version is the one that the writer has '
+    'read (0: none; null: no check). if_changed: a document equal to the current one, except for '
+    'white space around it, is not written. The caller holds the thread '
+    '(agui_internal.ensure_writable_thread). UI008: no key; UI011: over a limit; UI018: another '
+    'version is current.';
 
 revoke execute on function agui_internal.write_session_state(uuid, int, text, json, bigint, boolean, text) from public;

@@ -8,7 +8,7 @@ begin
     insert into agui_internal.setting as stored (name, value, unit, default_value, min_value, max_value, description)
     select known.name, known.default_value, known.unit, known.default_value, known.min_value, known.max_value, known.description
     from agui_internal.known_settings() as known
-    -- A look first: where nothing changes, nothing is written.
+    -- Compare first: if nothing changes, nothing is written.
     left join agui_internal.setting as current using (name)
     where (current.unit, current.default_value, current.min_value, current.max_value, current.description)
         is distinct from (known.unit, known.default_value, known.min_value, known.max_value, known.description)
@@ -31,7 +31,8 @@ end
 $$;
 
 comment on function agui_internal.define_settings() is
-    'Adds the settings that are missing, with their defaults, and brings the others up to date; values that somebody has changed stay. '
-    'Makes the salt of agui.erasure where there is none. agui.grant_access() calls it, and so every migration does.';
+    'Adds missing settings with their defaults and updates the definitions of the others. Changed '
+    'values are kept. Creates the salt of agui.erasure if it is missing. agui.grant_access() calls '
+    'it, and therefore every migration does.';
 
 revoke execute on function agui_internal.define_settings() from public;

@@ -1,4 +1,4 @@
--- The one place for each default.
+-- The only place of each default.
 create or replace function agui_internal.known_settings()
 returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
 language sql
@@ -48,12 +48,13 @@ begin atomic
     ),
     (
         'fold_fuel', 4000000000, 'count', 0, 1000000000000,
-        'The work of folding one run: an octet that its events bring is 1.'
+        'The work of folding one run: each byte that its events bring counts 1.'
     );
 end;
 
 comment on function agui_internal.known_settings() is
-    'The settings that there are, with their defaults and ranges. A database has a row of each in agui_internal.setting, but not after '
-    'a restore without data: the defaults hold then.';
+    'All settings with their defaults and ranges. A database has a row for each in '
+    'agui_internal.setting. After a restore without data the rows are missing, and the defaults '
+    'apply.';
 
 revoke execute on function agui_internal.known_settings() from public;

@@ -1,4 +1,5 @@
--- PL/pgSQL keeps its plans, and what calls it is inlined: heartbeats ask it several times.
+-- PL/pgSQL caches its plans, while its callers are inlined: each heartbeat reads settings several
+-- times.
 create or replace function agui_internal.setting_value(name text)
 returns numeric
 language plpgsql
@@ -16,6 +17,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.setting_value(text) is 'What a setting is, in its unit: its default where its row is missing.';
+comment on function agui_internal.setting_value(text) is
+    'The value of a setting, in its unit; the default if its row is missing.';
 
 revoke execute on function agui_internal.setting_value(text) from public;

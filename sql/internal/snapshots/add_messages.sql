@@ -26,8 +26,9 @@ end
 $$;
 
 comment on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) is
-    'Stores versions of messages that were folded outside of the database, before the snapshots that hold them. An id or a role that is empty is '
-    'read from the message: it says how, where they hold what text cannot. print: the content was patched, and is to be printed as the reducer in '
-    'SQL does. The caller holds the thread''s row.';
+    'Stores message versions that were folded outside of the database, before the snapshots that '
+    'hold them. An empty id or role is read from the message, for those that text cannot contain. '
+    'print: the content was patched and is printed as the reducer in SQL does. The caller holds '
+    'the row of the thread.';
 
 revoke execute on function agui_internal.add_messages(uuid, int[], text[], text[], text[], boolean[]) from public;

@@ -32,7 +32,8 @@ end
 $$;
 
 comment on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) is
-    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the ranges of message versions that it holds, high not '
-    'included. print_state: the state was patched, and is to be printed as the reducer in SQL does. The caller holds the thread''s row.';
+    'Stores the snapshot of a run that was folded outside of the database. lows and highs are the '
+    'ranges of its message versions, high excluded. print_state: the state was patched and is '
+    'printed as the reducer in SQL does. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.add_snapshot(uuid, int, bigint, int[], int[], text, boolean, json, json) from public;

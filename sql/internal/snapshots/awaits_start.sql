@@ -12,7 +12,7 @@ as $$
 $$;
 
 comment on function agui_internal.awaits_start(uuid, int, bigint) is
-    'Whether a run has an input beside its events and, through a seq, no RUN_STARTED that it would count at. What its events mean then is no base to go on from, '
-    'as long as more may come.';
+    'Whether a run has an input beside its events and, up to a seq, no RUN_STARTED at which it '
+    'would count. A fold of its events cannot be continued from as long as more events may come.';
 
 revoke execute on function agui_internal.awaits_start(uuid, int, bigint) from public;

@@ -22,7 +22,8 @@ begin
     if near is not null then
         run_no := agui_internal.next_to_compact(near, due_by, after_no);
         if run_no is null then
-            -- All of the thread is done but what waits: it is no longer taken run by run.
+            -- The whole thread is done except for what waits, so it is no longer processed run by
+            -- run.
             delete from agui_internal.job_note as note
             where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
         else
@@ -31,8 +32,8 @@ begin
         end if;
     end if;
     while run_no is null loop
-        -- Threads that someone else holds are passed over. Going on from the last claim spares the index entries of all runs done
-        -- since then, which only vacuum removes.
+        -- Skip threads that others hold. Continuing from the last position avoids the index entries
+        -- of all runs done since then, which only vacuum removes.
         select run.thread_key, run.ended_at into thread_key, place
         from agui.run as run
         join agui.thread as thread on thread.thread_key = run.thread_key
@@ -41,7 +42,8 @@ begin
             and run.ended_at >= from_at
             and run.ended_at <= due_by
             and run.thread_key <> all (passed_over)
-            -- As a case it chooses no other index than that of the queue.
+            -- As a case expression, the condition cannot make the planner choose another index than
+            -- that of the queue.
             and case when agui_internal.has_row_security() then run.thread_key >= own.low and run.thread_key <= own.high else true end
             and not exists (
                 select from agui_internal.job_note as note where note.job = 'compact' and note.thread_key = run.thread_key
@@ -50,12 +52,13 @@ begin
         limit 1
         for no key update of thread skip locked;
         exit when not found;
-        -- One that was just let go may still look unprocessed there: this statement, with a snapshot of its own, knows better.
+        -- A thread released just now may still look unprocessed in that statement. This one has a
+        -- newer snapshot.
         run_no := case when whole_threads then 0 else agui_internal.next_to_compact(thread_key, due_by) end;
         passed_over := passed_over || thread_key;
     end loop;
     if run_no is null and from_at = '-infinity' then
-        -- Last, what was begun before and has not ended: fewest attempts first.
+        -- Last, runs of an earlier attempt that did not succeed: fewest attempts first.
         select noted.thread_key, noted.next_no, from_at
         into thread_key, run_no, place
         from agui.thread as thread
@@ -77,9 +80,11 @@ end
 $$;
 
 comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
-    'What to compact next, with a note of it to be committed before it is begun: the next run of the thread near, where after_no is done last; else (from the place from_at in the '
-    'queue on) one of the thread whose run ended first; else, from the beginning, one of a thread that has notes. whole_threads: run_no is 0 for a thread '
-    'without notes, whose runs are then done in one transaction. Nulls: there is none. The rows of threads that others hold are passed over, and so are threads of '
-    'scopes that the role does not have.';
+    'Chooses what to compact next and notes it; commit the note before beginning the run. The '
+    'choice is the next run of the thread near, where after_no is the last run done; else, from the '
+    'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
+    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
+    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
+    'others hold, and threads outside the scopes of the role, are skipped.';
 
 revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;

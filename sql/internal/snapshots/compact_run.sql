@@ -39,7 +39,8 @@ begin
             hint = 'agui.verify names all that is wrong with the thread.';
     end if;
 
-    -- Between two commits others may have been at the thread: its log, its snapshots, or all of it may have gone or be new.
+    -- Between two commits, other transactions may have changed the thread: its log, its snapshots,
+    -- or the whole thread may be gone or new.
     if exists (
         select
         from agui.run as parent
@@ -57,12 +58,14 @@ begin
         result.base_is_tip := carried.base_is_tip;
         fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
         result.log_bytes := carried.log_bytes + size.log_bytes;
-        -- Patches wait until a snapshot is kept or they are many: most often the next run begins with another state.
+        -- Patches wait until a snapshot is kept or there are many of them: most often the next run
+        -- begins with another state.
         if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
             fold := agui_internal.fold_patched(fold);
         end if;
     else
-        -- The run itself may have a snapshot from when it was in progress, or from a call whose time was over.
+        -- The run itself may have a snapshot, from when it was in progress or from a call that ran
+        -- out of time.
         start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
         fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
         result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
@@ -95,7 +98,8 @@ begin
         if start_no = run_no then
             held := agui_internal.held_messages(thread_key, result.base_no);
         end if;
-        -- Uncompressed sizes: what is stored will be smaller, so the rule errs on the side of fewer snapshots.
+        -- These sizes are uncompressed. The stored sizes will be smaller, so the rule keeps too few
+        -- snapshots rather than too many.
         select agui_internal.snapshot_bytes(
             octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
             count(*),
@@ -107,7 +111,7 @@ begin
 
         is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
     end if;
-    -- A RUN_STARTED that is still to come would change what the events before it mean.
+    -- A later RUN_STARTED would change what the events before it mean.
     is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
 
     if is_kept then
@@ -120,17 +124,18 @@ begin
         result.base_is_tip := is_tip;
         result.log_bytes := 0;
     else
-        perform agui_internal.drop_snapshot(thread_key, run_no);  -- one may be left of a part of the run
+        -- a snapshot of a part of the run may remain
+        perform agui_internal.drop_snapshot(thread_key, run_no);
     end if;
 
-    -- At last, for an append waits as long as the row is held. Where something was appended behind the end meanwhile, the run is to be
-    -- processed once more, from this snapshot on.
+    -- Last, because an append waits while the row is held. If something was appended after the end
+    -- in the meantime, the run is processed a second time, from this snapshot on.
     update agui.run as compacted
     set n = size.n, log_bytes = size.log_bytes
     where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
 
     if start_no = run_no and not is_kept then
-        return null;  -- the messages that the fold points to have gone
+        return null;  -- the messages that the fold refers to are deleted
     end if;
     result.thread_key := thread_key;
     result.run_no := run_no;
@@ -146,10 +151,12 @@ end
 $$;
 
 comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
-    'Processes one ended run: measures its log, folds its lineage, and keeps the result where the run is the tip of its thread (the '
-    'youngest that has ended) or agui_internal.is_worth_keeping says so. Given what the call for its parent answered (null: nothing), it goes on '
-    'from there as long as that still holds, else from the nearest snapshot. Answers the same for the runs that follow. '
-    'From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on, and answers is_cut. The caller holds the '
-    'thread''s row.';
+    'Compacts one ended run: measures its log, folds its lineage, and keeps the result if the run '
+    'is the tip of its thread (the youngest run that has ended) or agui_internal.is_worth_keeping '
+    'says so. carried is the result of the call for its parent (null: none). The fold continues '
+    'from there if that is still valid, else from the nearest snapshot. Returns the same for the '
+    'runs that follow. From stop_at on (null: no limit) it ends with a snapshot of a part of the '
+    'run, from which the next call continues, and returns is_cut. The caller holds the row of the '
+    'thread.';
 
 revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;

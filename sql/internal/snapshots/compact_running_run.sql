@@ -12,7 +12,7 @@ begin
     if not agui_internal.hold_thread(thread_key) then
         return;
     end if;
-    -- Looked at anew: it may have ended since, and is compaction's then.
+    -- Read a second time: the run may have ended since, and then compaction processes it.
     select run.* into latest
     from agui.run as run
     where run.thread_key = compact_running_run.thread_key and run.run_no = compact_running_run.run_no;
@@ -28,7 +28,9 @@ end
 $$;
 
 comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
-    'Makes or renews the snapshot of a run in progress. Nothing is done where it has ended, where another transaction holds its thread, or where a '
-    'RUN_STARTED that is still to come would change what its events mean. From stop_at on (null: never) it ends with a snapshot of a part of the run, from which the next call goes on.';
+    'Makes or renews the snapshot of a run in progress. Does nothing if the run has ended, if '
+    'another transaction holds its thread, or if a later RUN_STARTED would change what its events '
+    'mean. From stop_at on (null: no limit) it ends with a snapshot of a part of the run, from '
+    'which the next call continues.';
 
 revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;

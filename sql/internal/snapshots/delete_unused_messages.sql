@@ -19,6 +19,7 @@ end
 $$;
 
 comment on function agui_internal.delete_unused_messages(uuid, int4range[]) is
-    'Deletes those of the given message versions that no snapshot holds any more. The caller holds the thread''s row.';
+    'Deletes those of the given message versions that no snapshot holds. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.delete_unused_messages(uuid, int4range[]) from public;

@@ -17,7 +17,7 @@ begin
     into snapshot_bytes
     from agui.snapshot as snapshot
     cross join lateral (
-        -- the message versions that it added to those of the snapshot before it
+        -- the message versions that it added to those of the previous snapshot
         select count(*) as n, coalesce(sum(pg_column_size(message.body)), 0) as bytes
         from unnest(snapshot.message_nos) as part (message_nos)
         join agui.message as message
@@ -36,7 +36,7 @@ end
 $$;
 
 comment on function agui_internal.drop_needless_snapshot(uuid, int) is
-    'Drops a run''s snapshot that agui_internal.is_worth_keeping does not hold to be worth what it takes; answers whether it did. '
-    'The caller holds the thread''s row.';
+    'Drops the snapshot of a run if agui_internal.is_worth_keeping says that it does not pay; '
+    'returns whether it did. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_needless_snapshot(uuid, int) from public;

@@ -17,6 +17,7 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshot(uuid, int) is
-    'Deletes the snapshot of a run, if it has one, with the message versions that no other snapshot holds. The caller holds the thread''s row.';
+    'Deletes the snapshot of a run, if it has one, with the message versions that no other '
+    'snapshot holds. The caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshot(uuid, int) from public;

@@ -17,6 +17,7 @@ end
 $$;
 
 comment on function agui_internal.drop_snapshots(uuid, int[]) is
-    'Drops the snapshots of some runs, for example those that they were given while they were in progress. The caller holds the thread''s row.';
+    'Drops the snapshots of some runs, for example those made while the runs were in progress. The '
+    'caller holds the row of the thread.';
 
 revoke execute on function agui_internal.drop_snapshots(uuid, int[]) from public;

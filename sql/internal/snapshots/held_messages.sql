@@ -12,6 +12,6 @@ as $$
 $$;
 
 comment on function agui_internal.held_messages(uuid, int) is
-    'The message versions that the snapshot of a run holds; none where it has no snapshot.';
+    'The message versions in the snapshot of a run; none if it has no snapshot.';
 
 revoke execute on function agui_internal.held_messages(uuid, int) from public;

@@ -10,6 +10,7 @@ as $$
     where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
 $$;
 
-comment on function agui_internal.input_bytes(uuid, int) is 'Bytes that the input beside the events of a run takes as stored; 0: it has none.';
+comment on function agui_internal.input_bytes(uuid, int) is
+    'The stored size in bytes of the input beside the events of a run; 0: it has none.';
 
 revoke execute on function agui_internal.input_bytes(uuid, int) from public;

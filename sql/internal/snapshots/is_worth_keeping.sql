@@ -6,8 +6,9 @@ parallel safe
 return log_bytes >= 2 * snapshot_bytes;
 
 comment on function agui_internal.is_worth_keeping(bigint, bigint) is
-    'The rule for snapshots of runs that are not the tip of their thread: at least twice as many stored bytes of log lie since the last '
-    'kept snapshot on the lineage as this one takes. So all snapshots together stay smaller than the log, and a read folds no '
-    'more than in proportion to what it returns.';
+    'The rule for snapshots of runs that are not the tip of their thread: since the last kept '
+    'snapshot on the lineage, the stored log has grown by at least twice the size of this one. So '
+    'all snapshots together stay smaller than the log, and a read folds no more than in proportion '
+    'to what it returns.';
 
 revoke execute on function agui_internal.is_worth_keeping(bigint, bigint) from public;

@@ -21,6 +21,7 @@ as $$
 $$;
 
 comment on function agui_internal.log_bytes_since(uuid, int, int) is
-    'Stored bytes of log on the lineage of a run, from behind the run base_no (null: from the root) to the run''s end.';
+    'The stored bytes of log on the lineage of a run, from after the run base_no (null: from the '
+    'root) to the end of the run.';
 
 revoke execute on function agui_internal.log_bytes_since(uuid, int, int) from public;

@@ -24,7 +24,8 @@ end
 $$;
 
 comment on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) is
-    'Takes runs that were folded outside of the database from the queue of compaction, but for those that something was appended to behind last_seq '
-    'meanwhile. The caller holds the thread''s row.';
+    'Removes runs that were folded outside of the database from the queue of compaction, except '
+    'runs with events that were appended after last_seq in the meantime. The caller holds the row '
+    'of the thread.';
 
 revoke execute on function agui_internal.mark_compacted(uuid, int[], bigint[], bigint[], bigint[]) from public;

@@ -10,11 +10,12 @@ declare
     next_no int;
     waits_for_parent boolean;
 begin
-    -- What no attempt has failed at comes first, then what may be tried once more. Before both comes a look behind the run after_no,
-    -- which spares a walk over all runs that are done.
+    -- First runs without a failed attempt, then those that may be retried. Before both, attempt 0
+    -- searches after the run after_no, which avoids reading all runs that are done.
     for attempt in case when after_no > 0 then 0 else 1 end .. 2 loop
         waiting := agui_internal.runs_in_quarantine(thread_key, with_noted => attempt < 2);
-        -- Parents before children. A parent has ended before its children, so it is due when they are.
+        -- Parents before children. A parent has ended before its children, so it is due when they
+        -- are.
         select
             run.run_no,
             exists (
@@ -40,7 +41,8 @@ end
 $$;
 
 comment on function agui_internal.next_to_compact(uuid, timestamptz, int) is
-    'The number of the next run of a thread that compaction has to process, one that ended by due_by; null: there is none. Runs that wait in quarantine, and '
-    'those that go on from them, are passed over. after_no is the run that was done last (0: none): those behind it come first.';
+    'The number of the next run of a thread that compaction has to process, one that ended by '
+    'due_by; null: there is none. after_no is the last run done (0: none): runs after it come '
+    'first. Runs in quarantine, and those that continue from them, are skipped.';
 
 revoke execute on function agui_internal.next_to_compact(uuid, timestamptz, int) from public;

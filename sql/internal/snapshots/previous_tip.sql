@@ -4,7 +4,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
--- The plan is kept from when the thread had no snapshot, and one that sorts would read all of them.
+-- The plan is cached from a time when the thread had no snapshot, and a plan that sorts would read
+-- all of them.
 set enable_sort = off
 set enable_seqscan = off
 as $$
@@ -26,6 +27,7 @@ end
 $$;
 
 comment on function agui_internal.previous_tip(uuid, int) is
-    'The youngest compacted run with a snapshot, before the given one: it may owe its snapshot to having been the tip. Null: none.';
+    'The youngest compacted run with a snapshot before the given one. It may have its snapshot '
+    'only because it was the tip. Null: none.';
 
 revoke execute on function agui_internal.previous_tip(uuid, int) from public;

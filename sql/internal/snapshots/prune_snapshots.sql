@@ -13,12 +13,12 @@ begin
     perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
-        return 0;  -- who holds it may be compacting it; repack weighs them once more
+        return 0;  -- the holder may be compacting it; the next repack checks the snapshots
     end if;
     select max(run.run_no) into tip
     from agui.run
     where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
-    -- Ancestors first: where one goes, more log stands behind those that follow.
+    -- Ancestors first: when one is dropped, more log counts for those that follow.
     for run_no in
         select run.run_no
         from agui.snapshot as snapshot
@@ -38,6 +38,7 @@ end
 $$;
 
 comment on function agui_internal.prune_snapshots(uuid) is
-    'Drops the snapshots of a thread that are no longer worth what they take, after its log became smaller (agui.repack). Answers how many.';
+    'Drops the snapshots of a thread that no longer pay after its log became smaller '
+    '(agui.repack). Returns how many.';
 
 revoke execute on function agui_internal.prune_snapshots(uuid) from public;

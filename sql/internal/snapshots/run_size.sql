@@ -21,6 +21,7 @@ end
 $$;
 
 comment on function agui_internal.run_size(uuid, int, bigint) is
-    'Number of events of an ended run up to its last seq, and the bytes that its batches and its input take as stored.';
+    'The number of events of an ended run up to a seq, and the stored size in bytes of its batches '
+    'and its input.';
 
 revoke execute on function agui_internal.run_size(uuid, int, bigint) from public;

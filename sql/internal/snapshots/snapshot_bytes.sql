@@ -3,10 +3,11 @@ returns bigint
 language sql
 immutable
 parallel safe
--- What the rows take beside the documents in them.
+-- Includes the overhead of the rows.
 return 100 + document_bytes + 60 * new_messages + message_bytes;
 
 comment on function agui_internal.snapshot_bytes(bigint, bigint, bigint) is
-    'What a snapshot takes: bytes of its state and interrupts, number and bytes of the message versions that it adds.';
+    'The size of a snapshot in bytes, given the bytes of its state and interrupts and the number '
+    'and bytes of the message versions that it adds.';
 
 revoke execute on function agui_internal.snapshot_bytes(bigint, bigint, bigint) from public;

@@ -3,10 +3,10 @@ returns bigint
 language sql
 stable
 parallel safe
--- The columns as they are stored, compressed, and what the row takes beside them.
+-- The stored, compressed columns and the overhead of the row.
 return pg_column_size(events) + coalesce(pg_column_size(earlier_us), 0) + 70;
 
 comment on function agui_internal.stored_bytes(json, int[]) is
-    'Bytes that a batch takes as stored, given its columns as they come from the table.';
+    'The stored size of a batch in bytes, given its columns as stored.';
 
 revoke execute on function agui_internal.stored_bytes(json, int[]) from public;

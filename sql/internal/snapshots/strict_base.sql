@@ -11,6 +11,6 @@ as $$
 $$;
 
 comment on function agui_internal.strict_base(uuid, int) is
-    'The nearest run before a run on its lineage that has a snapshot; null when there is none.';
+    'The nearest ancestor of a run that has a snapshot; null if there is none.';
 
 revoke execute on function agui_internal.strict_base(uuid, int) from public;

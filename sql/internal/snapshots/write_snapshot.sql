@@ -24,7 +24,7 @@ begin
     from agui.message as message
     where message.thread_key = write_snapshot.thread_key;
 
-    -- As a rule all before it are stored, and most messages are.
+    -- Usually all messages before it are stored, and most messages are.
     select coalesce(min(list.position), cardinality(numbers) + 1)
     into new_from
     from unnest(numbers) with ordinality as list (number, position)
@@ -33,7 +33,8 @@ begin
     next_no := last_no;
     for place in new_from .. cardinality(numbers) loop
         continue when numbers[place] > 0;
-        -- Places of one new message share a negative number; a message without a number is alone.
+        -- Places of one new message share a negative number. A message without a number has one
+        -- place.
         first_place := case when numbers[place] < 0 then array_position(fold.message_nos, numbers[place]) end;
         if first_place < place then
             numbers[place] := numbers[first_place];
@@ -87,7 +88,8 @@ end
 $$;
 
 comment on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) is
-    'Keeps a fold as the snapshot of a run, in place of the one that it has; messages without a number are stored as new versions. '
-    'Answers the fold with the numbers that they got. The caller holds the thread''s row.';
+    'Stores a fold as the snapshot of a run, in place of its previous one. Messages without a '
+    'number are stored as new versions. Returns the fold with their numbers. The caller holds the '
+    'row of the thread.';
 
 revoke execute on function agui_internal.write_snapshot(uuid, int, agui_internal.fold) from public;

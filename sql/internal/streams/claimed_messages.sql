@@ -1,5 +1,6 @@
--- A client's verifier holds a message to the agent that began it in the run at hand, and forgets that when a run starts. So a
--- replay that starts the run anew says it, of what subagents began: to a message that a client has, the input means nothing else.
+-- The verifier of a client assigns a message to the agent that began it in the current run, and
+-- forgets that when a run starts. So a replay that starts the run states this for messages of
+-- subagents. For a message that a client already has, the input has no other effect.
 create or replace function agui_internal.claimed_messages(run agui.run, until bigint, fold agui_internal.fold)
 returns text
 language plpgsql
@@ -65,8 +66,7 @@ end
 $function$;
 
 comment on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) is
-    'Of the messages of a fold those that a run has given to the subagents whose they are, up to a '
-    'seq: messages without content (JSON texts, joined by commas; null: none), for the input of '
-    'a RUN_STARTED.';
+    'The messages of a fold that a run has assigned to their subagents, up to a seq, for the input '
+    'of a RUN_STARTED: messages without content (JSON texts, joined by commas; null: none).';
 
 revoke execute on function agui_internal.claimed_messages(agui.run, bigint, agui_internal.fold) from public;

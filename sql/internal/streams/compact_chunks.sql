@@ -1,4 +1,4 @@
--- Follows the open streams of chunks as agui_internal.fold_events does, for well-formed events.
+-- Tracks the open streams of chunks as agui_internal.fold_events does, for well-formed events.
 create or replace function agui_internal.compact_chunks(
     in events json,
     out "position" bigint,
@@ -61,7 +61,7 @@ end
 $function$;
 
 comment on function agui_internal.compact_chunks(json) is
-    'What the chunks among events (guarded JSON) are: for which id, whether they start its message or call, and whether they go on with it. '
-    'A chunk that is for none has no row.';
+    'Interprets the chunks among events (guarded JSON): their id, whether they start a message or '
+    'call, and whether they continue it. A chunk without a stream has no row.';
 
 revoke execute on function agui_internal.compact_chunks(json) from public;

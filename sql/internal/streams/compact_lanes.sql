@@ -53,7 +53,7 @@ end
 $function$;
 
 comment on function agui_internal.compact_lanes(agui_internal.fold) is
-    'Chunks (JSON texts, joined by commas) that open again what is open in a fold, and add nothing; null when nothing is open. A tool call '
-    'that is gone stays closed.';
+    'Chunks (JSON texts, joined by commas) that reopen what is open in a fold and add nothing; '
+    'null if nothing is open. A tool call that was removed stays closed.';
 
 revoke execute on function agui_internal.compact_lanes(agui_internal.fold) from public;

@@ -23,6 +23,6 @@ as $function$
 $function$;
 
 comment on function agui_internal.compact_metadata(text[]) is
-    'Objects (guarded JSON) as one, key by key; the last one wins. Null when there is none.';
+    'Merges objects (guarded JSON) key by key; the last write wins. Null if there is none.';
 
 revoke execute on function agui_internal.compact_metadata(text[]) from public;

@@ -1,8 +1,8 @@
--- Takes the events of each run apart into blocks, each about one message, call or activity, or about the state, and writes a block at
--- the place of its first event. A MESSAGES_SNAPSHOT may change what stands before it, so blocks end there. Where this would not mean the
--- same, agui_internal.compact_step finds out; here are only the rules of ordinary streams.
---
--- Texts are guarded (agui_internal.json_guard), but for those of events that stay as they are.
+-- Divides the events of each run into blocks, each about one message, call or activity, or about
+-- the state, and writes a block at the place of its first event. A MESSAGES_SNAPSHOT may change
+-- what precedes it, so blocks end there. This function has the rules for ordinary streams only;
+-- agui_internal.compact_step detects where the result would differ.
+-- Texts are guarded (agui_internal.json_guard), except those of events that stay unchanged.
 create or replace function agui_internal.compact_runs(
     in events json,
     out original text,
@@ -26,7 +26,8 @@ declare
     has_chunks constant boolean := strpos(events::text, '_CHUNK') > 0 or strpos(events::text, '\u') > 0;
     documented record;
 
-    -- What the state and the activities are at the end of each part of the stream, up to the next RUN_STARTED or MESSAGES_SNAPSHOT.
+    -- The state and the activities at the end of each part of the stream, up to the next
+    -- RUN_STARTED or MESSAGES_SNAPSHOT.
     documents      agui_internal.fold;
     part_numbers   int[] := '{}';
     part_states    text[] := '{}';
@@ -58,7 +59,7 @@ begin
     loop
         documents := agui_internal.fold_given(documents, documented.events);
 
-        -- Other messages have no part in this.
+        -- Other messages have no effect here.
         select
             coalesce(array_agg(message.id order by message.position), '{}'),
             coalesce(array_agg(message.body order by message.position), '{}'),
@@ -136,7 +137,8 @@ begin
             element.name::text as name,
             element.tool_call_name::text as tool_name,
             element.parent_message_id::text as parent,
-            -- The reducer skips such an event, but another reader may not. So its run stays as it is.
+            -- The reducer skips such an event, but another reader may not. So its run stays
+            -- unchanged.
             coalesce(case
                 when element.kind is not null then
                     element.chunk_id is null and (
@@ -174,7 +176,8 @@ begin
         from element
     ),
 
-    -- Messages in RUN_STARTED that the lineage has. A MESSAGES_SNAPSHOT leaves what it names, activities and reasoning.
+    -- Messages in RUN_STARTED that the lineage already has. A MESSAGES_SNAPSHOT keeps those that it
+    -- names, activities and reasoning.
     mention as (
         select
             event.position,
@@ -216,7 +219,8 @@ begin
                 left(mention.id, 1) is distinct from '"'
                 or mention.known_at is null
                 or coalesce(mention.known_at < mention.listed_at, false)
-                -- It also tells verifiers whose message that is, for events which do not say.
+                -- It also tells verifiers the owner of the message, for events that do not state
+                -- it.
                 or mention.input ->> 'subagentRunId' is not null
             ) as is_new
         from (
@@ -240,7 +244,8 @@ begin
         having not bool_and(input.is_new)
     ),
 
-    -- What comes before the first start of its id, behind a MESSAGES_SNAPSHOT, is a block of its own: its end is not that of the start.
+    -- After a MESSAGES_SNAPSHOT, what precedes the first start of an id is a separate block: its
+    -- end is not that of the start.
     start as (
         select event.part, event.kind, event.id, min(event.position) filter (where event.starts) as position
         from event
@@ -313,7 +318,7 @@ begin
             select activity.part, activity.id, guarded.body
             from unnest(activity_parts, activity_ids, activities) as activity (part, id, body)
             cross join lateral (select agui_internal.json_guard(activity.body)::json as body) as guarded
-            -- A patch can leave an activity with content that no ACTIVITY_SNAPSHOT can have.
+            -- A patch can give an activity content that no ACTIVITY_SNAPSHOT can have.
             where json_typeof(guarded.body -> 'content') = 'object'
         ) as activity
             on activity.part = event.part and activity.id = event.id
@@ -382,7 +387,8 @@ begin
         from event
         group by event.run
     ),
-    -- Whether something is open at the last snapshot of the run, or is begun before it and again after it.
+    -- Whether something is open at the last snapshot of the run, or begins both before and after
+    -- it.
     crossing as (
         select written.run, written.kind, written.id
         from written
@@ -411,7 +417,7 @@ begin
         where last.is_started and not last.is_ended
         group by last.run
     ),
-    -- The texts of a run are long: they are in no row that is sorted.
+    -- The texts of a run are long, so they are in no row that is sorted.
     original as (
         select event.run, string_agg(event.raw::text, ',' order by event.position) as text
         from event
@@ -451,8 +457,9 @@ end
 $function$;
 
 comment on function agui_internal.compact_runs(json) is
-    'The runs of a stream in compact forms (JSON texts of events, joined by commas): its events as they came; with a block for each '
-    'message, call, activity and the state (null: it cannot be compacted); the same without the messages before its last MESSAGES_SNAPSHOT, '
-    'where that may do; and the parts of shape snapshot.';
+    'The runs of a stream in compact forms (JSON texts of events, joined by commas): the original '
+    'events; the events with a block for each message, call, activity and the state (null: cannot '
+    'be compacted); the same without the messages before the last MESSAGES_SNAPSHOT, if that is '
+    'possible; and the parts of shape snapshot.';
 
 revoke execute on function agui_internal.compact_runs(json) from public;

@@ -1,5 +1,6 @@
--- A MESSAGES_SNAPSHOT leaves the messages that a client has where they are, adds new ones behind them, and keeps activities and
--- reasoning when it names none. So where one does not give the list, a first one clears what is there.
+-- A MESSAGES_SNAPSHOT leaves the messages that a client has in place, appends new ones, and keeps
+-- activities and reasoning if it names none. So if one snapshot does not produce the list, a first
+-- one clears what is there.
 create or replace function agui_internal.compact_snapshots(
     head text,
     tail text,
@@ -36,6 +37,7 @@ end
 $function$;
 
 comment on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) is
-    'The forms of a run in shape snapshot, the best first: what stays of its events before its end, the messages, its state, its end.';
+    'The forms of a run in shape snapshot, the best first: the remaining events before its end, '
+    'the messages, its state, its end.';
 
 revoke execute on function agui_internal.compact_snapshots(text, text, text, boolean, agui_internal.fold, agui_internal.fold) from public;

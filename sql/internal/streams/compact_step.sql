@@ -1,8 +1,9 @@
--- Folds what is given and its compact form, and takes a form only where both mean the same. So no stream is too odd to come out right,
--- and the rules of the compact forms (agui_internal.compact_runs) may be about ordinary streams.
---
--- All runs are tried at once, then halves until what differs is found: a long thread takes two folds, not two a run. In shape
--- snapshot only the last run is one: the list of all messages in each would make the size grow with the square of the runs.
+-- Folds the given events and their compact form, and uses a form only if the results are equal. So
+-- every stream is compacted correctly, and the rules of the compact forms
+-- (agui_internal.compact_runs) only need to cover ordinary streams.
+-- All runs are tried at once, then a binary search finds what differs: a long thread takes two
+-- folds, not two for each run. In shape snapshot only the last run has that shape, because a list
+-- of all messages in each run would make the size grow with the square of the runs.
 create or replace function agui_internal.compact_step(events json, shape text)
 returns text
 language plpgsql
@@ -13,9 +14,9 @@ as $function$
 declare
     run         record;
     originals   text[] := '{}';
-    streams     text[] := '{}';  -- the best compact form of each run that is no snapshot
-    others      text[] := '{}';  -- and the next best one, null where there is none
-    heads       text[] := '{}';  -- the parts of a run around its snapshots, null where there are none
+    streams     text[] := '{}';  -- the best compact form of each run without a snapshot
+    others      text[] := '{}';  -- the second-best form, null if there is none
+    heads       text[] := '{}';  -- the parts of a run around its snapshots, null if there are none
     tails       text[] := '{}';
     states      text[] := '{}';
     has_changes boolean[] := '{}';
@@ -26,9 +27,9 @@ declare
     first_run   int := 1;
     last_run    int;
     at_once     int;
-    streamed    int;   -- how many runs come in shape stream
-    truth       agui_internal.fold;  -- what the originals mean
-    replica     agui_internal.fold;  -- and what their compact forms mean
+    streamed    int;   -- the number of runs in shape stream
+    truth       agui_internal.fold;  -- the fold of the originals
+    replica     agui_internal.fold;  -- the fold of their compact forms
     truth_end   agui_internal.fold;
     replica_end agui_internal.fold;
     reopening   text;
@@ -51,7 +52,7 @@ begin
     while first_run <= cardinality(originals) loop
         last_run := greatest(first_run, least(first_run + at_once - 1, streamed));
         truth_end := agui_internal.fold_given(truth, array_to_string(originals[first_run : last_run], ','));
-        -- A list of messages may give what is open in chunks to another agent than the chunks do.
+        -- A list of messages may assign what is open in chunks to another agent than the chunks do.
         gives_away := exists (
             select from json_array_elements(agui_internal.json_guard(truth_end.lanes)::json) as lane
             cross join lateral agui_internal.repair_subject(
@@ -75,7 +76,8 @@ begin
             end if;
         end if;
 
-        -- Chunks that are open at the end have become messages that are complete: open them again for the chunks to come.
+        -- Chunks that are open at the end have become complete messages: reopen them for later
+        -- chunks.
         reopening := agui_internal.compact_lanes(truth_end);
 
         foreach form in array forms loop
@@ -97,7 +99,8 @@ begin
         elsif last_run > first_run then
             at_once := (last_run - first_run + 1) / 2;
         else
-            -- What stands before means the same in another way (two messages that are one in the original, say).
+            -- The part before has the same meaning in another form (for example, two messages that
+            -- are one in the original).
             return events;
         end if;
     end loop;
@@ -107,6 +110,7 @@ end
 $function$;
 
 comment on function agui_internal.compact_step(json, text) is
-    'The events in fewer ones, in a shape, run by run; each in the best form that means the same. See agui.compact_events.';
+    'The compacted events in a shape, run by run; each run in the best form with the same meaning. '
+    'See agui.compact_events.';
 
 revoke execute on function agui_internal.compact_step(json, text) from public;

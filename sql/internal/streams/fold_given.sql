@@ -24,7 +24,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_given(agui_internal.fold, text) is
-    'What a lineage means (null: nothing so far) with further events (JSON texts, joined by commas), which need not be in the log. A RUN_STARTED '
-    'among them begins a run, as far as fuel is concerned.';
+    'Applies events (JSON texts, joined by commas), which need not be in the log, to the result of '
+    'a lineage (null: the empty fold). For the fuel limit, a RUN_STARTED among them begins a run.';
 
 revoke execute on function agui_internal.fold_given(agui_internal.fold, text) from public;

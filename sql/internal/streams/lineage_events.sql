@@ -7,8 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     inputs  agui_internal.input_place[];
-    -- The runs that get a RUN_STARTED: those that begin with another event, unless they go on with a chunk stream of their parent, which it would
-    -- end. Only the fold knows whether there is one.
+    -- The runs that get a RUN_STARTED: those that begin with another event, unless they continue a
+    -- chunk stream of their parent, which it would end. Only the fold shows whether there is one.
     bare_no int[];
 begin
     if with_inputs then
@@ -21,7 +21,8 @@ begin
         ) as beginning
         left join agui.run as parent
             on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no
-        -- A case, so that no other order of evaluation folds what the other parts leave out.
+        -- As a case expression, so that the planner cannot fold what the earlier conditions
+        -- exclude.
         where case
             when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
             when parent.run_no is null then true
@@ -74,8 +75,8 @@ end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
-    'The events of the lineage of a run behind after_seq, up to a seq (null: all), as a JSON '
-    'array. with_inputs puts the inputs that are stored beside the events into RUN_STARTED, and a '
-    'RUN_STARTED before runs that begin with another event, unless that would end a chunk stream.';
+    'The events of the lineage of a run after after_seq, up to a seq (null: all), as a JSON array. '
+    'with_inputs inserts the inputs stored beside the events into RUN_STARTED, and a RUN_STARTED '
+    'before runs that begin with another event, unless that would end a chunk stream.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;

@@ -16,14 +16,14 @@ as $function$
         window in_order as (order by element.position)
     )
     select exists (
-        -- A beginning in a run, or anything else behind an end.
+        -- A beginning within a run, or any other event after an end.
         select from element
         where element.type = 'RUN_STARTED' and element.position > 1 and element.before not in ('RUN_FINISHED', 'RUN_ERROR')
         or element.type is distinct from 'RUN_STARTED' and element.before in ('RUN_FINISHED', 'RUN_ERROR')
             and not (element.before = 'RUN_FINISHED' and element.type = 'RUN_ERROR')
     )
     or exists (
-        -- What a run leaves open that ends or that another one follows.
+        -- What a run leaves open when it ends or another run follows.
         select from element
         where element.type in (
             'TEXT_MESSAGE_START', 'TEXT_MESSAGE_END', 'TOOL_CALL_START', 'TOOL_CALL_END',
@@ -55,6 +55,7 @@ as $function$
 $function$;
 
 comment on function agui_internal.needs_repair(json) is
-    'Whether agui_internal.repaired_events may change events (guarded JSON): quick, and wrong only on the safe side.';
+    'Whether agui_internal.repaired_events may change events (guarded JSON). Fast; it may report '
+    'true for events that need no repair, never false for events that do.';
 
 revoke execute on function agui_internal.needs_repair(json) from public;

@@ -35,8 +35,8 @@ begin
                     when part.is_content then array_position(fold.message_ids, part.id) is not null
                     else true
                 end as is_known,
-                -- The start of a message or call that is there changes nothing, as long as it says
-                -- nothing of its metadata and calls it what it is called.
+                -- The start of an existing message or call changes nothing if it has no metadata
+                -- and the same name.
                 agui_internal.json_unguard(case
                     when part.is_content then '{' || concat_ws(
                         ',',
@@ -65,8 +65,8 @@ end
 $function$;
 
 comment on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) is
-    'The events (JSON texts, joined by commas) that open again what a run has open at a seq, for a '
-    'reader who has what its lineage means there; empty: nothing is open. Null where a message or '
-    'tool call is open that is not there any more, for its start would make it.';
+    'The events (JSON texts, joined by commas) that reopen what a run has open at a seq, for a '
+    'reader who has the fold of its lineage at that point; empty: nothing is open. Null if a '
+    'message or tool call is open that was removed, because its start would create it.';
 
 revoke execute on function agui_internal.reopening_events(agui.run, bigint, agui_internal.fold) from public;

@@ -36,7 +36,7 @@ as $function$
             coalesce(element.type, '') as type,
             lag(element.type) over (order by element.position) in ('RUN_FINISHED', 'RUN_ERROR') as is_behind_end,
             element.body,
-            -- What is no string counts as absent.
+            -- A value that is not a string counts as absent.
             case when left(element.message_id::text, 1) = '"' then element.message_id::text end as message_id,
             case when left(element.tool_call_id::text, 1) = '"' then element.tool_call_id::text end as tool_call_id,
             case when left(element.owner::text, 1) = '"' then element.owner::text end as owner
@@ -147,8 +147,9 @@ as $function$
 $function$;
 
 comment on function agui_internal.repair_steps(json) is
-    'What agui_internal.repaired_events looks at among events (guarded JSON), in order: the life of runs (life), what opens, continues and '
-    'closes something (start, piece, end; need: a subagent that another one names as its parent), and what may drop messages '
-    '(replace). part numbers what is opened.';
+    'The steps for agui_internal.repaired_events, in order, from events (guarded JSON): the life '
+    'cycle of runs (life); what opens, continues and closes something (start, piece, end; need: a '
+    'subagent that another one names as its parent); and what may remove messages (replace). part '
+    'numbers what is opened.';
 
 revoke execute on function agui_internal.repair_steps(json) from public;

@@ -38,7 +38,7 @@ end
 $function$;
 
 comment on function agui_internal.repair_subject(agui_internal.fold, int, text) is
-    'Whether a fold has the message or call (kind 2) of an id (a guarded JSON string) that events are about, what the call is called, and '
-    'the subagent that it belongs to (guarded JSON strings).';
+    'Whether a fold has the message or call (kind 2) with an id (a guarded JSON string), the name '
+    'of the call, and the subagent that owns it (guarded JSON strings).';
 
 revoke execute on function agui_internal.repair_subject(agui_internal.fold, int, text) from public;

@@ -1,5 +1,6 @@
--- compaction/repair.go has the rules. The loop follows the life of runs and notes what to insert; most streams are left before it.
--- Only where a MESSAGES_SNAPSHOT or an activity may have dropped what an event goes on with, the events are folded up to there.
+-- compaction/repair.go has the rules. The loop follows the life cycle of runs and records what to
+-- insert; most streams return before it. The events are folded only if a MESSAGES_SNAPSHOT or an
+-- activity may have removed what a later event continues.
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql
@@ -11,32 +12,32 @@ declare
     guarded constant json := agui_internal.json_guarded(events);
     step    record;
 
-    -- The life of the run at hand.
+    -- The life cycle of the current run.
     phase       text := 'before';  -- running, finished, failed
     ids         text := '';        -- the members that name the run
     interrupts  text := '';
     stretch     int := 1;
     begins_at   int := 1;
     is_begun    boolean := true;   -- by the repair, or before the events
-    behind      int;               -- the end that the repair has begun the stretch behind
+    behind      int;               -- the end after which the repair has begun the stretch
     behind_type text;
     last_type   text;
 
     -- What events open, by its number.
     is_known boolean[] := '{}';  -- open or suspended
     open_in  int[] := '{}';      -- the stretch in which it is open
-    seen_in  int[] := '{}';      -- and the last one in which it was started
-    openings text[] := '{}';     -- its start, but for what comes at the end
+    seen_in  int[] := '{}';      -- the last stretch in which it was started
+    openings text[] := '{}';     -- its start, without the members added at the end
     closings text[] := '{}';
     owners   text[] := '{}';
     untagged int[] := '{}';      -- its inserted start, as long as no event has named a subagent since
     opened   int[] := '{}';      -- in the stretch, the oldest first
 
     names    text[] := '{}';     -- of calls
-    replaced int := 0;           -- how many events may have dropped messages or calls
+    replaced int := 0;           -- the number of events that may have removed messages or calls
     replaced_before int[] := '{}';
 
-    -- What the events mean up to a position: at the beginning of a stretch, and last.
+    -- The fold of the events up to a position: at the beginning of a stretch, and last.
     raws         text[];
     beginning    agui_internal.fold;
     begins_after int := -1;
@@ -56,7 +57,7 @@ declare
     repaired text;
     meant    agui_internal.fold;
 begin
-    -- Most streams keep the rules.
+    -- Most streams need no repair.
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
@@ -86,7 +87,7 @@ begin
                 ends_at := step.position;
             end if;
 
-            -- Closes what is open, and ends a stretch that has no end.
+            -- Close what is open, and end a stretch that has no end.
             if step.type = 'RUN_FINISHED' and phase in ('before', 'running')
                 or ends_at is not null and behind_type is distinct from 'RUN_ERROR'
             then
@@ -105,7 +106,7 @@ begin
                 end, null, behind)::agui_internal.insertion);
             end if;
 
-            -- Begins one.
+            -- Begin a stretch.
             if step.type = 'RUN_STARTED'
                 or ids <> '' and (phase = 'failed' or phase = 'finished' and step.type <> 'RUN_ERROR') and step.type is not null
             then
@@ -163,7 +164,7 @@ begin
                 owner := owners[step.part];
                 is_there := true;
                 if step.kind <= 3 and replaced > replaced_before[step.part] then
-                    -- Is it there where the stretch begins, or else here?
+                    -- Check whether it exists where the stretch begins, or else here.
                     if begins_after <> begins_at - is_begun::int then
                         begins_after := begins_at - is_begun::int;
                         so_far := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 : begins_after], ','));
@@ -242,8 +243,9 @@ end
 $function$;
 
 comment on function agui_internal.repaired_events(json) is
-    'Events with what they lack of the life of runs: a beginning behind an end and where a run begins with something else, an end before '
-    'a RUN_STARTED in a run, and the ends and starts of what is open there. They mean the same and the client''s verifier accepts them if '
-    'nothing else is wrong with them; events that keep the rules come back as they are.';
+    'Adds the events that the life cycle of runs requires: a beginning after an end, and if a run '
+    'begins with another event; an end before a RUN_STARTED within a run; and the ends and starts '
+    'of what is open there. The result has the same meaning, and the verifier of the client '
+    'accepts it if nothing else is wrong. Events that follow the rules are returned unchanged.';
 
 revoke execute on function agui_internal.repaired_events(json) from public;

@@ -27,7 +27,7 @@ end
 $function$;
 
 comment on function agui_internal.replay_events(text, agui.run, bigint, text) is
-    'What agui.replay returns of the lineage of a run, up to a seq (null: all of it), as a JSON '
+    'The result of agui.replay for the lineage of a run, up to a seq (null: all of it), as a JSON '
     'array.';
 
 revoke execute on function agui_internal.replay_events(text, agui.run, bigint, text) from public;

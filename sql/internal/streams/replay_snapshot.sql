@@ -1,6 +1,7 @@
--- A client's verifier holds what a list of messages names to the agents that the list gives it to, until the next run starts. In
--- the log, that of earlier runs is held to nobody. So while something may still come in the run, the history stands in an earlier
--- run, where it is more than what the main agent alone said in this one.
+-- The verifier of a client assigns the messages in a list to the agents that the list names, until
+-- the next run starts. In the log, messages of earlier runs are assigned to no agent. So while the
+-- run may still get events, the history is placed in an earlier run, unless it is only what the
+-- main agent said in this one.
 create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
 returns json
 language plpgsql
@@ -13,13 +14,13 @@ declare
     thread   constant text := '"threadId":' || to_json(thread_id);
     has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
     parent   text;   -- the id of the parent run
-    ending   text;   -- the event that ended the run, the last one of an agent that went on after it
-    opened   text;   -- what it has open
-    claimed  text;   -- whose its messages are
+    ending   text;   -- the event that ended the run; if the agent continued after it, the last one
+    opened   text;   -- what the run has open
+    claimed  text;   -- the owners of its messages
     history  text;
     is_apart boolean := false;
-    earlier  text;   -- the names of the earlier run
-    outcome  text;   -- interrupts that the end of the run does not say: an earlier run ended with them
+    earlier  text;   -- the ids of the earlier run
+    outcome  text;   -- interrupts that the end of the run does not state: an earlier run ended with them
     events   text;
 begin
     select ancestor.run_id into parent
@@ -27,7 +28,7 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if has_ended then
-        -- From the end of the log on: it is in the last batch, unless the agent went on.
+        -- Search from the end of the log: it is in the last batch, unless the agent continued.
         select ended.payload into ending
         from agui.batch as batch
         cross join lateral (
@@ -61,8 +62,9 @@ begin
 
     history := concat_ws(
         ',',
-        -- A client that has messages takes one with an id of the list for all that have it. Where ids
-        -- repeat (frameworks give a tool's result the id of the call) a first list clears what is there.
+        -- A client replaces all of its messages with an id in the list by the one in the list. If
+        -- ids repeat (frameworks give the result of a tool the id of the call), a first list clears
+        -- what is there.
         case when exists (
             select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
         ) then
@@ -90,7 +92,8 @@ begin
         nullif(opened, ''),
         ending
     );
-    -- What a list of messages cannot say: that two of them are one, which what comes changes at both places.
+    -- A list of messages cannot express that two of them are one message, which later events change
+    -- at both places.
     if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
@@ -101,7 +104,8 @@ end
 $function$;
 
 comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
-    'What agui.replay returns in shape snapshot of the lineage of a run, up to a seq (null: all of '
-    'it), as a JSON array; null where a list of messages cannot say what the lineage means.';
+    'The result of agui.replay in shape snapshot for the lineage of a run, up to a seq (null: all '
+    'of it), as a JSON array; null if a list of messages cannot express the meaning of the '
+    'lineage.';
 
 revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;

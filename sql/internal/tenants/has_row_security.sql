@@ -3,9 +3,9 @@ returns boolean
 language sql
 stable
 parallel safe
--- The planner puts the constant into the statements that ask for it: so a check costs nothing while row-level security is off.
--- agui_internal.set_row_security replaces the function, and PostgreSQL then plans these statements anew. Not so for an immutable
--- function, whose value it would keep.
+-- The planner inlines the constant into the calling statements, so a check costs nothing while
+-- row-level security is off. agui_internal.set_row_security replaces the function, and PostgreSQL
+-- then replans these statements. With an immutable function it would not, and keep the value.
 return false;
 
 comment on function agui_internal.has_row_security() is

@@ -6,7 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL, which keeps the plan: every call of a superuser under row-level security comes here.
+    -- In PL/pgSQL, which caches the plan: under row-level security every call of a superuser gets
+    -- here.
     perform
     from pg_roles as role
     join pg_class as protected
@@ -18,7 +19,7 @@ end
 $$;
 
 comment on function agui_internal.is_exempt(name) is
-    'Whether PostgreSQL does not apply row-level security to a role: a superuser, a role with BYPASSRLS, the owner of the tables '
-    'and roles that have its rights.';
+    'Whether PostgreSQL exempts a role from row-level security: a superuser, a role with '
+    'BYPASSRLS, the owner of the tables and roles that have its rights.';
 
 revoke execute on function agui_internal.is_exempt(name) from public;

@@ -12,7 +12,7 @@ end
 $$;
 
 comment on function agui_internal.key_to_change(text, text) is
-    'The key of a thread, which need not exist, that the role that calls may change. 42501: its scope is not that of the role, UI012: the key stands '
-    'for another thread.';
+    'The key of a thread, which need not exist, that the calling role may change. 42501: the role '
+    'does not have the scope; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.key_to_change(text, text) from public;

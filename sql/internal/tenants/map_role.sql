@@ -31,6 +31,7 @@ end
 $$;
 
 comment on function agui_internal.map_role(name, text, boolean, boolean) is
-    'Maps a role to a scope, as a pool, or as an operator, in place of what it was mapped to. 42704: there is no such role.';
+    'Maps a role to a scope, as a pool, or as an operator, in place of its previous mapping. '
+    '42704: there is no such role.';
 
 revoke execute on function agui_internal.map_role(name, text, boolean, boolean) from public;

@@ -18,7 +18,8 @@ as $$
 $$;
 
 comment on function agui_internal.own_erased_keys() is
-    'The range of keys in agui.erasure of the threads that the role that calls may change, all of them without row-level security; nulls: none. The first half '
-    'of a key there is that of the scope. The policy of agui.erasure looks here.';
+    'The range of keys in agui.erasure of the threads that the calling role may change: all '
+    'without row-level security; nulls: none. The first half of a key there depends on the scope '
+    'only. The policy of agui.erasure uses this function.';
 
 revoke execute on function agui_internal.own_erased_keys() from public;

@@ -10,7 +10,8 @@ return case
 end;
 
 comment on function agui_internal.own_key(uuid) is
-    'The key of a thread, which need not exist, that the role that calls may change. For functions with the rights of the owner: what changes something '
-    'calls this, or agui_internal.own_thread_key, before it looks anything up. 42501: row-level security is on, and the key is of another scope.';
+    'The key of a thread, which need not exist, that the calling role may change. A function with '
+    'the rights of the owner that writes calls this one, or agui_internal.own_thread_key, before '
+    'it looks anything up. 42501: row-level security is on, and the key belongs to another scope.';
 
 revoke execute on function agui_internal.own_key(uuid) from public;

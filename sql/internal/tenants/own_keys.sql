@@ -23,7 +23,8 @@ end
 $$;
 
 comment on function agui_internal.own_keys() is
-    'The range of thread keys that the role that calls may change, all of them without row-level security; nulls: none. For functions with the rights of '
-    'the owner that look for something in all scopes. Where one key is given, agui_internal.own_key says more.';
+    'The range of thread keys that the calling role may change: all without row-level security; '
+    'nulls: none. For functions with the rights of the owner that search all scopes. For a single '
+    'key, agui_internal.own_key gives a better error.';
 
 revoke execute on function agui_internal.own_keys() from public;

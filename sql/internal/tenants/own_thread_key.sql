@@ -14,7 +14,7 @@ return case
 end;
 
 comment on function agui_internal.own_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist, that the role that calls may change. 42501: row-level security is on, and '
-    'the role does not have the scope.';
+    'agui.thread_key of a thread, which need not exist, that the calling role may change. 42501: '
+    'row-level security is on, and the role does not have the scope.';
 
 revoke execute on function agui_internal.own_thread_key(text, text) from public;

@@ -3,7 +3,7 @@ returns uuid
 language plpgsql
 stable
 parallel safe
--- As agui_internal.pool_first_key.
+-- As in agui_internal.pool_first_key.
 as $$
 begin
     return case
@@ -14,6 +14,7 @@ end
 $$;
 
 comment on function agui_internal.pool_last_key() is
-    'The greatest key that a thread can have of the scope that the setting agui.scope names; null: it names none.';
+    'The greatest possible key of a thread of the scope in the setting agui.scope; null: the '
+    'setting is not set.';
 
 revoke execute on function agui_internal.pool_last_key() from public;

@@ -9,7 +9,7 @@ declare
     refusal record;
 begin
     if thread_key is null then
-        return null;  -- the caller says what is missing
+        return null;  -- the caller reports what is missing
     end if;
     select * into refusal from agui_internal.scope_refusal(thread_key, scope);
     raise exception using
@@ -20,6 +20,7 @@ end
 $$;
 
 comment on function agui_internal.refuse_foreign(uuid, text) is
-    'Refuses (42501) a change to a scope that the role that calls does not have, as agui_internal.scope_refusal says it; nothing where there is no key.';
+    'Raises 42501 with the text of agui_internal.scope_refusal: the calling role does not have the '
+    'scope that it wants to change. Does nothing without a key.';
 
 revoke execute on function agui_internal.refuse_foreign(uuid, text) from public;

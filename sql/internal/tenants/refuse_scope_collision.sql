@@ -8,7 +8,7 @@ as $$
 declare
     other text;
 begin
-    -- All threads in the range are of one scope, so the first tells.
+    -- All threads in the range have the same scope, so the first one is sufficient.
     select thread.scope into other
     from agui.thread as thread
     where thread.thread_key >= agui_internal.first_key(refuse_scope_collision.scope)
@@ -19,12 +19,13 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('scope "%s" has the same key as another scope', left(scope, 200)),
-            hint = 'Two scopes with the same 64-bit hash, which row-level security could not keep apart: choose another scope.';
+            hint = 'The two scopes have the same 64-bit hash, so row-level security could not separate them. Use another scope.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_scope_collision(text) is
-    'Refuses (UI012) a scope whose hash is that of another one that has threads: both would be one range of thread keys.';
+    'Raises UI012 if the hash of a scope equals that of another scope that has threads: both would '
+    'be one range of thread keys.';
 
 revoke execute on function agui_internal.refuse_scope_collision(text) from public;

@@ -9,13 +9,14 @@ begin
     if agui_internal.has_row_security() and (select own.high from agui_internal.own_keys() as own) is distinct from 'ffffffff-ffff-ffff-ffff-ffffffffffff' then
         raise exception using
             errcode = '42501',
-            message = format('role "%s" may not %s: it holds for all scopes', agui_internal.caller_role(), change),
+            message = format('role "%s" may not %s, because that affects all scopes', agui_internal.caller_role(), change),
             hint = 'Row-level security is on. agui.map_operator gives a role all scopes.';
     end if;
 end
 $$;
 
 comment on function agui_internal.refuse_unless_operator(text) is
-    'Refuses (42501) a change that holds for all scopes where row-level security is on and the role that calls does not have all of them.';
+    'Raises 42501 for a change that affects all scopes if row-level security is on and the calling '
+    'role does not have all of them.';
 
 revoke execute on function agui_internal.refuse_unless_operator(text) from public;

@@ -17,7 +17,7 @@ begin
     end);
     hint := case
         when tenant.role_name is null then
-            'Row-level security is on, and the role has no scope: its owner maps it with agui.map_tenant, agui.map_pool or agui.map_operator.'
+            'Row-level security is on, and the role has no scope. Map it with agui.map_tenant, agui.map_pool or agui.map_operator.'
         when tenant.is_pool and nullif(current_setting('agui.scope', true), '') is null then
             'The role is a pool, and agui.scope is not set: select set_config(''agui.scope'', …, true) in the same transaction.'
         when tenant.is_pool then
@@ -29,7 +29,7 @@ end
 $$;
 
 comment on function agui_internal.scope_refusal(uuid, text) is
-    'What is said of a change to a scope that the role that calls does not have; scope null: to the thread with a key. It depends on nothing that '
-    'the scope holds.';
+    'The error text for a change in a scope that the calling role does not have (scope null: of '
+    'the thread with a key). It reveals nothing about the contents of the scope.';
 
 revoke execute on function agui_internal.scope_refusal(uuid, text) from public;

@@ -25,7 +25,7 @@ begin
         join (values
             ('thread_key', 'thread_key', 'agui_internal.caller'),
             ('erased_key', 'erased_key', 'agui_internal.own_erased_keys()'),
-            -- A row for a scope, or for all: that one every role sees that has a scope.
+            -- A row for one scope or for all: every role that has a scope sees the latter.
             (
                 'is_all', 'case when is_all then (select own.low from agui_internal.caller as own) else agui_internal.first_key(scope) end',
                 'agui_internal.caller'
@@ -35,7 +35,8 @@ begin
         order by owned.name
     loop
         if wanted and not protected.has_policy then
-            -- Each half is evaluated once a statement, and both are one condition of an index.
+            -- Each half is evaluated once for each statement, and both are one condition of an
+            -- index.
             execute format(
                 'create policy agui_scope on %1$s for select using ('
                     '%2$s >= (select own.low from %3$s as own) and %2$s <= (select own.high from %3$s as own))',
@@ -60,7 +61,8 @@ end
 $$;
 
 comment on function agui_internal.set_row_security(boolean) is
-    'Turns row-level security on or off: the policy agui_scope on each table of the install that tells scopes apart, and '
-    'agui_internal.has_row_security(). What is right already is not touched, so it puts right what is not.';
+    'Turns row-level security on or off: the policy agui_scope on each table of the install that '
+    'distinguishes scopes, and agui_internal.has_row_security(). The function changes only what '
+    'differs, so it also repairs an incomplete state.';
 
 revoke execute on function agui_internal.set_row_security(boolean) from public;

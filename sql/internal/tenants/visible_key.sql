@@ -4,7 +4,8 @@ language plpgsql
 stable
 security definer
 parallel safe
--- Every append calls it: to pin the search path would take a third of its time. So every name in it is qualified.
+-- Every append calls it, and pinning the search path would take a third of its time. So every name
+-- is qualified.
 as $$
 declare
     caller pg_catalog.name;
@@ -15,7 +16,7 @@ begin
     end if;
     caller := agui_internal.caller_role();
     named := pg_catalog.current_setting('agui.scope', true);
-    if named operator(pg_catalog.=) '' then  -- as it reads after a transaction that set it locally
+    if named operator(pg_catalog.=) '' then  -- the value after a transaction that set it locally
         named := null;
     end if;
     perform
@@ -31,7 +32,8 @@ end
 $$;
 
 comment on function agui_internal.visible_key(uuid) is
-    'The key of a thread, which need not exist; null where row-level security is on and the thread is of a scope that the role that calls does not have. '
-    'For functions with the rights of the owner, to which policies do not apply.';
+    'The key of a thread, which need not exist; null if row-level security is on and the calling '
+    'role does not have the scope of the thread. For functions with the rights of the owner, to '
+    'which policies do not apply.';
 
 revoke execute on function agui_internal.visible_key(uuid) from public;

@@ -10,7 +10,8 @@ return case
 end;
 
 comment on function agui_internal.visible_thread_key(text, text) is
-    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, or null where row-level security is on and the role that '
-    'calls does not have the scope. So a thread of another scope is one that does not exist.';
+    'The key by which a function that reads finds a thread, which need not exist: agui.thread_key, '
+    'or null if row-level security is on and the calling role does not have the scope. So a thread '
+    'of another scope counts as missing.';
 
 revoke execute on function agui_internal.visible_thread_key(text, text) from public;

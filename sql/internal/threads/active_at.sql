@@ -13,7 +13,7 @@ return coalesce(
 );
 
 comment on function agui_internal.active_at(agui.thread) is
-    'What agui.thread_activity.active_at should be: when a run of the thread last began or ended; '
-    'without runs, when the thread was made.';
+    'The correct value of agui.thread_activity.active_at: when a run of the thread last began or '
+    'ended; without runs, when the thread was created.';
 
 revoke execute on function agui_internal.active_at(agui.thread) from public;

@@ -49,8 +49,8 @@ end
 $$;
 
 comment on function agui_internal.fill_title(uuid) is
-    'Gives a thread without a title that of its first user message, looked for in the first 100 '
-    'message versions that its snapshots hold. For compactors, as the last statement before they '
-    'commit: appends to the thread wait for what it locks.';
+    'Sets the title of a thread without a title to that of its first user message, searched in the '
+    'first 100 message versions of its snapshots. Compactors call it in their last statement '
+    'before the commit, because appends to the thread wait for the row that it locks.';
 
 revoke execute on function agui_internal.fill_title(uuid) from public;

@@ -1,5 +1,6 @@
--- Each update leaves a version of the row behind, and its places in the indexes, which nothing can prune before the transaction
--- commits: who looks for the row passes them all. So a transaction updates it max_writes times, and a last time when it commits.
+-- Each update leaves an old version of the row with its index entries, which cannot be pruned
+-- before the transaction commits, and every look-up of the row passes them. So a transaction
+-- updates it max_writes times, and a last time when it commits.
 create or replace function agui_internal.note_activity(thread_key uuid, active_at timestamptz)
 returns boolean
 language plpgsql
@@ -7,7 +8,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    max_writes constant int := 8;  -- as the trigger has it
+    max_writes constant int := 8;  -- the same number as in the trigger
     transaction constant xid8 := pg_current_xact_id();
     is_titled boolean;
 begin
@@ -28,7 +29,8 @@ end
 $$;
 
 comment on function agui_internal.note_activity(uuid, timestamptz) is
-    'Moves a thread to its place in lists when a run of it has begun or ended. Answers whether a title was derived for it; null: it '
-    'is in no list yet. The caller holds the thread''s lock.';
+    'Moves a thread to its place in lists when a run of it has begun or ended. Returns whether a '
+    'title was derived for it; null: it is in no list yet. The caller holds the lock of the '
+    'thread.';
 
 revoke execute on function agui_internal.note_activity(uuid, timestamptz) from public;

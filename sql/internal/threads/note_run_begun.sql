@@ -10,14 +10,15 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);  -- null: the thread has no row yet
+    -- null: the thread has no row yet
+    is_titled constant boolean := agui_internal.note_activity(thread_key, active_at);
     derived   text;
 begin
     if is_titled then
         return;
     end if;
 
-    -- Only now does it pay to look into the input.
+    -- Parse the input only now, because it is expensive.
     derived := agui_internal.title_of_input(events, input);
     if is_titled is null or derived is not null then
         insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
@@ -33,8 +34,8 @@ end
 $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
-    'Moves a thread to its place in lists when a run of it begins, with the events that begin it, '
-    'and the input that came beside them. Takes the thread''s title from the input while it has '
-    'none. The caller holds the thread''s lock, and has made its row.';
+    'Moves a thread to its place in lists when a run of it begins, given the events that begin it '
+    'and the input stored beside them. Derives the title of the thread from the input while it has '
+    'none. The caller holds the lock of the thread and has created its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;

@@ -14,7 +14,7 @@ as $$
 $$;
 
 comment on function agui_internal.rebuild_activity(uuid) is
-    'Makes a thread''s row in agui.thread_activity, or puts right what of it follows from others; '
-    'what agui.set_thread set stays.';
+    'Creates the row of a thread in agui.thread_activity, or repairs its derived columns. What '
+    'agui.set_thread has set is kept.';
 
 revoke execute on function agui_internal.rebuild_activity(uuid) from public;

@@ -21,8 +21,9 @@ end
 $$;
 
 comment on function agui_internal.settle_activity() is
-    'Trigger: gives a thread its place in lists when a transaction commits that has begun and ended many runs of it, and so has left '
-    'off to do it for each (agui_internal.note_activity): the time of the last event of the thread.';
+    'Trigger: sets the place of a thread in lists to the time of its last event when a transaction '
+    'commits that began and ended many runs of it and therefore skipped some updates '
+    '(agui_internal.note_activity).';
 
 revoke execute on function agui_internal.settle_activity() from public;
 

@@ -6,8 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each part is a subquery that cannot be taken apart, so that the plan is a few look-ups for
-    -- each thread, whatever the planner expects.
+    -- Each part is a subquery that cannot be flattened, so that the plan is a few look-ups for each
+    -- thread, whatever the planner expects.
     return query
     select
         thread.thread_id,
@@ -25,7 +25,7 @@ begin
         agui_internal.thread_cursor(activity.active_at, activity.thread_key)
     from unnest(show_threads.activities) as activity
     cross join lateral (
-        -- Two scopes may hash to one scope_key.
+        -- Two scopes may have the same scope_key.
         select stored.*
         from agui.thread as stored
         where stored.thread_key = activity.thread_key and stored.scope = show_threads.scope
@@ -47,7 +47,7 @@ end
 $$;
 
 comment on function agui_internal.show_threads(agui.thread_activity[], text) is
-    'The threads that these rows are of, as agui.threads shows them, in the order of the rows; '
-    'threads of another scope are left out. It reads the runs of each, to count branches.';
+    'Converts rows to threads as agui.threads shows them, in the order of the rows; threads of '
+    'another scope are left out. Reads the runs of each thread, to count branches.';
 
 revoke execute on function agui_internal.show_threads(agui.thread_activity[], text) from public;

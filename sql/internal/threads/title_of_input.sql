@@ -11,7 +11,7 @@ declare
     message     json;
     title       text;
 begin
-    -- The input of RUN_STARTED counts before one that came beside the events.
+    -- The input of RUN_STARTED takes precedence over one beside the events.
     if strpos(events::text, '"input"') > 0 then
         first_event := agui_internal.json_guarded(events) -> 0;
         if first_event ->> 'type' = 'RUN_STARTED' and json_typeof(first_event -> 'input') = 'object' then
@@ -32,8 +32,8 @@ end
 $$;
 
 comment on function agui_internal.title_of_input(json, json) is
-    'The title that the input of a run gives its thread: that of the first user message in it '
-    'which has text. The input is that of the RUN_STARTED with which events begin, else the one '
-    'given beside them. Null: there is none.';
+    'The title that the input of a run gives its thread: that of its first user message with text. '
+    'The input is that of the RUN_STARTED with which events begin, else the one beside them. Null: '
+    'there is none.';
 
 revoke execute on function agui_internal.title_of_input(json, json) from public;

@@ -8,7 +8,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_length constant int := 200;
-    -- White space may shrink it: more than enough, and not all of a long text.
+    -- Removing white space may shorten the text: this is more than enough without reading all of a
+    -- long text.
     looked_at  constant int := 10 * max_length;
     content    json := case
         when json_typeof(message) = 'string' then message
@@ -32,7 +33,7 @@ end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
-    'The title that a message (guarded JSON) gives its thread: the first 200 characters of what '
-    'the user says in it, in one line. Null where it is not the user''s, or has no text.';
+    'The title that a message (guarded JSON) gives its thread: the first 200 characters of the '
+    'text of the user, on one line. Null if it is not a user message or has no text.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;

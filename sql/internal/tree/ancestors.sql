@@ -7,7 +7,7 @@ rows 20
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- In PL/pgSQL the plan is kept.
+    -- In PL/pgSQL the plan is cached.
     return query
     with recursive ancestor as (
         select leaf.*
@@ -21,6 +21,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.ancestors(agui.run) is 'The rows of the runs from a run to its root: run_no falls from one to the next.';
+comment on function agui_internal.ancestors(agui.run) is
+    'The rows of the runs from a run to its root: run_no decreases from one to the next.';
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;

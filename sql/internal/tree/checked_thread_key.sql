@@ -16,13 +16,13 @@ begin
         raise exception using
             errcode = 'UI012',
             message = format('thread "%s" of scope "%s" has the same key as another thread', thread_id, scope),
-            hint = 'Two ids with the same 128-bit hash: choose another thread id.';
+            hint = 'The two ids have the same 128-bit hash. Use another thread id.';
     end if;
     return key;
 end
 $$;
 
 comment on function agui_internal.checked_thread_key(text, text) is
-    'agui.thread_key of a thread, which need not exist. UI012: the key stands for another thread.';
+    'agui.thread_key of a thread, which need not exist. UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.checked_thread_key(text, text) from public;

@@ -9,7 +9,7 @@ declare
     key   uuid := agui_internal.visible_thread_key(scope, thread_id);
     found_run agui.run;
 begin
-    -- The key is compared in the same statement: it may stand for another thread.
+    -- The same statement checks that the key belongs to this thread and not to another one.
     if run_id is null then
         select * into found_run
         from agui.run as run
@@ -51,6 +51,7 @@ end
 $$;
 
 comment on function agui_internal.find_run(text, text, text) is
-    'The row of a run; with a null run id that of the head, the run begun last. UI001: unknown thread, UI002: unknown run, UI012: the thread''s key is that of another one.';
+    'The row of a run (null: the head, which is the run begun last). UI001: unknown thread; UI002: '
+    'unknown run; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;

@@ -20,7 +20,6 @@ end
 $$;
 
 comment on function agui_internal.run_at(agui.run, bigint) is
-    'The run that the lineage of a run had come to at a seq (null: the run itself); null before '
-    'the first.';
+    'The run of a lineage in progress at a seq (null: the run itself); null before the first one.';
 
 revoke execute on function agui_internal.run_at(agui.run, bigint) from public;

@@ -1,5 +1,5 @@
--- What agui_internal.compact_run hands on to the next run of the lineage, so that each run is folded once and not again and again from the last
--- snapshot.
+-- The result of agui_internal.compact_run, an input for the next run of the lineage: so each run is
+-- folded once, and not repeatedly from the last snapshot.
 create type agui_internal.carried_fold as (
     thread_key  uuid,
     run_no      int,
@@ -13,7 +13,8 @@ create type agui_internal.carried_fold as (
 );
 
 comment on type agui_internal.carried_fold is
-    'What a lineage means after the run run_no, which ended at ended_at. base_no is the last run on it that has a snapshot, made at '
-    'base_at: where the fold points to stored messages, it holds them. base_is_tip: it may have its snapshot for having been the tip. '
-    'log_bytes: stored bytes of log on the lineage since that run. is_cut: the time was over before the end of the run, which waits for the next call; '
-    'all else is null.';
+    'The fold of a lineage after the run run_no, which ended at ended_at. base_no is the last run '
+    'on it with a snapshot, made at base_at; it holds the stored messages that the fold refers to. '
+    'base_is_tip: it may have its snapshot only because it was the tip. log_bytes: stored bytes of '
+    'log on the lineage since that run. is_cut: the time was over before the end of the run, which '
+    'the next call continues; all other columns are null.';

@@ -1,5 +1,5 @@
--- json_populate_recordset makes a row of these of each event in one pass over the text; a column that no event has costs next to nothing.
--- A new field of an event is added here.
+-- json_populate_recordset converts each event to such a row in one pass over the text. A column
+-- that no event has costs next to nothing. Add new fields of events here.
 create type agui_internal.event_fields as (
     type                text,
     "messageId"         json,
@@ -25,5 +25,6 @@ create type agui_internal.event_fields as (
 );
 
 comment on type agui_internal.event_fields is
-    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL looks at. One that is null reads as absent. Strings are in their one '
-    'usual spelling, whatever the event wrote: equal strings are equal texts.';
+    'The fields of an event (guarded JSON, agui_internal.json_guard) that SQL reads. Null counts '
+    'as absent. Strings have one normalized spelling, whatever that of the event: equal strings '
+    'are equal texts.';

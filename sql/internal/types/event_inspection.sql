@@ -9,7 +9,10 @@ create type agui_internal.event_inspection as (
 );
 
 comment on type agui_internal.event_inspection is
-    'What the events of one call mean to the life cycle of their run: how many they are; the type of the first, where it is RUN_STARTED, RUN_FINISHED '
-    'or RUN_ERROR, and the parentRunId of that RUN_STARTED; at which position the first RUN_STARTED behind it is; the type of the last event that ends the run; '
-    'the position of the first event behind an end (RUN_ERROR may follow RUN_FINISHED); and the threadId of a RUN_STARTED that names another thread. '
-    'Ids are guarded, see agui_internal.json_guard.';
+    'What the events of one call mean for the life cycle of their run. n: their number. '
+    'begins_with: the type of the first, if it is RUN_STARTED, RUN_FINISHED or RUN_ERROR. '
+    'parent_run_id: the parentRunId of that RUN_STARTED. restarts_at: the position of the first '
+    'RUN_STARTED after it. ended_by: the type of the last event that ends the run. late_at: the '
+    'position of the first event after an end (RUN_ERROR may follow RUN_FINISHED). other_thread: '
+    'the threadId of a RUN_STARTED that names another thread. Ids are guarded, see '
+    'agui_internal.json_guard.';

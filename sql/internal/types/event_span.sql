@@ -5,4 +5,5 @@ create type agui_internal.event_span as (
 );
 
 comment on type agui_internal.event_span is
-    'What an event that stands for several says of them: how many they were, when the first and when the last came; null where it does not say.';
+    'What an event that stands for several states about them: their number, and the times of the '
+    'first and the last one; null if it does not.';

@@ -8,5 +8,5 @@ create type agui_internal.fold_call as (
 );
 
 comment on type agui_internal.fold_call is
-    'A tool call of an agui_internal.fold: place and id of its message, its own place in it, and id, name and arguments as JSON values, guarded '
-    '(agui_internal.json_guard).';
+    'A tool call of an agui_internal.fold: position and id of its message, its position in the '
+    'message, and id, name and arguments as JSON values, guarded (agui_internal.json_guard).';

@@ -7,5 +7,6 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'What comes to a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' metadata, ''patch'' a patch of an activity (guarded JSON), '
-    'with the activityType (name) that it gives and the place of the patch of the same node before it (previous).';
+    'A change of a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' '
+    'metadata, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) that '
+    'it sets and the position of the previous patch of the same node (previous).';

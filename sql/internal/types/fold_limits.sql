@@ -11,4 +11,5 @@ create type agui_internal.fold_limits as (
 );
 
 comment on type agui_internal.fold_limits is
-    'What a fold and the JSON patches in it may make and take: the settings of these names (agui.setting).';
+    'The limits of a fold and of the JSON patches in it: the settings of these names '
+    '(agui.setting).';

@@ -5,4 +5,6 @@ create type agui_internal.fold_message as (
     body       json
 );
 
-comment on type agui_internal.fold_message is 'A message of an agui_internal.fold: its place from 1, id, role, and the message, guarded (agui_internal.json_guard).';
+comment on type agui_internal.fold_message is
+    'A message of an agui_internal.fold: its position from 1, id, role, and the message, guarded '
+    '(agui_internal.json_guard).';

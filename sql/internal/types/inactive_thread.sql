@@ -6,4 +6,6 @@ create type agui_internal.inactive_thread as (
     events      bigint
 );
 
-comment on type agui_internal.inactive_thread is 'A thread that could be erased: its key, scope and id, when something was appended to it or saved in it last, and how many events it has.';
+comment on type agui_internal.inactive_thread is
+    'A thread that may be erased: its key, scope and id, the time when something was last appended '
+    'or saved in it, and the number of its events.';

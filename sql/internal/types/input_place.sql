@@ -5,5 +5,5 @@ create type agui_internal.input_place as (
 );
 
 comment on type agui_internal.input_place is
-    'Where the input that is stored beside the events of a run counts: at its first RUN_STARTED (is_start), as if that carried it, or, '
-    'without one, before its first event.';
+    'Where the input stored beside the events of a run takes effect: at its first RUN_STARTED '
+    '(is_start), as if that carried it, or, without one, before its first event.';

@@ -7,6 +7,7 @@ create type agui_internal.insertion as (
 );
 
 comment on type agui_internal.insertion is
-    'An event that a stream lacks: where it comes (the position of an event; slots 0 closings, 1 an end, 2 a beginning and 3 starts '
-    'before it, 5 starts behind it), its text without the last brace (guarded), the subagent that it names besides, or the position '
-    'of the event that it is a copy of.';
+    'An event that a stream lacks: its place (the position of an event; slots 0 closings, 1 an '
+    'end, 2 a beginning and 3 starts before it, 5 starts after it), its text without the last '
+    'brace (guarded), the subagent that it names in addition, or the position of the event that it '
+    'copies.';

@@ -10,5 +10,6 @@ create type agui_internal.life_event as (
 );
 
 comment on type agui_internal.life_event is
-    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log: place counts the events of its run, 1 is the first; thread_id, run_id and parent_run_id are those '
-    'that it names, input is the object that it carries, all of them guarded (agui_internal.json_guard): a backslash is written as an escape.';
+    'RUN_STARTED, RUN_FINISHED or RUN_ERROR in the log. place counts the events of its run, from '
+    '1. thread_id, run_id, parent_run_id and input are those that the event states, all guarded '
+    '(agui_internal.json_guard): a backslash is an escape.';

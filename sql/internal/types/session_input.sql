@@ -7,5 +7,6 @@ create type agui_internal.session_input as (
 );
 
 comment on type agui_internal.session_input is
-    'A session as it was given to agui.save_sessions: how errors call it, its thread, its run (null: none), and the objects with its documents and with '
-    'the versions that its writer had read (null: not given).';
+    'A session passed to agui.save_sessions: its name in error texts, its thread, its run (null: '
+    'none), and the objects with its documents and with the versions that its writer has read '
+    '(null: not given).';

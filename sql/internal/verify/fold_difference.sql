@@ -17,7 +17,7 @@ begin
     if differs_at is not null then
         return format('message %s of %s differs', differs_at, cardinality(a.bodies));
     end if;
-    -- A message that stands at several places is one: what comes changes all of them.
+    -- A message at several places is one message: later events change all of them.
     select min(pair.position) into differs_at
     from (
         select
@@ -38,6 +38,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is 'The first thing that two folds do not have in common; null: they mean the same.';
+comment on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) is
+    'The first difference of two folds; null: they are equal.';
 
 revoke execute on function agui_internal.fold_difference(agui_internal.fold, agui_internal.fold) from public;

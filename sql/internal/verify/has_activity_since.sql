@@ -12,6 +12,7 @@ return since is null
     );
 
 comment on function agui_internal.has_activity_since(uuid, timestamptz) is
-    'Whether something was appended to a thread or saved in it, or snapshots of it made, at a time or later; null: always.';
+    'Whether something was appended or saved in a thread, or snapshots of it were made, at or '
+    'after a time; null: always.';
 
 revoke execute on function agui_internal.has_activity_since(uuid, timestamptz) from public;

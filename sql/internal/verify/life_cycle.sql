@@ -23,17 +23,19 @@ as $$
         case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
     from agui.batch as batch
     join batch_place on batch_place.first_seq = batch.first_seq
-    -- A batch that is no array is for agui_internal.verify_batches to report.
+    -- agui_internal.verify_batches reports a batch that is not an array.
     cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
         with ordinality as element (event, position)
     cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
     where batch.thread_key = life_cycle.thread_key
-        -- What cannot hold such a type is not looked into; one that is written with escapes has \u00 in it.
+        -- Skip batches and events that cannot have such a type. A type written with escapes has
+        -- \u00 in it.
         and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
         and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
         and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
 $$;
 
-comment on function agui_internal.life_cycle(uuid) is 'The events of a thread''s log that begin and end runs.';
+comment on function agui_internal.life_cycle(uuid) is
+    'The events in the log of a thread that begin and end runs.';
 
 revoke execute on function agui_internal.life_cycle(uuid) from public;

@@ -10,7 +10,7 @@ declare
     next_key uuid := coalesce(agui_internal.first_key(scope), '00000000-0000-0000-0000-000000000000');
     last_key constant uuid := coalesce(agui_internal.last_key(scope), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
 begin
-    -- From each key to the next one by way of the primary keys, however many rows it has.
+    -- From each key to the next by the primary keys, however many rows it has.
     loop
         next_key := least(
             (select run.thread_key from agui.run as run where run.thread_key > next_key order by run.thread_key limit 1),
@@ -32,6 +32,7 @@ end
 $$;
 
 comment on function agui_internal.orphaned_keys(text) is
-    'The keys that rows of a scope (null: of all) have although no row of agui.thread has them. agui_internal.verify_log says more about each.';
+    'The keys of rows of a scope (null: of all scopes) that no row of agui.thread has. '
+    'agui_internal.verify_log gives details for each.';
 
 revoke execute on function agui_internal.orphaned_keys(text) from public;

@@ -24,13 +24,13 @@ begin
             select pair.position, pair.number, pair.fold_number
             from unnest(numbers, fold.message_nos) with ordinality as pair (number, fold_number, position)
         ),
-        -- What is not known to be the same: its body is compared.
+        -- Only what may differ: compare its body.
         changed as materialized (
             select place.position, place.number, place.fold_number
             from place
             where place.fold_number is distinct from place.number
         ),
-        -- A message that stands at several places is one in both.
+        -- A message at several places is one in both.
         related as (
             select
                 place.position,
@@ -74,7 +74,8 @@ end
 $$;
 
 comment on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) is
-    'The first thing that the snapshot of a run does not have in common with a fold; null: they mean the same. Messages that have the same '
-    'number in both are not read: the fold has it from a snapshot that was compared before.';
+    'The first difference between the snapshot of a run and a fold; null: they are equal. Messages '
+    'with the same number in both are not read: the fold has them from a snapshot that was '
+    'compared before.';
 
 revoke execute on function agui_internal.snapshot_difference(uuid, int, agui_internal.fold) from public;

@@ -6,7 +6,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Damaged ranges may be as long as they like.
+    -- Damaged ranges may have any length.
     if (
         select coalesce(sum(upper(part.message_nos)::bigint - lower(part.message_nos)), 0)
         from agui.snapshot as snapshot
@@ -35,6 +35,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.snapshot_numbers(uuid, int, int) is 'The message versions of a snapshot, in order; null where it does not hold as many as are expected.';
+comment on function agui_internal.snapshot_numbers(uuid, int, int) is
+    'The message versions of a snapshot, in order; null if their number differs from the expected '
+    'one.';
 
 revoke execute on function agui_internal.snapshot_numbers(uuid, int, int) from public;

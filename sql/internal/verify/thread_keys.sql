@@ -25,6 +25,7 @@ as $$
 $$;
 
 comment on function agui_internal.thread_keys(text, text) is
-    'The key of a thread, if there is a row that has it; with that of a thread row that has another key than it should, which is damage.';
+    'The key of a thread, if there is a row with it, and the key of a thread row whose key is '
+    'wrong, which is damage.';
 
 revoke execute on function agui_internal.thread_keys(text, text) from public;

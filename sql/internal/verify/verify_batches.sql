@@ -86,6 +86,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_batches(uuid) is 'What is wrong with the batches of a thread: seqs, counts, events that are none, runs, times.';
+comment on function agui_internal.verify_batches(uuid) is
+    'The damage of the batches of a thread: seqs, counts, invalid events, runs, times.';
 
 revoke execute on function agui_internal.verify_batches(uuid) from public;

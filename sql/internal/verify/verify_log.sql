@@ -22,7 +22,8 @@ end
 $$;
 
 comment on function agui_internal.verify_log(uuid) is
-    'What is wrong with what was appended to a thread, its row, batches, runs and their tree, and with what was saved in it: none of it can be made again. '
-    'And notes on what agents did against the protocol.';
+    'The damage of what was appended to a thread (its row, batches, runs and their tree) and of '
+    'what was saved in it. None of it can be rebuilt. Also notes on what agents did against the '
+    'protocol.';
 
 revoke execute on function agui_internal.verify_log(uuid) from public;

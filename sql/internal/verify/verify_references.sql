@@ -47,7 +47,8 @@ as $$
                 or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
             )
         union all
-        -- Compaction processed it, and marked it so, without the events that its writer appended behind the end meanwhile.
+        -- Compaction processed the run and marked it without the events that its writer appended
+        -- after the end in the meantime.
         select 5, run.run_no, run.run_id,
             format('the run''s row counts %s events, its log has %s', run.n, log.n)
         from agui.run as run
@@ -80,7 +81,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
-    'Where the snapshots of a thread, the runs that they belong to and the message versions that they share do not fit together, whether '
-    'compaction counted all events of a run, and whether the thread has its place in lists.';
+    'The inconsistencies between the snapshots of a thread, their runs and the message versions '
+    'that they share; runs of which compaction did not count all events; and a wrong entry of the '
+    'thread in lists.';
 
 revoke execute on function agui_internal.verify_references(uuid) from public;

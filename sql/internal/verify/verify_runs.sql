@@ -40,8 +40,8 @@ as $$
         where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
         order by start.run_no, start.place
     ),
-    -- The first event that ends the run, the last one, and the first end that something comes after. As clients have it, RUN_ERROR may follow
-    -- RUN_FINISHED at once.
+    -- The first event that ends the run, the last one, and the first end after which something
+    -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
     ending as (
         select
             closing.run_no,
@@ -79,7 +79,7 @@ as $$
     left join ending on ending.run_no = run.run_no
     left join agui.run_input as beside
         on beside.thread_key = run.thread_key and beside.run_no = run.run_no
-    -- The parent that the first event names: what comes later never changes it.
+    -- The parent that the first event names. Later events never change it.
     cross join lateral (
         select
             case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
@@ -95,7 +95,7 @@ as $$
             ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
             ('damage', run.status = 'running' and run.last_seq is not null,
                 format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            -- Where it counts fewer, that can be counted again: see agui_internal.verify_references.
+            -- If it counts fewer, compaction can count them: see agui_internal.verify_references.
             ('damage', log.n < run.n,
                 format('the run''s row counts %s events, its log has %s', run.n, log.n)),
             ('damage', foreign_start.seq is not null,
@@ -104,7 +104,8 @@ as $$
                 format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
             ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
                 'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
-            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run begun last.
+            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run
+            -- begun last.
             ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
                 format('the run''s RUN_STARTED names the parent "%s", its row %s',
                     parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
@@ -136,7 +137,8 @@ as $$
 $$;
 
 comment on function agui_internal.verify_runs(uuid) is
-    'Where the rows of a thread''s runs and its log disagree: bounds, the events that begin and end runs, the parents that they name. And notes: where a run does not '
-    'begin or end as the protocol has it, or RUN_STARTED says otherwise than its writer did.';
+    'The differences between the rows of the runs of a thread and its log: bounds, the events that '
+    'begin and end runs, the parents that they name. Also notes: a run that does not begin or end '
+    'as the protocol requires, or a RUN_STARTED that differs from what its writer gave.';
 
 revoke execute on function agui_internal.verify_runs(uuid) from public;

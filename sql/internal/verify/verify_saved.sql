@@ -58,6 +58,7 @@ as $$
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
-    'What is wrong with the session state and the checkpoints of a thread: numbers, runs and parents. Documents are whatever was saved.';
+    'The damage of the session state and the checkpoints of a thread: numbers, runs and parents. '
+    'The contents of documents are not checked.';
 
 revoke execute on function agui_internal.verify_saved(uuid) from public;

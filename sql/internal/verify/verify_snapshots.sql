@@ -8,17 +8,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     run        record;
-    -- Entries by run number: the last seq of a run whose lineage is whole, so that it can be folded.
+    -- By run number: the last seq of a run whose lineage is complete, so that it can be folded.
     whole      bigint[] := '{}';
     wrong      int[] := '{}';
     difference text;
-    fold       agui_internal.fold;  -- what the run folded_no means at its end; its messages have the numbers that snapshots gave them
+    -- the fold of the run folded_no at its end; its messages have the numbers in the snapshots
+    fold       agui_internal.fold;
     folded_no  int;
     is_next    boolean;
 begin
     thread_key := agui_internal.visible_key(thread_key);
-    -- Ancestors come first, so each snapshot is compared with a fold that goes on from that of the parent, or from a snapshot
-    -- already proven: in sum the whole log is folded from its beginning, and no part of it twice on one lineage.
+    -- Ancestors come first. Each snapshot is compared with a fold that continues from that of the
+    -- parent, or from a snapshot already proven. In total the whole log is folded from its
+    -- beginning, and no part of it twice on one lineage.
     for run in
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
@@ -62,7 +64,7 @@ begin
                         );
                     end if;
                     if run.through_seq < whole[run.run_no] then
-                        folded_no := null;  -- the rest of the run is not part of it
+                        folded_no := null;  -- the fold lacks the rest of the run
                     end if;
                 end if;
             exception
@@ -81,6 +83,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.verify_snapshots(uuid) is 'Which snapshots of a thread are not what a fold of its raw log gives, and in what.';
+comment on function agui_internal.verify_snapshots(uuid) is
+    'The snapshots of a thread that differ from a fold of its raw log, and the first difference of '
+    'each.';
 
 revoke execute on function agui_internal.verify_snapshots(uuid) from public;

@@ -27,12 +27,13 @@ as $$
     ) as it (has)
     cross join lateral (
         values
-            -- A thread that was erased since somebody listed it has no rows at all: nothing is wrong with it.
+            -- A thread that was erased since it was listed has no rows at all. That is no damage.
             (thread.thread_key is null and it.has <> '',
                 format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
             (thread.thread_key <> derived.thread_key,
                 format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            -- One that agui.set_thread made is as active as it was then; one whose runs are lost is not.
+            -- A thread created by agui.set_thread is as active as it was then; one whose runs are
+            -- lost is not.
             (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
                     and not exists (
                         select
@@ -46,6 +47,7 @@ as $$
     where problem.is_there
 $$;
 
-comment on function agui_internal.verify_thread(uuid) is 'What is wrong with the row of a thread: its key, or that it is not there.';
+comment on function agui_internal.verify_thread(uuid) is
+    'The damage of the row of a thread: its key is wrong, or the row is missing.';
 
 revoke execute on function agui_internal.verify_thread(uuid) from public;

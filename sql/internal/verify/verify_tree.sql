@@ -21,7 +21,7 @@ as $$
     left join agui.run as parent
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     left join lateral (
-        -- Only where a parent is not older can the tree lead in a circle; "union" goes around it once.
+        -- The tree can contain a circle only if a parent is not older; "union" follows it once.
         with recursive ancestor as (
             select parent.run_no, parent.parent_no
             where parent.run_no >= run.run_no
@@ -56,6 +56,7 @@ as $$
     order by run.run_no
 $$;
 
-comment on function agui_internal.verify_tree(uuid) is 'What is wrong with the tree of a thread''s runs: numbers, ids, parents, cycles.';
+comment on function agui_internal.verify_tree(uuid) is
+    'The damage of the tree of the runs of a thread: numbers, ids, parents, cycles.';
 
 revoke execute on function agui_internal.verify_tree(uuid) from public;

@@ -13,7 +13,8 @@ order by counted.low
 limit 1;
 
 comment on view agui_internal.monitored is
-    'The range of thread keys that agui.stats and agui.lag count for the role that asks, in one row or none: all of them without row-level security, '
-    'and for members of pg_monitor, else those that the role may see.';
-comment on column agui_internal.monitored.low is 'The least of them.';
-comment on column agui_internal.monitored.high is 'The greatest of them.';
+    'The range of thread keys that agui.stats and agui.lag count for the current role, in one row '
+    'or none: all keys without row-level security and for members of pg_monitor, else those that '
+    'the role may see.';
+comment on column agui_internal.monitored.low is 'The smallest key.';
+comment on column agui_internal.monitored.high is 'The greatest key.';

@@ -1,0 +1,167 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+var codeBlock = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
+
+// blocksOf are the code blocks of a language in a page.
+func blocksOf(t *testing.T, page, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range codeBlock.FindAllStringSubmatch(string(text), -1) {
+		if block[1] == language {
+			blocks = append(blocks, block[2])
+		}
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no %s", page, language)
+	}
+	return blocks
+}
+
+var sqlComment = regexp.MustCompile(`--.*`)
+
+// The SQL that README shows runs, statement by statement, in a new database.
+func TestReadmeSQLRuns(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"../README.md", "../docs/settings.md"} {
+		pool := testdb.Pool(t)
+		for _, block := range blocksOf(t, page, "sql") {
+			for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(block, ""), ";\n") {
+				statement = strings.TrimSuffix(strings.TrimSpace(statement), ";")
+				if statement == "" {
+					continue
+				}
+				if _, err := pool.Exec(context.Background(), statement); err != nil {
+					t.Errorf("%s: %s\n%v", page, statement, err)
+				}
+			}
+		}
+	}
+}
+
+// What the Go of the pages uses without making it itself.
+const readmePrelude = `package readme
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/otelagui"
+	"github.com/pgagui/pgagui/session"
+	"github.com/pgagui/pgagui/worker"
+)
+
+var (
+	_ = json.Marshal
+	_ = errors.Is
+	_ time.Duration
+	_ pgx.Tx
+	_ compaction.Shape
+	_ jobs.Job
+	_ otelagui.Options
+	_ session.Session
+	_ worker.Options
+	_ events.Custom
+	_ iter.Seq[int]
+)
+
+type (
+	theAgent struct{}
+	TodoList struct{}
+	Todos    struct {
+		list   *TodoList
+		client any
+	}
+)
+
+func (theAgent) Run(ctx context.Context, input any) iter.Seq[json.RawMessage] { return nil }
+func (*Todos) Finish(string)                                                  {}
+func send(id, data any)                                                       {}
+`
+
+var (
+	notUsed    = regexp.MustCompile(`declared and not used`)
+	compileErr = regexp.MustCompile(`(?m)^\S*readme\d+\.go:\d+.*$`)
+)
+
+// The Go that the pages show compiles. It may leave variables unused, and have "…" where the reader's own
+// code belongs.
+func TestReadmeGoCompiles(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	directory := t.TempDir()
+	for _, page := range []string{"README.md", "docs/security.md"} {
+		for i, block := range blocksOf(t, filepath.Join(root, page), "go") {
+			block = strings.ReplaceAll(block, "{ … }", "{}")
+			file := filepath.Join(directory, fmt.Sprintf("readme%d.go", len(overlay.Replace)))
+			source := readmePrelude
+			if len(overlay.Replace) > 0 {
+				source = source[:strings.Index(source, "type (")]
+			}
+			source += fmt.Sprintf(`
+// Block %d of %s.
+func _(ctx context.Context, pool *pgxpool.Pool, store *pgagui.Store, run pgagui.RunRef, stream []json.RawMessage,
+	agent theAgent, input, client any) (err error) {
+	{
+%s
+	}
+	return nil
+}
+`, i+1, page, block)
+			if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			overlay.Replace[filepath.Join(root, "otelagui", "readmecheck", filepath.Base(file))] = file
+		}
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(directory, "overlay.json")
+	if err := os.WriteFile(overlayFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", overlayFile, "./readmecheck")
+	build.Dir = filepath.Join(root, "otelagui") // the module that may import all of them
+	output, err := build.CombinedOutput()
+	problems := compileErr.FindAllString(string(output), -1)
+	if err == nil || len(problems) == 0 {
+		t.Fatalf("the compiler says nothing of unused variables, so it has not seen the blocks: %v\n%s", err, output)
+	}
+	for _, problem := range problems {
+		if !notUsed.MatchString(problem) {
+			t.Error(problem)
+		}
+	}
+}
