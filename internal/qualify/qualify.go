@@ -143,7 +143,7 @@ func namesOf(tokens []token) map[string]bool {
 	return names
 }
 
-// isOperator tells operators from what is written with the same characters.
+// isOperator reports whether a token is an operator, and not another use of the same characters.
 func isOperator(tokens []token, i int) bool {
 	before := at(tokens, i, -1)
 	switch tokens[i].text {

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// This file scans JSON text in place. It accepts exactly what encoding/json accepts, decodes nothing that is not
-// asked for, and hands out sub-slices of its input. All functions take the text and the offset to start at and return the
+// This file scans JSON text in place. It accepts exactly what encoding/json accepts, decodes
+// nothing, and returns sub-slices of its input. All functions take the text and the offset to start at and return the
 // offset behind what they read, or the offset of the problem and false.
 
 // MaxDepth is how deep values may be nested, the limit of encoding/json.

@@ -62,7 +62,7 @@ func difference(from, to *state) (string, error) {
 	return all.String(), nil
 }
 
-// toDrop are the keys of what must go from a state on the way to another one.
+// toDrop returns the keys of what must go from a state on the way to another one.
 func toDrop(from, to *state) map[string]bool {
 	dropped := map[string]bool{}
 	names := map[string]bool{}
@@ -80,7 +80,7 @@ func toDrop(from, to *state) map[string]bool {
 			drop(object)
 		}
 	}
-	// What depends on something that is dropped would keep it from being dropped.
+	// Dependents of a dropped object would block its drop.
 	for grown := true; grown; {
 		grown = false
 		for _, object := range from.objects {
@@ -125,7 +125,7 @@ func canReplace(from, to *object) bool {
 	return false
 }
 
-// viewColumns are the names of the columns of a view, as far as its statement tells.
+// viewColumns returns the names of the columns of a view, as far as its statement tells.
 func viewColumns(create statement) (columns []string, known bool) {
 	var (
 		item      []token
@@ -174,7 +174,7 @@ func viewColumns(create statement) (columns []string, known bool) {
 	return nil, false
 }
 
-// toTouch are the keys of routines that stay as they are but hold, in variables of their bodies, the identity of a type that is
+// toTouch returns the keys of routines that stay as they are but hold, in variables of their bodies, the identity of a type that is
 // created anew. To replace them makes sessions that have run them read their bodies anew.
 func toTouch(from, to *state, dropped map[string]bool) (map[string]bool, error) {
 	types := map[string]bool{}
