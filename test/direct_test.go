@@ -56,7 +56,7 @@ var readsTables = map[string][]string{
 var (
 	relationRead    = regexp.MustCompile(`(?i)\b(?:from|join)\s+(?:only\s+)?(agui(?:_internal)?\.[a-z_]+)\b(\s*\()?`)
 	relationWritten = regexp.MustCompile(`(?i)\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(?:table\s+|only\s+)*(agui(?:_internal)?\.[a-z_]+)\b`)
-	queryComment      = regexp.MustCompile(`(?m)--.*$`)
+	queryComment    = regexp.MustCompile(`(?m)--.*$`)
 )
 
 // Go code calls functions of the schema. It reads no table but where readsTables says so, and writes to none.

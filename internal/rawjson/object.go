@@ -20,7 +20,7 @@ type Member struct {
 	Key   string // decoded; half an emoji, \ud83d, is the three bytes that UTF-8 would have for it
 	Lead  []byte // all that stands before the value: white space, the key as it was written, the colon
 	Value json.RawMessage
-	Trail []byte // white space behind the value
+	Trail []byte // white space after the value
 }
 
 // NewObject returns an object without members.
