@@ -177,7 +177,7 @@ func TestErrorsSayWhatToDoAndThePeersContinue(t *testing.T) {
 		command map[string]any
 		want    string
 	}{
-		{map[string]any{"do": "nothing"}, `no command "nothing"; there are load,`},
+		{map[string]any{"do": "nothing"}, `unknown command "nothing" (expected load,`},
 		{map[string]any{"do": "load", "file": "missing.ndjson"}, "no such file"},
 		{map[string]any{"do": "client.replay", "file": "missing.ndjson"}, "missing.ndjson is not loaded"},
 		{map[string]any{"do": "langgraph.getTuple", "file": file, "url": "postgres://localhost/none"}, `send {"do":"langgraph.load",…} first`},
