@@ -12,7 +12,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// Rows of single events, with the least that finds them again.
+// bareTable has one row per event and nothing but the primary key.
 const bareTable = `create table bare (thread_id text, seq bigint, payload json, primary key (thread_id, seq))`
 
 func (b *bench) append(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (b *bench) append(ctx context.Context) error {
 	return database.drop(ctx)
 }
 
-// appending is a side that writes to a database of ours, measured in events a second.
+// appending is a side that appends to a pgagui database, in events per second.
 func (b *bench) appending(name string, database *database, streams []*stream) side {
 	return side{name, func(ctx context.Context) (float64, error) {
 		return appendRate(ctx, b.sizes.appendFor, streams, func(ctx context.Context, s *stream, call call) error {
@@ -84,7 +84,8 @@ func (b *bench) appending(name string, database *database, streams []*stream) si
 	}}
 }
 
-// appendRate lets all streams write for a while, each on its own, and returns how many events a second were committed.
+// appendRate writes all streams concurrently for the duration, and returns the committed events per
+// second.
 func appendRate(ctx context.Context, duration time.Duration, streams []*stream, write func(context.Context, *stream, call) error) (float64, error) {
 	begin := time.Now()
 	counts := make([]int, len(streams))
@@ -111,7 +112,7 @@ func appendRate(ctx context.Context, duration time.Duration, streams []*stream, 
 	return float64(total) / time.Since(begin).Seconds(), nil
 }
 
-// stream is a thread that a writer goes on with: runs of 1,000 everyday events, in calls of the same size.
+// stream is a thread of one writer: runs of 1,000 everyday events, in calls of the same size.
 type stream struct {
 	threadID string
 	body     body
@@ -121,7 +122,7 @@ type stream struct {
 	runs    int
 }
 
-// body is what happens in runs, again and again.
+// body has the events that the runs of a stream repeat.
 type body struct {
 	events []json.RawMessage
 	types  []string
@@ -138,7 +139,7 @@ const (
 	appendSlices = 10
 )
 
-// bodies are those of some everyday conversations.
+// bodies returns the events of some everyday conversations.
 func (b *bench) bodies() []body {
 	var bodies []body
 	for _, conversation := range b.everyday() {
@@ -154,7 +155,7 @@ func (b *bench) bodies() []body {
 	return bodies
 }
 
-// newStreams makes threads for so many writers. Both sides of a comparison get the same ones.
+// newStreams creates one stream per writer. Both sides of a comparison get the same streams.
 func newStreams(writers, batch int, bodies []body) []*stream {
 	streams := make([]*stream, writers)
 	for i := range streams {
@@ -176,15 +177,15 @@ func (s *stream) next() call {
 		at := (s.written + int64(i)) % int64(len(s.body.events))
 		next.events[i], next.types[i] = s.body.events[at], s.body.types[at]
 	}
-	border := func(i int, eventType string) {
+	setBoundary := func(i int, eventType string) {
 		next.types[i] = eventType
 		next.events[i] = fmt.Appendf(nil, `{"type":%q,"threadId":%q,"runId":%q}`, eventType, s.threadID, next.runID)
 	}
 	if inRun == 0 {
-		border(0, "RUN_STARTED")
+		setBoundary(0, "RUN_STARTED")
 	}
 	if inRun+int64(s.batch) == eventsPerRun {
-		border(s.batch-1, "RUN_FINISHED")
+		setBoundary(s.batch-1, "RUN_FINISHED")
 	}
 	s.written += int64(s.batch)
 	return next

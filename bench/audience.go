@@ -18,19 +18,19 @@ type audience struct {
 	stage    *stage
 	pool     *pgxpool.Pool
 	store    *pgagui.Store
-	listener *pgx.Conn // nil: it is not notified
+	listener *pgx.Conn // receives notifications; nil if the audience only polls
 
 	group     *errgroup.Group
-	ctx       context.Context // of the followers; it ends with the first one that fails
+	ctx       context.Context // of the followers; cancelled when one of them fails
 	cancel    context.CancelFunc
 	keepTimes bool
 	followers []*follower
 }
 
 type follower struct {
-	thread   int          // which one of those of the audience
-	seq      atomic.Int64 // of the last event that it has seen
-	arrivals []arrival    // with keepTimes
+	thread   int          // index of the thread
+	seq      atomic.Int64 // seq of the last event that it received
+	arrivals []arrival    // recorded with keepTimes
 }
 
 type arrival struct {
@@ -38,8 +38,8 @@ type arrival struct {
 	at  time.Time
 }
 
-// gather makes an audience with so many followers of each thread, and returns when they know the log up to its end. keepTimes notes when events
-// arrive.
+// gather creates an audience with a number of followers per thread. It returns when they have received
+// the log up to its end. With keepTimes the followers record when events arrive.
 func (s *stage) gather(ctx context.Context, by way, threads []string, each int, keepTimes bool) (a *audience, err error) {
 	settings := s.Config()
 	settings.MaxConns = 1
@@ -63,7 +63,7 @@ func (s *stage) gather(ctx context.Context, by way, threads []string, each int, 
 	return a, nil
 }
 
-// listen passes what writers notify on to the store.
+// listen passes the notifications of the writers to the store.
 func (a *audience) listen(ctx context.Context) error {
 	threads := map[string]string{} // by key
 	rows, err := a.stage.Query(ctx, "select thread_key::text, thread_id from agui.thread")
@@ -82,20 +82,20 @@ func (a *audience) listen(ctx context.Context) error {
 	}
 	a.group.Go(func() error {
 		for {
-			news, err := a.listener.WaitForNotification(a.ctx)
+			notification, err := a.listener.WaitForNotification(a.ctx)
 			if a.ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			a.store.Wake(threads[news.Payload])
+			a.store.Wake(threads[notification.Payload])
 		}
 	})
 	return nil
 }
 
-// join adds followers, each of which begins with the last event of its thread.
+// join adds followers. Each starts with the last event of its thread.
 func (a *audience) join(ctx context.Context, threads []string, each int) error {
 	ends, err := a.stage.ends(ctx, threads)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *audience) join(ctx context.Context, threads []string, each int) error {
 	return a.catchUp(ends)
 }
 
-// catchUp returns when all have seen the events up to a seq of each thread.
+// catchUp returns when all followers have received the events of each thread up to its seq in ends.
 func (a *audience) catchUp(ends []int64) error {
 	for _, f := range a.followers {
 		for f.seq.Load() < ends[f.thread] {
@@ -140,7 +140,7 @@ func (a *audience) catchUp(ends []int64) error {
 	return nil
 }
 
-// leave ends the audience. A second call does nothing.
+// leave stops the followers. A second call does nothing.
 func (a *audience) leave() error {
 	a.cancel()
 	err := a.group.Wait()
@@ -152,7 +152,7 @@ func (a *audience) leave() error {
 	return err
 }
 
-// ends are the last seqs of threads.
+// ends returns the last seqs of the threads.
 func (s *stage) ends(ctx context.Context, threads []string) ([]int64, error) {
 	rows, err := s.Query(ctx, `
 		select (

@@ -1,8 +1,10 @@
-// Package bench measures pgagui beside its peers: plain tables as people write them, the official client's compaction, LangGraph's
-// PostgreSQL checkpointer. All figures of a comparison come from the same machine in the same minutes: ours and theirs are
-// measured in turn, again and again, and each pair gives a ratio. The median of the ratios counts, beside the smallest and the largest.
+// Package bench compares pgagui with its peers: plain tables, the compaction of the official client, and
+// the PostgreSQL checkpointer of LangGraph. All figures of a comparison come from the same machine in
+// the same minutes. The two sides are measured alternately, several times, and each pair gives a ratio.
+// The result is the median of the ratios, with the smallest and the largest.
 //
-// A phase is a file: append.go, storage.go, read.go, history.go, compact.go, restore.go, threads.go, tenants.go, guards.go, patch.go, live.go, scale.go.
+// Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
+// threads.go, tenants.go, guards.go, patch.go, live.go, scale.go.
 package bench
 
 import (
@@ -19,29 +21,31 @@ import (
 	"github.com/pgagui/pgagui/bench/peers"
 )
 
-// Options say what to measure. The zero value measures everything but the peers that need Node.
+// Options select what to measure. The zero value measures everything except the long phases and the
+// peers that need Node.
 type Options struct {
-	// DatabaseURL is a database of the server to measure on. The user must be able to create databases there: each phase makes
-	// its own and drops them.
+	// DatabaseURL is the address of a database on the server to measure. Its user must have the right to
+	// create databases: each phase creates its own and drops them.
 	DatabaseURL string
-	// Phases are those to run; when empty all but the long ones, whose names begin with scale.
+	// Phases are the phases to run. If empty, all phases run except the long ones, scale-….
 	Phases []string
-	// Repeat is how many pairs are measured; 5 when 0.
+	// Repeat is the number of pairs to measure; 0 means 5.
 	Repeat int
-	// Quick takes tiny conversations: to see that it works, not to measure.
+	// Quick uses tiny conversations, for tests. The figures mean nothing.
 	Quick bool
-	// Share is which part of their size the phases scale-… take; all of it when 0.
+	// Share is the part of their size that the phases scale-… use, above 0 and at most 1; 0 means 1.
 	Share float64
-	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci); empty: without them.
+	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they are
+	// not measured.
 	Peers string
-	// Progress, when set, is told what is being done.
+	// Progress, if not nil, receives messages about the progress.
 	Progress func(string)
 }
 
 type phase struct {
 	name string
 	run  func(*bench, context.Context) error
-	// isLong keeps it out where all phases are to run: it has to be named.
+	// isLong excludes the phase unless Options.Phases names it.
 	isLong bool
 }
 
@@ -63,7 +67,7 @@ var phases = []phase{
 	{name: "scale-threads", run: (*bench).scaleThreads, isLong: true},
 }
 
-// Phases are the names that Options.Phases takes, in the order in which they run.
+// Phases returns the names for Options.Phases, in the order in which the phases run.
 func Phases() []string {
 	names := make([]string, len(phases))
 	for i, phase := range phases {
@@ -77,26 +81,26 @@ type bench struct {
 	Options
 	sizes  sizes
 	corpus *corpus.Corpus
-	peers  *peers.Process // nil: without
-	folder string         // for the files that the peers read
+	peers  *peers.Process // nil if the peers are not measured
+	folder string         // has the files that the peers read
 	server *server
 	report *Report
 }
 
-// sizes say how much is measured.
+// sizes are the sizes of the measurements.
 type sizes struct {
-	appendFor                      time.Duration // a slice of a side; a round has appendSlices of them
+	appendFor                      time.Duration // of a slice; a round has appendSlices slices per side
 	everydayThreads, everydayRuns  int
 	allTypesThreads, allTypesRuns  int
 	growingRuns, growingState      int
 	deltaRuns, branches            int
-	historyRuns                    int           // of the thread that is paged through
+	historyRuns                    int           // runs of the thread whose history is read
 	textInTokens, textInLargePiece int           // characters in the threads of 50 runs
-	threads, scopes                int           // that are listed
-	reads                          int           // of a thread, in one measurement
-	liveFor, liveSlice             time.Duration // of a run in progress: at its pace, and as fast as it goes
-	liveThreads, liveFollowers     int           // those that are followed, and how many follow each
-	liveRuns                       int           // that one process records
+	threads, scopes                int           // in the lists of threads
+	reads                          int           // reads of a thread per measurement
+	liveFor, liveSlice             time.Duration // of runs in progress: at a fixed pace, and at full speed
+	liveThreads, liveFollowers     int           // followed threads, and followers of each
+	liveRuns                       int           // runs that one process records
 
 	scaleEvents, scaleRuns, scaleThreads int
 }
@@ -116,7 +120,7 @@ var (
 	}
 )
 
-// Run measures, and returns the report.
+// Run runs the benchmark and returns its report.
 func Run(ctx context.Context, options Options) (report *Report, err error) {
 	selected, err := selectPhases(options.Phases)
 	if err != nil {
@@ -170,7 +174,7 @@ func selectPhases(names []string) ([]phase, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(Phases(), name) {
-			return nil, fmt.Errorf("there is no phase %q: use %s", name, strings.Join(Phases(), ", "))
+			return nil, fmt.Errorf("there is no phase %q (expected %s)", name, strings.Join(Phases(), ", "))
 		}
 	}
 	var selected []phase
@@ -182,24 +186,25 @@ func selectPhases(names []string) ([]phase, error) {
 	return selected, nil
 }
 
-// side is one of the things that are compared.
+// side is one side of a comparison.
 type side struct {
 	name string
-	// measure does the work once and returns its figure.
+	// measure does the work once and returns the figure.
 	measure func(ctx context.Context) (float64, error)
 }
 
-// figures are those of the sides, by name, round by round.
+// figures are the figures of each side, by name and round.
 type figures map[string][]float64
 
-// rounds measures all sides in turn, as often as asked for, after a round that does not count. Each round begins at the other end, for
-// what comes second finds caches filled and dirt to clean up.
+// rounds measures all sides alternately, Repeat times after a warm-up round that does not count. Each
+// round reverses the order, because the side that is measured second finds filled caches and garbage of
+// the first.
 func (b *bench) rounds(ctx context.Context, what string, sides ...side) (figures, error) {
 	return b.slicedRounds(ctx, what, 1, sides...)
 }
 
-// slicedRounds measures each side in many short slices a round, and takes the mean of them: what disturbs a disk or a core for some
-// seconds then disturbs both sides.
+// slicedRounds measures each side in many short slices per round, and uses their mean. A disturbance of
+// some seconds then affects both sides.
 func (b *bench) slicedRounds(ctx context.Context, what string, slicesARound int, sides ...side) (figures, error) {
 	measured := figures{}
 	for round := range 1 + b.Repeat {
@@ -211,7 +216,7 @@ func (b *bench) slicedRounds(ctx context.Context, what string, slicesARound int,
 				slices.Reverse(order)
 			}
 			for _, side := range order {
-				runtime.GC() // what the other side left behind
+				runtime.GC() // frees the garbage of the other side
 				figure, err := side.measure(ctx)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %s: %w", what, side.name, err)
@@ -229,7 +234,7 @@ func (b *bench) slicedRounds(ctx context.Context, what string, slicesARound int,
 	return measured, nil
 }
 
-// timed is a side that is measured in seconds.
+// timed is a side measured in seconds.
 func timed(name string, work func(ctx context.Context) error) side {
 	return side{name, func(ctx context.Context) (float64, error) {
 		begin := time.Now()
@@ -238,12 +243,12 @@ func timed(name string, work func(ctx context.Context) error) side {
 	}}
 }
 
-// reading is a side that is measured in seconds a read; reads are numbered from 0 on.
+// reading is a side measured in seconds per read. The argument i of read counts from 0.
 func (b *bench) reading(name string, read func(ctx context.Context, i int) error) side {
 	return repeated(name, b.sizes.reads, read)
 }
 
-// repeated is a side that is measured in seconds a call; the calls of a measurement are numbered from 0 on.
+// repeated is a side measured in seconds per call. The argument i of call counts from 0.
 func repeated(name string, calls int, call func(ctx context.Context, i int) error) side {
 	all := timed(name, func(ctx context.Context) error {
 		for i := range calls {
@@ -259,7 +264,7 @@ func repeated(name string, calls int, call func(ctx context.Context, i int) erro
 	}}
 }
 
-// rates turns seconds into so many things a second.
+// rates converts seconds for count items into items per second.
 func rates(seconds []float64, count int) []float64 {
 	values := make([]float64, len(seconds))
 	for i := range seconds {
@@ -268,7 +273,7 @@ func rates(seconds []float64, count int) []float64 {
 	return values
 }
 
-// inMilliseconds are seconds for people.
+// inMilliseconds converts seconds into milliseconds.
 func inMilliseconds(seconds []float64) []float64 {
 	values := make([]float64, len(seconds))
 	for i := range seconds {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// All phases run, each with figures for both sides, and nothing is left on the server.
+// Every phase has figures for both sides, and no database remains on the server.
 func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 	url := testdb.Empty(t)
 	options := bench.Options{DatabaseURL: url, Phases: bench.Phases(), Repeat: 1, Quick: true}
@@ -68,9 +68,9 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again bench.Report
-	if err := json.Unmarshal(text, &again); err != nil || len(again.Measurements) != len(report.Measurements) || len(again.Figures) != len(report.Figures) {
-		t.Errorf("the JSON does not come back: %v\n%s", err, text)
+	var decoded bench.Report
+	if err := json.Unmarshal(text, &decoded); err != nil || len(decoded.Measurements) != len(report.Measurements) || len(decoded.Figures) != len(report.Figures) {
+		t.Errorf("the JSON does not decode to the report: %v\n%s", err, text)
 	}
 
 	connection, err := pgx.Connect(context.Background(), url)
@@ -90,7 +90,7 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 func TestUnknownPhaseIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := bench.Run(t.Context(), bench.Options{Phases: []string{"everything"}})
-	if err == nil || !strings.Contains(err.Error(), `there is no phase "everything": use append,`) {
+	if err == nil || !strings.Contains(err.Error(), `there is no phase "everything" (expected append,`) {
 		t.Errorf("error %v", err)
 	}
 }

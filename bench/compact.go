@@ -14,8 +14,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// compact folds logs into snapshots, from the database and back: with as many workers as pgagui compact has, and, beside reading alone,
-// which is done by one, with one.
+// compact folds logs of the database into snapshots, with as many workers as pgagui compact uses. It
+// also measures one worker, to compare with one reader that only reads the log.
 func (b *bench) compact(ctx context.Context) error {
 	var allTypes []corpus.Conversation
 	for i := range b.sizes.allTypesThreads {
@@ -35,9 +35,10 @@ func (b *bench) compact(ctx context.Context) error {
 type compactCase struct {
 	name    string
 	threads []corpus.Conversation
-	// wholeThread lets the client compact a thread in one call; else it compacts run by run.
+	// wholeThread makes the client compact the whole thread in one call; otherwise it compacts run by run.
 	wholeThread bool
-	// Targets against the client and against reading alone, and of SQL against the client; sql nil: SQL is not measured.
+	// Targets: against the client, against reading, and of SQL against the client. If sql is nil, SQL is
+	// not measured.
 	client, reading, sql *Target
 }
 
@@ -145,7 +146,7 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	return database.drop(ctx)
 }
 
-// forgetSnapshots undoes all compaction.
+// forgetSnapshots removes all results of compaction.
 func (d *database) forgetSnapshots(ctx context.Context) error {
 	if _, err := d.Exec(ctx, `
 		delete from agui.snapshot;
@@ -156,7 +157,7 @@ func (d *database) forgetSnapshots(ctx context.Context) error {
 	return d.vacuum(ctx, append(logTables, snapshotTables...)...)
 }
 
-// readBatches reads the log as the job does, page by page, and throws it away. It returns the number of events.
+// readBatches reads the log in pages, as the job does, and returns the number of events.
 func (d *database) readBatches(ctx context.Context) (int, error) {
 	rows, err := d.Query(ctx, "select thread_key, array_agg(run_no order by run_no), max(last_seq) from agui.run group by thread_key")
 	if err != nil {

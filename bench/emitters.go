@@ -18,7 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// emitters are agents of one process, which records their runs, each in a thread of its own.
+// emitters are the agents of one process. It records their runs, each in its own thread.
 type emitters struct {
 	pool     *pgxpool.Pool
 	recorder *pgagui.Recorder
@@ -26,19 +26,19 @@ type emitters struct {
 	all      []*emitter
 }
 
-// emitter stands for an agent: it emits the events of one run.
+// emitter simulates an agent: it emits the events of one run.
 type emitter struct {
 	threadID  string
 	recording *pgagui.Recording
 	body      []json.RawMessage
 	emitted   int
 
-	// Of the last time that it emitted: the seq before, and when each event was emitted.
+	// The last call of emit: the seq before it, and the time of each event.
 	before int64
 	times  []time.Time
 }
 
-// openEmitters begins a run in each of so many new threads. They have connections of their own.
+// openEmitters begins a run in each of a number of new threads. The emitters have their own connections.
 func (s *stage) openEmitters(ctx context.Context, name string, threads int, config *pgagui.RecorderConfig) (*emitters, error) {
 	e := &emitters{stored: &storedTimes{}}
 	settings := s.Config()
@@ -71,7 +71,8 @@ func (s *stage) openEmitters(ctx context.Context, name string, threads int, conf
 	return e, nil
 }
 
-// emit lets all of them emit events for a while, each so many events a second (nil: as many as are taken), and returns when all of it is stored.
+// emit makes all emitters emit events for the duration, and returns when the events are stored. perSecond
+// is the pace of each emitter in events per second; nil means full speed.
 func (e *emitters) emit(ctx context.Context, duration time.Duration, perSecond func(number int) float64) error {
 	e.stored.reset()
 	begin := time.Now()
@@ -114,14 +115,15 @@ func (e *emitters) lastSeqs() []int64 {
 	return seqs
 }
 
-// delays says how many milliseconds events took to followers, from the call of Record and from the answer of the database that they are stored.
+// delays returns how many milliseconds events took to reach followers: since the call of Record, and
+// since the database confirmed that they are stored.
 func (e *emitters) delays(audience *audience) (sinceRecord, sinceStored []float64) {
 	for _, f := range audience.followers {
 		one := e.all[f.thread]
 		for _, arrival := range f.arrivals {
 			if i := arrival.seq - one.before - 1; i >= 0 {
 				sinceRecord = append(sinceRecord, milliseconds(arrival.at.Sub(one.times[i])))
-				// Where it is there before the answer has reached the writer, it took no time.
+				// An event may arrive before the confirmation reaches the writer; that counts as 0.
 				sinceStored = append(sinceStored, max(0, milliseconds(arrival.at.Sub(e.stored.of(one.threadID, arrival.seq)))))
 			}
 		}
@@ -129,7 +131,7 @@ func (e *emitters) delays(audience *audience) (sinceRecord, sinceStored []float6
 	return sinceRecord, sinceStored
 }
 
-// delaysUntilStored says how many milliseconds each event waited.
+// delaysUntilStored returns how many milliseconds each event waited until it was stored.
 func (e *emitters) delaysUntilStored() []float64 {
 	var delays []float64
 	for _, one := range e.all {
@@ -140,30 +142,32 @@ func (e *emitters) delaysUntilStored() []float64 {
 	return delays
 }
 
-// close ends the runs and lets go of the connections.
+// close ends the runs and closes the connections.
 func (e *emitters) close(ctx context.Context) error {
 	err := e.recorder.Close(ctx)
 	e.pool.Close()
 	return err
 }
 
-// discard is close where something has failed already; after close it does nothing.
+// discard closes the connections after an error, without waiting for the runs. After close it does
+// nothing.
 func (e *emitters) discard() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = e.close(ctx)
 }
 
-// storedTimes notes when the database answered that events are stored. It traces a Recorder's connections.
+// storedTimes records when the database confirmed that events are stored. It traces the connections of a
+// Recorder.
 type storedTimes struct {
 	mu    sync.Mutex
-	calls map[string][]storedCall // of each thread, in order
+	calls map[string][]storedCall // by thread, in order
 }
 
-// storedCall stored the events behind a seq.
+// storedCall is an append of the events after a seq.
 type storedCall struct {
-	afterSeq int64
-	answered time.Time
+	afterSeq    int64
+	confirmedAt time.Time
 }
 
 func (s *storedTimes) reset() {
@@ -197,13 +201,13 @@ func (s *storedTimes) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, query pgx.
 	}
 }
 
-// of returns when an event was stored, which is since the last reset.
+// of returns when an event was stored. The event must have been stored since the last reset.
 func (s *storedTimes) of(threadID string, seq int64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	calls := s.calls[threadID]
 	next, _ := slices.BinarySearchFunc(calls, seq, func(call storedCall, seq int64) int { return cmp.Compare(call.afterSeq, seq) })
-	return calls[next-1].answered
+	return calls[next-1].confirmedAt
 }
 
 func milliseconds(duration time.Duration) float64 {

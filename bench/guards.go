@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// guards compares appends to a chained log, and appends through a function that has the rights of its caller in place of those of the
-// owner, with appends as they are.
+// guards measures what two guards cost. It compares appends to a chained log, and appends through a
+// function with the rights of its caller instead of its owner, with unmodified appends.
 func (b *bench) guards(ctx context.Context) error {
 	const writers, batch = 8, 20
 	appending := func(name, prepare string) (side, *database, error) {

@@ -17,7 +17,8 @@ import (
 	"github.com/pgagui/pgagui/testdata/recordings"
 )
 
-// history pages through threads, raw and with what streams in joined: how much less that is, and what a page costs wherever it is.
+// history reads the history of threads in pages, raw and with joined pieces. It measures how much smaller
+// the joined history is, and the time of the first and the last page.
 func (b *bench) history(ctx context.Context) error {
 	recorded, err := recordedConversations()
 	if err != nil {
@@ -67,13 +68,13 @@ func (b *bench) history(ctx context.Context) error {
 	if err := b.historyPages(ctx, database, long); err != nil {
 		return err
 	}
-	if err := b.conversationOf(ctx, database, long); err != nil {
+	if err := b.conversationReads(ctx, database, long); err != nil {
 		return err
 	}
 	return database.drop(ctx)
 }
 
-// historySize is what a history takes: joined or raw.
+// historySize is the size of a history.
 type historySize struct{ rows, bytes float64 }
 
 func (s *historySize) add(other historySize) {
@@ -90,9 +91,9 @@ func (b *bench) addHistorySizes(kind string, sizes [2]historySize, rows, bytes *
 		[]float64{joined.bytes}, []float64{raw.bytes})
 }
 
-// historyPages measures the time of pages of a long thread.
+// historyPages measures the time to read pages of a long thread.
 func (b *bench) historyPages(ctx context.Context, database *database, thread corpus.Conversation) error {
-	// Joined, a page of 1,000 rows would be the whole thread. The last page is to hold as many events as the first.
+	// A joined page of 1,000 rows would be the whole thread. The last page has as many events as the first.
 	const rawRows, joinedRows = 1000, 100
 	events := int64(thread.Events())
 	first, err := database.store.History(ctx, thread.ThreadID, pgagui.HistoryOptions{Limit: joinedRows})
@@ -136,8 +137,9 @@ func (b *bench) historyPages(ctx context.Context, database *database, thread cor
 	return nil
 }
 
-// conversationOf measures what tells of a conversation with its places in the log, beside reading that log.
-func (b *bench) conversationOf(ctx context.Context, database *database, thread corpus.Conversation) error {
+// conversationReads measures the reads that return parts of a conversation with their places in the log,
+// and compares them with a read of the whole log.
+func (b *bench) conversationReads(ctx context.Context, database *database, thread corpus.Conversation) error {
 	const calls, messages, log = "tool calls", "session messages", "its events"
 	measured, err := b.rounds(ctx, "history: tool calls and messages",
 		timed(calls, func(ctx context.Context) error {
@@ -187,7 +189,7 @@ func (d *database) historySize(ctx context.Context, threadID string, raw bool) (
 	}
 }
 
-// recordedConversations are those that AG-UI frameworks emitted.
+// recordedConversations returns the recordings of AG-UI frameworks.
 func recordedConversations() ([]corpus.Conversation, error) {
 	files, err := fs.Glob(recordings.Files, "*.ndjson")
 	if err != nil {
@@ -211,7 +213,8 @@ func recordedConversations() ([]corpus.Conversation, error) {
 			run := &conversation.Runs[len(conversation.Runs)-1]
 			end := len(run.Events)
 			if end > 0 && compaction.EventType(run.Events[end-1]) == "RUN_FINISHED" {
-				// Some frameworks go on after it, which the store refuses.
+				// Some frameworks send more events after it, which an append without after_seq refuses:
+				// move RUN_FINISHED to the end.
 				if event.Type == "RUN_FINISHED" {
 					continue
 				}

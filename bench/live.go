@@ -13,12 +13,15 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// Connections of the writers, as in the phase append; an audience has one of its own.
+// liveWriters is the number of connections of the writers, as in the phase append. Audiences have their own.
 const liveWriters = 8
 
-// live measures runs in progress: how soon followers see an event, what they cost the writers and in memory, and how many runs a process records.
-// Recorders, writers and followers are in this process, but followers have a Store and a connection of their own, so nothing but the database
-// tells them what is new. All of it, and the server, share the cores of one machine.
+// live measures runs in progress: the delay until followers receive an event, the cost of followers for
+// writers and in memory, and the number of runs that one process records.
+//
+// Recorders, writers and followers are in this process. Followers have a separate Store and connection,
+// so they receive events only through the database. Everything, including the server, shares the cores of
+// one machine.
 func (b *bench) live(ctx context.Context) error {
 	database, err := b.server.create(ctx, liveWriters)
 	if err != nil {
@@ -43,7 +46,8 @@ type stage struct {
 	bodies []body
 }
 
-// What people do who want to be told: each commit says which threads have news. Off unless it is measured.
+// notifyTrigger is the usual alternative to polling: each commit notifies which threads have new events.
+// It is off except while it is measured.
 const notifyTrigger = `
 	create function notify_followers() returns trigger language plpgsql as $$
 	begin
@@ -53,10 +57,10 @@ const notifyTrigger = `
 	create trigger notify_followers after insert on agui.batch for each row execute function notify_followers();
 	alter table agui.batch disable trigger notify_followers`
 
-// way is how followers come to know of news.
+// way is the way in which followers receive new events.
 type way struct {
 	name     string
-	interval time.Duration // of polling
+	interval time.Duration // polling interval; 0 means the default
 	notified bool
 }
 
@@ -75,9 +79,9 @@ func (s *stage) set(ctx context.Context, by way) error {
 	return err
 }
 
-// latency measures how long an event takes from the agent to all who follow its run.
+// latency measures the delay from the agent to all followers of its run.
 func (s *stage) latency(ctx context.Context) error {
-	const limit = 50 // milliseconds: what followers are promised
+	const limit = 50 // milliseconds: the documented maximum for followers
 	process, err := s.openEmitters(ctx, "watched", s.sizes.liveThreads, nil)
 	if err != nil {
 		return err
@@ -126,10 +130,10 @@ func (s *stage) latency(ctx context.Context) error {
 	return process.close(ctx)
 }
 
-// followers is how many there are in an audience.
+// followers returns the number of followers in an audience.
 func (s *stage) followers() int { return s.sizes.liveThreads * s.sizes.liveFollowers }
 
-// appendWhileFollowed measures what followers cost those who append with calls of a few events.
+// appendWhileFollowed measures the cost of followers for writers that append a few events per call.
 func (s *stage) appendWhileFollowed(ctx context.Context) error {
 	const batch = 4
 	streams := newStreams(s.sizes.liveThreads, batch, s.bodies)
@@ -143,16 +147,16 @@ func (s *stage) appendWhileFollowed(ctx context.Context) error {
 			return err
 		})
 	}
-	// The threads begin, so that they can be followed.
+	// Create the threads, so that they can be followed.
 	if _, err := write(ctx); err != nil {
 		return err
 	}
 	return s.whileFollowed(ctx, fmt.Sprintf("append %d events a call, %d writers, %d followers", batch, liveWriters, s.followers()), threads, write)
 }
 
-// recordWhileFollowed measures the same for a process that records runs as fast as it can.
+// recordWhileFollowed measures the same for a process that records runs at full speed.
 func (s *stage) recordWhileFollowed(ctx context.Context) error {
-	// Little may wait, so that what was taken in a slice is stored in it.
+	// The buffer is small, so that events recorded in a slice are also stored in it.
 	process, err := s.openEmitters(ctx, "recorded", s.sizes.liveThreads, &pgagui.RecorderConfig{MaxBufferBytes: 32 << 10})
 	if err != nil {
 		return err
@@ -170,7 +174,7 @@ func (s *stage) recordWhileFollowed(ctx context.Context) error {
 	return process.close(ctx)
 }
 
-// whileFollowed lets writers write with and without followers.
+// whileFollowed measures writers with and without followers.
 func (s *stage) whileFollowed(ctx context.Context, what string, threads []string, write func(context.Context) (float64, error)) error {
 	const nobody = "nobody follows"
 	alone := side{nobody, func(ctx context.Context) (float64, error) {
@@ -192,7 +196,7 @@ func (s *stage) whileFollowed(ctx context.Context, what string, threads []string
 			if rate, err = write(ctx); err != nil {
 				return 0, err
 			}
-			// Nobody is left behind, or the followers would cost nothing.
+			// All followers must catch up; otherwise their cost would not be measured.
 			ends, err := s.ends(ctx, threads)
 			if err != nil {
 				return 0, err
@@ -213,7 +217,7 @@ func (s *stage) whileFollowed(ctx context.Context, what string, threads []string
 	return nil
 }
 
-// joining measures what more followers take: time until they follow, and memory.
+// joining measures the time and the memory that additional followers need.
 func (s *stage) joining(ctx context.Context) (err error) {
 	if err := s.set(ctx, polling); err != nil {
 		return err
@@ -228,30 +232,31 @@ func (s *stage) joining(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, audience.leave()) }()
-	var takes notes
+	var costs notes
 	for round := range 1 + s.Repeat {
 		s.Progress(fmt.Sprintf("followers join, round %d of %d", round, s.Repeat))
 		before, begin := memoryInUse(), time.Now()
 		if err := audience.join(ctx, process.threads(), s.sizes.liveFollowers); err != nil {
 			return err
 		}
-		takes.add(fmt.Sprintf("until %d more followers are there", s.followers()), "ms", milliseconds(time.Since(begin)))
-		takes.add(fmt.Sprintf("memory of a follower, of %d more", s.followers()), "bytes", max(0, memoryInUse()-before)/float64(s.followers()))
+		costs.add(fmt.Sprintf("until %d more followers are there", s.followers()), "ms", milliseconds(time.Since(begin)))
+		costs.add(fmt.Sprintf("memory of a follower, of %d more", s.followers()), "bytes", max(0, memoryInUse()-before)/float64(s.followers()))
 	}
-	s.report.addFigures("live", takes)
+	s.report.addFigures("live", costs)
 	return process.close(ctx)
 }
 
-// memoryInUse is what heap and stacks take once everything that is not used is gone.
+// memoryInUse returns the bytes of heap and stacks after a garbage collection.
 func memoryInUse() float64 {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools held back the first time
+	runtime.GC() // frees what finalizers and pools kept in the first collection
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return float64(stats.HeapInuse + stats.StackInuse)
 }
 
-// manyRuns lets one process record many runs at the pace of models, against a call for each token.
+// manyRuns records many runs in one process at the pace of models, and compares this with one append per
+// token.
 func (s *stage) manyRuns(ctx context.Context) error {
 	const tokensPerSecond = 50
 	runs := s.sizes.liveRuns
@@ -320,7 +325,8 @@ func (s *stage) manyRuns(ctx context.Context) error {
 	return nil
 }
 
-// appendAtPace appends each token with a call of its own, as many a second as there are, or as the database takes. Returns how many a second it were.
+// appendAtPace appends each token in its own call. It returns the tokens per second, which is less than the
+// pace if the database is too slow.
 func (s *stage) appendAtPace(ctx context.Context, streams []*stream, perSecond float64) (float64, error) {
 	begin := time.Now()
 	counts := make([]int, len(streams))
@@ -343,7 +349,8 @@ func (s *stage) appendAtPace(ctx context.Context, streams []*stream, perSecond f
 	return float64(total) / time.Since(begin).Seconds(), err
 }
 
-// atPace does something so often a second, for a while; the first time after a share of the pause between two. Who is late does not pause. perSecond 0: it never
+// atPace calls do perSecond times per second for the duration. The first call comes after a share of the
+// interval between two calls. If a call is late, the next one follows at once. With perSecond 0 it never
 // pauses.
 func atPace(ctx context.Context, begin time.Time, duration time.Duration, perSecond, share float64, do func() error) error {
 	for i := 0; ; i++ {

@@ -14,12 +14,13 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// load appends conversations, side by side, in batches of so many events.
+// load appends conversations in parallel, in batches of batchSize events.
 func (d *database) load(ctx context.Context, batchSize int, conversations ...corpus.Conversation) error {
 	return d.loadRuns(ctx, batchSize, 0, -1, conversations...)
 }
 
-// loadRuns appends only some runs of each conversation.
+// loadRuns appends the runs from index from up to, but not including, to of each conversation. If to is
+// negative, it appends all from there.
 func (d *database) loadRuns(ctx context.Context, batchSize, from, to int, conversations ...corpus.Conversation) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(int(d.Config().MaxConns))
@@ -42,8 +43,8 @@ func (d *database) loadRuns(ctx context.Context, batchSize, from, to int, conver
 	return group.Wait()
 }
 
-// The table that people write when they keep events in PostgreSQL: a row an event, the ids as text, jsonb, an index for the thread and
-// one for the run.
+// plainTable is the usual table for events in PostgreSQL: one row per event, ids as text, jsonb, an index
+// for the thread and one for the run.
 const plainTable = `
 	create table plain (
 		thread_id  text not null,
@@ -56,9 +57,9 @@ const plainTable = `
 	);
 	create index plain_run on plain (run_id)`
 
-const plainColumns = 5 // without the one that has a default
+const plainColumns = 5 // except created_at, which has a default
 
-// insertPlain is the insert of so many rows at once.
+// insertPlain returns the statement that inserts this number of rows.
 func insertPlain(rows int) string {
 	values := make([]string, rows)
 	for i := range values {
@@ -68,7 +69,7 @@ func insertPlain(rows int) string {
 	return "insert into plain (thread_id, run_id, seq, type, payload) values " + strings.Join(values, ", ")
 }
 
-// loadPlain puts conversations into the plain table.
+// loadPlain creates the plain table and inserts conversations.
 func (d *database) loadPlain(ctx context.Context, conversations ...corpus.Conversation) error {
 	if _, err := d.Exec(ctx, plainTable); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (d *database) loadPlain(ctx context.Context, conversations ...corpus.Conver
 	return group.Wait()
 }
 
-// everyday are the ordinary chats.
+// everyday returns the ordinary chats.
 func (b *bench) everyday() []corpus.Conversation {
 	conversations := make([]corpus.Conversation, b.sizes.everydayThreads)
 	for i := range conversations {
@@ -113,7 +114,7 @@ func countEvents(conversations []corpus.Conversation) int {
 	return count
 }
 
-// file writes a conversation for the peers and lets them load it.
+// file writes a conversation to a file and makes the peers load it.
 func (b *bench) file(ctx context.Context, conversation corpus.Conversation) (string, error) {
 	path := filepath.Join(b.folder, conversation.ThreadID+".ndjson")
 	if err := corpus.WriteFile(path, conversation); err != nil {
@@ -122,7 +123,7 @@ func (b *bench) file(ctx context.Context, conversation corpus.Conversation) (str
 	return path, b.peers.Do(ctx, map[string]any{"do": "load", "file": path}, nil)
 }
 
-// vacuum cleans up, as autovacuum does in the long run.
+// vacuum vacuums and analyzes tables, as autovacuum does eventually.
 func (d *database) vacuum(ctx context.Context, tables ...string) error {
 	_, err := d.Exec(ctx, "vacuum analyze "+strings.Join(tables, ", "))
 	return err

@@ -8,7 +8,7 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// read goes through the events of a thread, from the first to the last.
+// read reads all events of a thread in order.
 func (b *bench) read(ctx context.Context) error {
 	conversations := b.everyday()[:2]
 	thread := conversations[0]

@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Report is what a benchmark found.
+// Report is the result of a benchmark.
 type Report struct {
 	Begun        time.Time     `json:"begun"`
 	Seconds      float64       `json:"seconds"`
 	Machine      Machine       `json:"machine"`
 	Repeat       int           `json:"repeat"`
-	Quick        bool          `json:"quick,omitempty"` // tiny sizes: the figures mean nothing
+	Quick        bool          `json:"quick,omitempty"` // with tiny sizes, so the figures mean nothing
 	Measurements []Measurement `json:"measurements"`
 	Figures      []Figure      `json:"figures,omitempty"`
 }
 
-// Machine says where it ran.
+// Machine describes the machine and the software of a benchmark.
 type Machine struct {
 	Cores      int               `json:"cores"`
 	System     string            `json:"system"`
 	Go         string            `json:"go"`
 	PostgreSQL string            `json:"postgresql"`
 	Settings   map[string]string `json:"settings"`
-	// Peers are the versions of Node and of the packages that were measured; none when they were not.
+	// Peers are the versions of Node and of the packages; empty if they were not measured.
 	Peers map[string]string `json:"peers,omitempty"`
 }
 
-// Measurement compares pgagui with something else.
+// Measurement is a comparison of pgagui with another side.
 type Measurement struct {
 	Phase string `json:"phase"`
 	What  string `json:"what"`
-	// Unit is that of the figures: events/s, bytes/event, ms, bytes.
+	// Unit is the unit of the figures: events/s, bytes/event, ms, bytes.
 	Unit    string `json:"unit"`
 	Ours    Side   `json:"ours"`
 	Against Side   `json:"against"`
@@ -54,7 +54,7 @@ type Side struct {
 	Median float64   `json:"median"`
 }
 
-// Figure is something that was measured by itself.
+// Figure is a measurement without another side.
 type Figure struct {
 	Phase  string    `json:"phase"`
 	What   string    `json:"what"`
@@ -63,17 +63,17 @@ type Figure struct {
 	Spread Spread    `json:"spread"`
 }
 
-// Spread sums up values.
+// Spread summarizes values.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Target is what the ratio should be.
+// Target is the target of a ratio.
 type Target struct {
 	Number string `json:"number"`
-	// AtLeast or AtMost is the limit of the median.
+	// AtLeast or AtMost limits the median.
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
 	Reached bool    `json:"reached"`
@@ -82,7 +82,7 @@ type Target struct {
 func atLeast(number string, ratio float64) *Target { return &Target{Number: number, AtLeast: ratio} }
 func atMost(number string, ratio float64) *Target  { return &Target{Number: number, AtMost: ratio} }
 
-// add completes a measurement and puts it into the report.
+// add completes a measurement and adds it to the report.
 func (r *Report) add(m Measurement, ours, against []float64) {
 	m.Ours.Values, m.Against.Values = ours, against
 	m.Ours.Median, m.Against.Median = spread(ours).Median, spread(against).Median
@@ -97,10 +97,10 @@ func (r *Report) add(m Measurement, ours, against []float64) {
 	r.Measurements = append(r.Measurements, m)
 }
 
-// notes are figures that come up beside those that rounds compare, in the order in which they first came.
+// notes are additional figures of rounds, in the order in which they were first added.
 type notes []Figure
 
-// add notes a value in a round.
+// add adds the value of a round.
 func (n *notes) add(what, unit string, value float64) {
 	i := slices.IndexFunc(*n, func(figure Figure) bool { return figure.What == what })
 	if i < 0 {
@@ -110,13 +110,13 @@ func (n *notes) add(what, unit string, value float64) {
 	(*n)[i].Values = append((*n)[i].Values, value)
 }
 
-// addDelays notes the median of milliseconds and what hardly any of them exceeds.
+// addDelays adds the median and the 99th percentile of delays.
 func (n *notes) addDelays(what string, milliseconds []float64) {
 	n.add(what+", p50", "ms", percentile(milliseconds, 0.5))
 	n.add(what+", p99", "ms", percentile(milliseconds, 0.99))
 }
 
-// addFigures completes figures and puts them into the report. Their first round does not count.
+// addFigures completes figures and adds them to the report. Their first round, a warm-up, does not count.
 func (r *Report) addFigures(phase string, figures notes) {
 	for _, figure := range figures {
 		figure.Phase, figure.Values = phase, figure.Values[1:]
@@ -125,7 +125,7 @@ func (r *Report) addFigures(phase string, figures notes) {
 	}
 }
 
-// addFigure puts a figure into the report that was measured once.
+// addFigure adds a figure that was measured once.
 func (r *Report) addFigure(phase, what, unit string, value float64) {
 	r.Figures = append(r.Figures, Figure{Phase: phase, What: what, Unit: unit, Values: []float64{value}, Spread: spread([]float64{value})})
 }
@@ -140,13 +140,13 @@ func spread(values []float64) Spread {
 	return Spread{median, sorted[0], sorted[len(sorted)-1]}
 }
 
-// percentile is the value that a share of the values does not exceed.
+// percentile returns the value that this share of the values does not exceed.
 func percentile(values []float64, share float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
-// Missed counts the targets that were not reached.
+// Missed returns the number of targets that were not reached.
 func (r *Report) Missed() int {
 	missed := 0
 	for _, m := range r.Measurements {
@@ -157,18 +157,18 @@ func (r *Report) Missed() int {
 	return missed
 }
 
-// WriteTable writes the report for people.
+// WriteTable writes the report as a table.
 func (r *Report) WriteTable(out io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(out, "%s, %d cores, %s, PostgreSQL %s (%s)\n", m.System, m.Cores, m.Go, m.PostgreSQL, list(m.Settings))
 	if len(m.Peers) > 0 {
 		fmt.Fprintf(out, "peers: %s\n", list(m.Peers))
 	} else {
-		fmt.Fprintln(out, "without the official client and LangGraph (flag --peers)")
+		fmt.Fprintln(out, "The official client and LangGraph were not measured (flag --peers).")
 	}
-	fmt.Fprintf(out, "%d pairs each, %.0f s in all. Ratios are ours to theirs: median [smallest … largest].\n", r.Repeat, r.Seconds)
+	fmt.Fprintf(out, "%d pairs each, %.0f s in all. A ratio is ours divided by theirs: median [smallest … largest].\n", r.Repeat, r.Seconds)
 	if r.Quick {
-		fmt.Fprintln(out, "With tiny conversations: the figures mean nothing.")
+		fmt.Fprintln(out, "The conversations are tiny, so the figures mean nothing.")
 	}
 	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -200,7 +200,7 @@ func (r *Report) WriteTable(out io.Writer) error {
 	return table.Flush()
 }
 
-// list writes names and values in the order of the names.
+// list formats names and values, sorted by name.
 func list(values map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -216,7 +216,7 @@ func (t *Target) String() string {
 	return "at least " + ratioText(t.AtLeast)
 }
 
-// ratioText writes small ratios as fractions: 1/6.3, 0.65, 12.5.
+// ratioText formats a ratio, a small one as a fraction: 1/6.3, 0.65, 12.5.
 func ratioText(ratio float64) string {
 	if ratio > 0 && ratio <= 0.2 {
 		return "1/" + strings.TrimSuffix(strconv.FormatFloat(1/ratio, 'f', 1, 64), ".0")
@@ -227,7 +227,8 @@ func ratioText(ratio float64) string {
 	return strconv.FormatFloat(ratio, 'f', 2, 64)
 }
 
-// number3 writes a number with three digits or, when it is large, as many as it has: 0.0123, 4.56, 789, 12,345.
+// number3 formats a number with three significant digits, from 1,000 on with all digits of its integer
+// part: 0.0123, 4.56, 789, 12,345.
 func number3(value float64) string {
 	if math.Abs(value) < 1000 {
 		return strconv.FormatFloat(value, 'g', 3, 64)

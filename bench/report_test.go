@@ -9,7 +9,7 @@ import (
 func TestRatiosAreTakenPairByPair(t *testing.T) {
 	t.Parallel()
 	var report Report
-	// Both sides slow down together in the second pair, as on a busy machine: the ratio stays.
+	// On a busy machine both sides of a pair slow down, as in the second pair: the ratio stays.
 	report.add(Measurement{What: "a", Target: atLeast("1", 2)}, []float64{200, 20, 210}, []float64{100, 10, 100})
 	report.add(Measurement{What: "b", Target: atMost("2", 0.5)}, []float64{3, 4}, []float64{5, 5})
 	report.add(Measurement{What: "c", Target: atMost("3", 0.7)}, []float64{3, 4}, []float64{5, 5})

@@ -9,7 +9,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// restore gives a thread of 50 runs back, at its end and as it stood in the middle, and weighs all that is stored of it.
+// restore restores a thread of 50 runs, as of its end and as of points in the middle, and measures the
+// size of all its data.
 func (b *bench) restore(ctx context.Context) error {
 	tokens := b.corpus.Fifty(1, b.sizes.textInTokens, 4)
 	coarse := b.corpus.Fifty(2, b.sizes.textInLargePiece, 12)
@@ -54,7 +55,7 @@ func (b *bench) restore(ctx context.Context) error {
 	return database.drop(ctx)
 }
 
-// restoring reads a thread, at its end or in the middle of each of its runs in turn.
+// restoring is a side that restores a thread, as of its end or as of the middle of one run after the other.
 func (b *bench) restoring(database *database, name string, thread corpus.Conversation, inTheMiddle bool) side {
 	return b.reading(name, func(ctx context.Context, i int) error {
 		at := pgagui.At{}
@@ -71,7 +72,8 @@ func (b *bench) restoring(database *database, name string, thread corpus.Convers
 	})
 }
 
-// againstLangGraph compares with its checkpointer, which keeps the same conversation in the same database.
+// againstLangGraph compares pgagui with the checkpointer of LangGraph, which stores the same conversation
+// in the same database.
 func (b *bench) againstLangGraph(ctx context.Context, database *database, thread corpus.Conversation) error {
 	file, err := b.file(ctx, thread)
 	if err != nil {
@@ -91,7 +93,7 @@ func (b *bench) againstLangGraph(ctx context.Context, database *database, thread
 	if err != nil {
 		return err
 	}
-	inLists, err := stored(false) // as its defaults have it: these tables are read below
+	inLists, err := stored(false) // the default of LangGraph; the tables are read below
 	if err != nil {
 		return err
 	}

@@ -18,18 +18,18 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// scale grows a store in one direction and does all upkeep in it: what it costs for each of so many things, beside half as many, and the
-// memory that it takes.
+// scale grows a store in one dimension and runs all maintenance jobs in it. It compares the cost per item
+// with that at half the size, and measures the memory.
 type scale struct {
 	phase string
-	// of is what there are many of, each the thing that a cost is for.
+	// of names the items, each one of them, for the report.
 	of, each string
 	count    int
-	// fill appends so many.
+	// fill appends count items.
 	fill func(ctx context.Context, database *database, count int) error
 }
 
-// scaleMemory is the memory limit of the process while it is measured, in bytes.
+// scaleMemory is the memory limit of the process during the measurement, in bytes.
 const scaleMemory = 400 << 20
 
 func (b *bench) scaleEvents(ctx context.Context) error {
@@ -94,7 +94,7 @@ func runStarted(threadID, runID string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":%q}`, threadID, runID))
 }
 
-// message is a message in so many events.
+// message returns a message of this number of events.
 func message(id string, events int) []json.RawMessage {
 	message := []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_START","messageId":%q,"role":"assistant"}`, id))}
 	for n := 2; n < events; n++ {
@@ -103,13 +103,13 @@ func message(id string, events int) []json.RawMessage {
 	return append(message, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, id)))
 }
 
-// shortRun is a run of ten events.
+// shortRun returns a run of ten events.
 func shortRun(threadID, runID string) []json.RawMessage {
 	events := append([]json.RawMessage{runStarted(threadID, runID)}, message("message-of-"+runID, 8)...)
 	return append(events, runFinished)
 }
 
-// scale measures at half of the size, then at the size.
+// scale measures at half the size, then at the full size.
 func (b *bench) scale(ctx context.Context, s scale) error {
 	if b.Share > 0 {
 		s.count = max(2, int(float64(s.count)*b.Share))
@@ -141,17 +141,17 @@ func (b *bench) scale(ctx context.Context, s scale) error {
 	return nil
 }
 
-// scaleStep is what was measured of a step.
+// scaleStep is the measurement of a step.
 type scaleStep struct {
 	what             string
 	count            int
 	seconds          float64
-	process, session int64 // the most bytes that this process and a session of the server took; 0: not known
+	process, session int64 // peak memory in bytes of this process and of a session of the server; 0 if unknown
 }
 
 func (s scaleStep) perItem() float64 { return s.seconds * 1e6 / float64(s.count) }
 
-// scaleAt fills a store with so many things and does all upkeep.
+// scaleAt fills a store with count items and runs all maintenance jobs.
 func (b *bench) scaleAt(ctx context.Context, s scale, count int) (steps []scaleStep, err error) {
 	measure := func(in *database, what string, work func(ctx context.Context, in *database) error) {
 		if err != nil {
@@ -181,7 +181,7 @@ func (b *bench) scaleAt(ctx context.Context, s scale, count int) (steps []scaleS
 	if err != nil {
 		return nil, err
 	}
-	// Each way to compact has the same store.
+	// Compact the same store in SQL and in Go.
 	copied, err := b.server.copy(ctx, store)
 	if err != nil {
 		return nil, err

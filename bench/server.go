@@ -19,7 +19,8 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// server is the PostgreSQL server that is measured. It has a database for each phase, made from a template with the schema.
+// server is the PostgreSQL server that is measured. Each phase creates its databases from a template that
+// has the schema.
 type server struct {
 	connection *pgx.Conn
 	url        string
@@ -27,7 +28,7 @@ type server struct {
 	databases  []*database
 }
 
-// database is one for a phase.
+// database is a database of a phase.
 type database struct {
 	*pgxpool.Pool
 	store  *pgagui.Store
@@ -65,7 +66,7 @@ func openServer(ctx context.Context, databaseURL string) (s *server, err error) 
 	return s, schema.Up(ctx, address)
 }
 
-// close drops the template and what is left of the databases, also when ctx of the benchmark has ended.
+// close drops the template and the remaining databases, even if the context of the benchmark has ended.
 func (s *server) close() error {
 	ctx := context.Background()
 	var failures []error
@@ -85,7 +86,7 @@ func (s *server) urlOf(database string) (string, error) {
 	}
 	address, err := url.Parse(s.url)
 	if err != nil {
-		return "", errors.New("the address of the database cannot be read") // not the address: it may hold a password
+		return "", errors.New("the address of the database is not a valid URL") // without the address, which may contain a password
 	}
 	address.Path = "/" + database
 	return address.String(), nil
@@ -107,7 +108,7 @@ func (s *server) machine(ctx context.Context) (Machine, error) {
 	return m, nil
 }
 
-// create makes a database that has the schema, with a pool of so many connections.
+// create creates a database with the schema, and a pool with this number of connections.
 func (s *server) create(ctx context.Context, connections int) (*database, error) {
 	return s.createFrom(ctx, s.template, connections)
 }
@@ -122,7 +123,7 @@ func (s *server) createFrom(ctx context.Context, template string, connections in
 	return d, d.open(ctx, connections)
 }
 
-// copy makes a copy of a database.
+// copy copies a database.
 func (s *server) copy(ctx context.Context, of *database) (*database, error) {
 	connections := int(of.Config().MaxConns)
 	of.Close() // PostgreSQL copies a database only while no session is connected to it
@@ -156,7 +157,7 @@ func (d *database) open(ctx context.Context, connections int) error {
 	return nil
 }
 
-// sessionsSoFar are the processes of the server that connections of the pool had.
+// sessionsSoFar returns the server processes of all connections that the pool has had.
 func (d *database) sessionsSoFar() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +180,7 @@ func (d *database) drop(ctx context.Context) error {
 	return err
 }
 
-// size is what tables take on disk with all that belongs to them, after a vacuum.
+// size returns the bytes on disk of tables with their indexes and TOAST tables, after a vacuum.
 func (d *database) size(ctx context.Context, tables ...string) (float64, error) {
 	total := 0.0
 	for _, table := range tables {
@@ -195,7 +196,7 @@ func (d *database) size(ctx context.Context, tables ...string) (float64, error) 
 	return total, nil
 }
 
-// Tables of the log and of what is folded from it.
+// The tables of the log, and of the snapshots folded from it.
 var (
 	logTables      = []string{"agui.thread", "agui.run", "agui.batch", "agui.run_input", "agui.thread_activity"}
 	snapshotTables = []string{"agui.snapshot", "agui.message"}

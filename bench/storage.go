@@ -8,7 +8,7 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// storage weighs the log: all tables of it with their indexes, as files on disk after a vacuum.
+// storage measures the size of the log on disk: all its tables with their indexes, after a vacuum.
 func (b *bench) storage(ctx context.Context) error {
 	conversations := b.everyday()
 	events := float64(countEvents(conversations))
@@ -57,8 +57,9 @@ func (b *bench) storage(ctx context.Context) error {
 		}
 	}
 
-	// A store that is in use: each thread gets a run, the jobs do their work, vacuum frees what they left, and the next runs take its
-	// place. So the file holds the room that repacking needs, which files written once and repacked once do not show.
+	// A store in use: each thread gets a run, the jobs run, vacuum frees the old rows, and the next runs use
+	// that space. So the files include the space that repacking needs. Files that are written once and
+	// repacked once would not show it.
 	b.Progress("storage: live batches, repacked")
 	database, err := b.server.create(ctx, 4)
 	if err != nil {
@@ -92,7 +93,7 @@ func (b *bench) storage(ctx context.Context) error {
 	return database.drop(ctx)
 }
 
-// snapshots weighs what is kept beside the log.
+// snapshots measures the size of the snapshots on disk.
 func (b *bench) snapshots(ctx context.Context) error {
 	for _, thread := range []struct {
 		name         string
@@ -105,7 +106,7 @@ func (b *bench) snapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Some runs at a time, as a store grows.
+		// Append a few runs at a time, as in a growing store.
 		const runs = 10
 		for from := 0; from < len(thread.conversation.Runs); from += runs {
 			b.Progress(fmt.Sprintf("snapshots: %s, run %d of %d", thread.name, from, len(thread.conversation.Runs)))

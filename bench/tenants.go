@@ -15,7 +15,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// tenants compares calls under row-level security, by a role that is mapped to a scope and by a pool that names it, with the same calls without.
+// tenants compares calls with and without row-level security. With it, the caller is a role that is mapped
+// to a scope, or a pool that sets the scope.
 func (b *bench) tenants(ctx context.Context) (err error) {
 	const scope = "acme"
 	small, large := b.everyday()[1], b.corpus.Fifty(1, b.sizes.textInTokens/5, 4) // everyday()[0] has the thread id of Fifty(1)
@@ -32,7 +33,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 		if _, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{}); err != nil {
 			return nil, err
 		}
-		if err := database.load(ctx, 20, large); err != nil { // which has no snapshots, so that a restore takes its time
+		if err := database.load(ctx, 20, large); err != nil { // without snapshots, so that a restore folds the log
 			return nil, err
 		}
 		return database, database.vacuum(ctx, append(logTables, snapshotTables...)...)
@@ -80,7 +81,7 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	}
 
 	bodies := b.bodies()
-	// In many short slices, for the differences are small.
+	// Many short slices, because the differences are small.
 	const slices, calls = 20, 40
 	repeating := func(c caller, calls int, call func(ctx context.Context) error) side {
 		return repeated(c.name, calls, func(ctx context.Context, _ int) error { return call(ctx) })
@@ -154,7 +155,8 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	return errors.Join(without.drop(ctx), with.drop(ctx))
 }
 
-// asRole returns a connection of a role that is made for it and may append, mapped by a statement with %s for its name.
+// asRole creates a role that may append and returns a connection of that role. mapping is a statement that
+// maps the role, with %s for its name.
 func (d *database) asRole(ctx context.Context, mapping string) (pool *pgxpool.Pool, cleanUp func() error, err error) {
 	role := "pgagui_bench_" + strings.ToLower(rand.Text()[:8])
 	if _, err := d.Exec(ctx, `create role `+role+` in role agui_writer`); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// Of the threads, one scope has a tenth, and the others share the rest.
+// largeScope is the scope that has a tenth of all threads. The others share the rest.
 const largeScope = "large"
 
-// threads lists threads in a store that has many, and in one that has few: what a page costs,
-// wherever it is, and what a search does.
+// threads lists threads in a store with many threads and in one with few. It measures the first and the
+// last page, and searches.
 func (b *bench) threads(ctx context.Context) error {
 	const pageRows = 50
 	many, err := b.server.create(ctx, 1)
@@ -24,7 +24,7 @@ func (b *bench) threads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Scopes are as large in both.
+	// The scopes have the same size in both.
 	for _, fill := range []struct {
 		database        *database
 		threads, scopes int
@@ -77,7 +77,7 @@ func (b *bench) threads(ctx context.Context) error {
 		Ours: Side{Name: ours}, Against: Side{Name: firstPage}, Target: atMost("T2", 1.25),
 	}, inMilliseconds(measured[last]), inMilliseconds(measured[firstPage]))
 
-	// What has no other side.
+	// Figures without another side.
 	var figures notes
 	for round := range 1 + b.Repeat {
 		b.Progress(fmt.Sprintf("threads: scopes at random, round %d of %d", round, b.Repeat))
@@ -113,8 +113,8 @@ func (b *bench) threads(ctx context.Context) error {
 	return many.drop(ctx)
 }
 
-// fillThreads makes threads of one to three runs without appending, in the order of their keys, as
-// a dump restores them.
+// fillThreads inserts threads of one to three runs directly into the tables, in the order of their keys, as
+// a restored dump has them.
 func (d *database) fillThreads(ctx context.Context, threads, scopes int) error {
 	tx, err := d.Begin(ctx)
 	if err != nil {

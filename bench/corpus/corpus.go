@@ -1,8 +1,8 @@
-// Package corpus makes the conversations that pgagui is measured with: what an agent streams to its UI, token by token, with
-// reasoning, tool calls, activities and a state that grows.
+// Package corpus generates the conversations of the benchmark: what an agent streams to its UI, token by
+// token, with reasoning, tool calls, activities and a state that grows.
 //
-// The text is English, from the comments of the installed Go source tree. The same seed and the same Go version give the same
-// bytes.
+// The text is English, from the comments of the installed Go source tree. The same seed and the same Go
+// version give the same bytes.
 package corpus
 
 import (
@@ -22,7 +22,7 @@ type Conversation struct {
 // Run holds the events of a run, from RUN_STARTED to RUN_FINISHED or RUN_ERROR.
 type Run struct {
 	RunID       string            `json:"runId"`
-	ParentRunID string            `json:"parentRunId,omitempty"` // empty: the first of its thread
+	ParentRunID string            `json:"parentRunId,omitempty"` // "" for the first run of a thread
 	Events      []json.RawMessage `json:"events"`
 }
 
@@ -35,7 +35,7 @@ func (c Conversation) Events() int {
 	return count
 }
 
-// Bytes is the size of a conversation's events as JSON.
+// Bytes is the size of the events of a conversation as JSON.
 func (c Conversation) Bytes() int {
 	size := 0
 	for _, run := range c.Runs {
@@ -46,7 +46,7 @@ func (c Conversation) Bytes() int {
 	return size
 }
 
-// WriteFile writes a conversation as NDJSON: a run a line, {"threadId","runId","parentRunId","events"}.
+// WriteFile writes a conversation as NDJSON, one run per line: {"threadId","runId","parentRunId","events"}.
 func WriteFile(path string, conversation Conversation) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -68,12 +68,12 @@ func WriteFile(path string, conversation Conversation) (err error) {
 	return buffer.Flush()
 }
 
-// Corpus makes conversations.
+// Corpus generates conversations.
 type Corpus struct {
 	paragraphs []string
 }
 
-// Open collects the text. It needs the go command and the source tree that came with it.
+// Open collects the text. It needs the go command and its source tree.
 func Open(ctx context.Context) (*Corpus, error) {
 	paragraphs, err := collectParagraphs(ctx)
 	if err != nil {
@@ -82,11 +82,11 @@ func Open(ctx context.Context) (*Corpus, error) {
 	return &Corpus{paragraphs: paragraphs}, nil
 }
 
-// Bytes a token has on average.
+// tokenSize is the average size of a token in bytes.
 const tokenSize = 4
 
-// Everyday is an ordinary chat: answers, most of them after tool calls, some reasoning, some changes of a small state, now and then
-// an activity. A run has about 320 events of about 150 bytes.
+// Everyday is an ordinary chat: answers, most of them after tool calls, with some reasoning, some changes
+// of a small state, and a few activities. A run has about 320 events of about 150 bytes.
 func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
@@ -114,8 +114,8 @@ func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// AllTypes has every type of event of the protocol in each few runs. The state has about 15 KB, and a snapshot of it opens each run.
-// A run has about 320 events.
+// AllTypes has every event type of the protocol within a few runs. The state has about 15 KB, and each
+// run begins with a snapshot of it. A run has about 320 events.
 func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
 	const stateSize = 15_000
 	w := c.writer(seed, tokenSize)
@@ -152,9 +152,8 @@ func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// Growing is one long thread of about 320 events a run. A snapshot of the state opens each run, as agent servers do; deltas let it
-// grow to stateSize bytes.
-
+// Growing is one long thread with about 320 events per run. Each run begins with a snapshot of the state,
+// as agent servers send it; deltas make the state grow to stateSize bytes.
 func (c *Corpus) Growing(seed uint64, runs, stateSize int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
@@ -172,8 +171,8 @@ func (c *Corpus) Growing(seed uint64, runs, stateSize int) Conversation {
 	return w.conversation
 }
 
-// Fifty is a thread of 50 runs whose reasoning and answers have so many characters in all, with so many in each event.
-// Fifty(seed, 67_000, 4) has 16,000 events, a token each.
+// Fifty is a thread of 50 runs. Their reasoning and answers have this number of characters in all, and
+// perEvent characters in each event. Fifty(seed, 67_000, 4) has 16,000 events of one token.
 func (c *Corpus) Fifty(seed uint64, characters, perEvent int) Conversation {
 	const runs = 50
 	w := c.writer(seed, perEvent)
@@ -193,7 +192,7 @@ func (c *Corpus) Fifty(seed uint64, characters, perEvent int) Conversation {
 	return w.conversation
 }
 
-// DeltaState is a growing thread whose state comes in deltas only.
+// DeltaState is a growing thread whose state comes only in deltas.
 func (c *Corpus) DeltaState(seed uint64, runs int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
@@ -208,8 +207,8 @@ func (c *Corpus) DeltaState(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// Regenerated is a thread with an answer that was asked for again and again: all runs but the first are children of the first. The
-// state has about 200 KB; each run changes it a little.
+// Regenerated is a thread whose user regenerated an answer many times: all runs except the first are
+// children of the first. The state has about 200 KB; each run changes it a little.
 func (c *Corpus) Regenerated(seed uint64, branches int) Conversation {
 	const stateSize = 200_000
 	w := c.writer(seed, tokenSize)

@@ -15,7 +15,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// shared is one corpus for all tests, for collecting the text takes a moment.
+// shared is one corpus for all tests, because it takes time to collect the text.
 var shared = sync.OnceValues(func() (*Corpus, error) { return Open(context.Background()) })
 
 func open(t *testing.T) *Corpus {
@@ -80,7 +80,7 @@ func TestAllTypesHasEveryTypeOfEvent(t *testing.T) {
 	}
 }
 
-// The deltas apply: the state that they lead to is the writer's own.
+// The events fold to the state of the writer.
 func TestStateIsWhatTheEventsSay(t *testing.T) {
 	t.Parallel()
 	corpus := open(t)
@@ -141,7 +141,7 @@ func TestSizesOfTheConversations(t *testing.T) {
 	}
 }
 
-// The same text, whatever the size of the pieces.
+// The size of the pieces does not change the messages.
 func TestFinerPiecesMakeTheSameMessages(t *testing.T) {
 	t.Parallel()
 	corpus := open(t)

@@ -14,28 +14,29 @@ import (
 	"unicode/utf8"
 )
 
-// enough bounds how much text is collected, in bytes: more than a conversation uses.
+// enough is the number of bytes of text to collect, more than a conversation uses.
 const enough = 1_000_000
 
 // errEnough ends the walk through the source tree.
 var errEnough = errors.New("enough text")
 
-// collectParagraphs returns paragraphs of English prose from the comments of Go's standard library, in the order of its files.
+// collectParagraphs returns paragraphs of English prose from the comments of the standard library of Go,
+// in the order of its files.
 func collectParagraphs(ctx context.Context) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return nil, fmt.Errorf("the corpus is made of the comments in Go's source tree, found with go env GOROOT: %w", err)
+		return nil, fmt.Errorf("find the Go source tree, whose comments are the text of the corpus, with go env GOROOT: %w", err)
 	}
 	root := filepath.Join(strings.TrimSpace(string(output)), "src")
 
 	var paragraphs []string
-	size, known := 0, map[string]bool{}
+	size, seen := 0, map[string]bool{}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() {
-			// Commands, copies of other modules and tables of system calls: hardly any prose.
+			// Commands, copies of other modules and tables of system calls have hardly any prose.
 			switch entry.Name() {
 			case "cmd", "vendor", "testdata", "syscall":
 				return filepath.SkipDir
@@ -50,10 +51,10 @@ func collectParagraphs(ctx context.Context) ([]string, error) {
 			return err
 		}
 		for _, paragraph := range prose(file.Comments) {
-			if known[paragraph] {
+			if seen[paragraph] {
 				continue
 			}
-			known[paragraph] = true
+			seen[paragraph] = true
 			paragraphs = append(paragraphs, paragraph)
 			if size += len(paragraph); size >= enough {
 				return errEnough
@@ -70,7 +71,7 @@ func collectParagraphs(ctx context.Context) ([]string, error) {
 	return paragraphs, nil
 }
 
-// prose returns the paragraphs of comments that read like text: no code, lists, headings or licences.
+// prose returns the paragraphs of comments that are prose: no code, lists, headings or licences.
 func prose(comments []*ast.CommentGroup) []string {
 	var paragraphs []string
 	for _, comment := range comments {
@@ -89,14 +90,14 @@ func prose(comments []*ast.CommentGroup) []string {
 	return paragraphs
 }
 
-// A reader goes through the text from some paragraph on, and from the end to the beginning.
+// A reader reads the text from a paragraph on. At the end it continues with the first paragraph.
 type reader struct {
 	paragraphs []string
 	next       int
 	rest       string
 }
 
-// read returns the next piece of text, size bytes or a few less, which ends with a word.
+// read returns the next piece of text: at most size bytes, cut at the end of a word.
 func (r *reader) read(size int) string {
 	var text strings.Builder
 	for text.Len() < size {
@@ -124,7 +125,8 @@ func (r *reader) read(size int) string {
 	return strings.TrimSpace(text.String())
 }
 
-// pieces cuts a text into pieces of about size bytes, before spaces where that fits: with size 4 they look like a model's tokens.
+// pieces cuts a text into pieces of about size bytes, before spaces if possible. With size 4 they look
+// like the tokens of a model.
 func pieces(text string, size int) []string {
 	var cut []string
 	begin := 0

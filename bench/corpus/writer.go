@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 )
 
-// writer makes the events of a conversation as an agent's server would stream them.
+// writer generates the events of a conversation as the server of an agent would stream them.
 type writer struct {
 	*rand.Rand
 	reader
@@ -20,19 +20,20 @@ type writer struct {
 	state        state
 }
 
-// clock gives the events their timestamps. It has random numbers of its own, so that the number of events changes nothing else.
+// clock gives the events their timestamps. It has its own random numbers, so that the number of events
+// does not change the other random values.
 type clock struct {
 	random *rand.Rand
 	now    int64 // milliseconds since 1970
 }
 
-// tick goes on by some time, in milliseconds.
-func (c *clock) tick(least, most int64) int64 {
-	c.now += least + c.random.Int64N(most-least)
+// tick advances the clock by a random time from low up to high, in milliseconds, and returns it.
+func (c *clock) tick(low, high int64) int64 {
+	c.now += low + c.random.Int64N(high-low)
 	return c.now
 }
 
-// message is one of the conversation as MESSAGES_SNAPSHOT has it.
+// message is a message as MESSAGES_SNAPSHOT has it.
 type message struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -52,12 +53,12 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// state is a document such as agents share with their UIs: a list of things that grows, and some values that change.
+// state is a document such as agents share with their UIs: a growing list, and values that change.
 type state struct {
 	Title string `json:"title"`
 	Steps int    `json:"steps"`
 	Notes []note `json:"notes"`
-	// size is that of the notes as JSON.
+	// size is the size of the notes as JSON, in bytes.
 	size int
 }
 
@@ -68,7 +69,7 @@ type note struct {
 	Status string `json:"status"`
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -104,7 +105,7 @@ func (w *writer) uuid() string {
 func (w *writer) messageID() string { return "msg_" + w.randomHex(25) }
 func (w *writer) callID() string    { return "call_" + w.randomHex(12) }
 
-// emit appends an event with a timestamp and these fields: names and values in turn.
+// emit appends an event with a timestamp and these fields: names and values alternately.
 func (w *writer) emit(eventType string, fields ...any) {
 	event := fmt.Appendf(nil, `{"type":%q,"timestamp":%d`, eventType, w.clock.tick(5, 40))
 	for i := 0; i < len(fields); i += 2 {
@@ -120,12 +121,12 @@ func jsonText(value any) []byte {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		panic(err) // only values of this package come here
+		panic(err) // this package passes only values that can be encoded
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// begin starts a run that a user's message asks for. parentID "" stands for the run before it.
+// begin starts a run with a message of the user. If parentID is "", the parent is the run before it.
 func (w *writer) begin(parentID string) {
 	if runs := w.conversation.Runs; parentID == "" && len(runs) > 0 {
 		parentID = runs[len(runs)-1].RunID
@@ -159,7 +160,7 @@ func (w *writer) step(name string, events func()) {
 	w.emit("STEP_FINISHED", "stepName", name)
 }
 
-// answer streams an assistant message of so many bytes of text.
+// answer streams a message of the assistant with size bytes of text.
 func (w *writer) answer(size int) {
 	id, text := w.messageID(), w.read(size)
 	w.emit("TEXT_MESSAGE_START", "messageId", id, "role", "assistant")
@@ -201,12 +202,12 @@ func (w *writer) reasoningInChunks(size int) {
 	}
 }
 
-// encryptedValue is what a provider hands out to be given back with its reasoning.
+// encryptedValue emits a value that the provider requires back with its reasoning.
 func (w *writer) encryptedValue(messageID string) {
 	w.emit("REASONING_ENCRYPTED_VALUE", "subtype", "message", "entityId", messageID, "encryptedValue", w.randomHex(100))
 }
 
-// toolCall streams a call's arguments and gives its result.
+// toolCall streams the arguments of a tool call and emits its result.
 func (w *writer) toolCall(argumentSize, resultSize int) {
 	id, arguments := w.callID(), w.arguments(argumentSize)
 	w.emit("TOOL_CALL_START", "toolCallId", id, "toolCallName", "search_documents")
@@ -237,13 +238,13 @@ func (w *writer) result(callID, arguments string, size int) {
 	id := w.messageID()
 	content := string(jsonText(map[string]any{"found": w.IntN(50), "text": w.read(size)}))
 	w.emit("TOOL_CALL_RESULT", "messageId", id, "toolCallId", callID, "content", content, "role", "tool")
-	// Without a parent, a call makes a message with its own id.
+	// A tool call without a parent message becomes a message with the id of the call.
 	w.messages = append(w.messages,
 		message{ID: callID, Role: "assistant", ToolCalls: []toolCall{{callID, "function", function{"search_documents", arguments}}}},
 		message{ID: id, Role: "tool", Content: content, ToolCallID: callID})
 }
 
-// activity shows a plan, the steps of which are done one by one.
+// activity emits a plan whose steps are completed one by one.
 func (w *writer) activity(steps int) {
 	type planStep struct {
 		Title  string `json:"title"`
@@ -260,7 +261,7 @@ func (w *writer) activity(steps int) {
 	}
 }
 
-// subagent lets a subagent write a message of its own.
+// subagent emits a subagent that writes a message.
 func (w *writer) subagent(size int, failing bool) {
 	subagent, id, text := w.uuid(), w.messageID(), w.read(size)
 	w.emit("SUBAGENT_STARTED", "subagentRunId", subagent, "name", "researcher")
@@ -285,7 +286,7 @@ func (w *writer) stateSnapshot() {
 	w.emit("STATE_SNAPSHOT", "snapshot", w.state)
 }
 
-// firstState makes the state without a snapshot of it.
+// firstState emits the initial state as a delta instead of a snapshot.
 func (w *writer) firstState() {
 	w.emit("STATE_DELTA", "delta", []operation{
 		{"add", "/title", w.state.Title}, {"add", "/steps", w.state.Steps}, {"add", "/notes", w.state.Notes},
@@ -299,21 +300,21 @@ func (w *writer) newNote() note {
 	return added
 }
 
-// fillState adds notes, without events, until the state has about so many bytes.
+// fillState adds notes, without events, until the state has about size bytes.
 func (w *writer) fillState(size int) {
 	for w.state.size < size {
 		w.newNote()
 	}
 }
 
-// growState adds notes, an event each, until the state has about so many bytes.
+// growState adds notes, one event each, until the state has about size bytes.
 func (w *writer) growState(size int) {
 	for w.state.size < size {
 		w.changeState(1, 0)
 	}
 }
 
-// changeState emits deltas that add notes, and others that change a value.
+// changeState emits deltas: some that add a note, others that change a value.
 func (w *writer) changeState(added, changed int) {
 	for range added {
 		w.emit("STATE_DELTA", "delta", []operation{{"add", "/notes/-", w.newNote()}})

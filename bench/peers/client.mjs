@@ -6,7 +6,7 @@ import { seconds } from "./measure.mjs";
 
 export const countEvents = (runs) => runs.reduce((count, run) => count + run.events.length, 0);
 
-/** Compacts in memory, run by run or the whole thread in one call. compactEvents leaves the events that it is given as they are. */
+/** Compacts in memory, run by run or the whole thread in one call. compactEvents does not change its input. */
 export async function compact(runs, wholeThread) {
   const streams = wholeThread ? [runs.flatMap((run) => run.events)] : runs.map((run) => run.events);
   let compacted = 0;
@@ -16,7 +16,10 @@ export async function compact(runs, wholeThread) {
   return { seconds: took, events: countEvents(runs), compacted };
 }
 
-/** An agent that folds given events as runAgent and connectAgent do, without their boundary, enforce and verify stages. */
+/**
+ * An agent that folds given events as runAgent and connectAgent do, without their stages boundary,
+ * enforce and verify.
+ */
 export class Replay extends AbstractAgent {
   async fold(events) {
     const { threadId, messages, state } = this;
@@ -30,9 +33,12 @@ export class Replay extends AbstractAgent {
   }
 }
 
-/** Folds all events of a thread, as a client does that gets them for a reload. Their transport and parsing are not counted. */
+/**
+ * Folds all events of a thread, as a client does after a reload. The time excludes transport and
+ * parsing.
+ */
 export async function replay(runs) {
-  // The reducer changes the events that it is given, so it gets copies.
+  // The reducer changes its input, so it gets copies.
   const events = structuredClone(runs.flatMap((run) => run.events));
   const agent = new Replay({ threadId: runs[0].threadId });
   const took = await seconds(() => agent.fold(events));

@@ -1,5 +1,6 @@
-// LangGraph with its PostgreSQL checkpointer, unchanged. An agent graph of the usual shape (a model node and a tools node in turns) goes
-// through a recorded conversation: its nodes answer what was recorded, and LangGraph stores its checkpoints as it always does.
+// LangGraph with its PostgreSQL checkpointer, unchanged. An agent graph of the usual shape (alternately a
+// model node and a tools node) replays a recorded conversation: its nodes return the recorded answers, and
+// LangGraph stores its checkpoints as usual.
 
 import { isDeepStrictEqual } from "node:util";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
@@ -9,21 +10,21 @@ import pg from "pg";
 import { Replay, countEvents } from "./client.mjs";
 import { seconds, secondsEach } from "./measure.mjs";
 
-// Nothing of a benchmark goes to LangSmith, whatever the environment says.
+// A benchmark must never send data to LangSmith, so ignore its environment variables.
 for (const name of ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]) delete process.env[name];
 
 const schema = "bench_langgraph";
-// The tables that hold conversations; checkpoint_migrations does not.
+// The tables with conversations; checkpoint_migrations has none.
 const tables = ["checkpoints", "checkpoint_blobs", "checkpoint_writes"].map((table) => `${schema}.${table}`);
 
-/** The pools by the addresses of their databases. */
+/** The pools, by the address of the database. */
 const pools = new Map();
 
 function pool(url) {
   if (!pools.has(url)) {
-    // Connections stay open, so that no measurement pays for one.
+    // Connections stay open, so that no measurement includes the time to open one.
     const opened = new pg.Pool({ connectionString: url, idleTimeoutMillis: 0 });
-    // A server may close idle connections, for instance to drop the database. The pool replaces them.
+    // The server may close idle connections, for example to drop the database. The pool replaces them.
     opened.on("error", () => {});
     pools.set(url, opened);
   }
@@ -34,14 +35,15 @@ export async function end() {
   await Promise.all([...pools.values()].map((opened) => opened.end()));
 }
 
-/** What each database holds, by its address: {threadId, checkpointer, graph}. */
+/** The contents of each database, by its address: {threadId, checkpointer, graph}. */
 const stored = new Map();
 
 const config = (threadId) => ({ configurable: { thread_id: threadId } });
 
 /**
- * Stores a conversation, run by run, in tables of its own, and weighs them after a vacuum. At each step the list of messages so far is stored,
- * as LangGraph does unless told otherwise; with deltas only the new ones, in a DeltaChannel.
+ * Stores a conversation, run by run, in its own tables, and measures their size after a vacuum. At each
+ * step it stores the list of all messages so far, which is the default of LangGraph. With deltas it
+ * stores only the new messages, in a DeltaChannel.
  */
 export async function load(url, runs, deltas) {
   const { threadId } = runs[0];
@@ -68,16 +70,16 @@ export async function load(url, runs, deltas) {
   return { seconds: took, events: countEvents(runs), messages: recorded.flat().flatMap(({ messages }) => messages).length, ...rows[0] };
 }
 
-/** Reads the latest checkpoint of a thread, so many times, as LangGraph does when a run goes on from there. */
+/** Reads the latest checkpoint of a thread repeatedly, as LangGraph does when a run continues from it. */
 export async function getTuple(url, runs, times) {
   const { threadId, checkpointer } = find(url, runs);
   const read = () => checkpointer.getTuple(config(threadId));
   const { checkpoint } = await read(); // not measured: it opens a connection and warms the server
-  const messages = checkpoint.channel_values.messages?.length ?? 0; // none: they are in a DeltaChannel
+  const messages = checkpoint.channel_values.messages?.length ?? 0; // without messages they are in a DeltaChannel
   return { seconds: await secondsEach(times, read), messages };
 }
 
-/** Reads the state of a thread, so many times. With deltas this is what gives the messages back: LangGraph replays them. */
+/** Reads the state of a thread repeatedly. With deltas, LangGraph replays them here to return the messages. */
 export async function getState(url, runs, times) {
   const { threadId, graph } = find(url, runs);
   const read = () => graph.getState(config(threadId));
@@ -91,7 +93,7 @@ function find(url, [{ threadId }]) {
   return found;
 }
 
-/** A model and its tools in turns, as in LangGraph's own agents. What they answer is taken from the script. */
+/** Alternates between a model and its tools, as the agents of LangGraph do. Their answers come from the script. */
 function agent(checkpointer, deltas, script) {
   const state = Annotation.Root({
     messages: deltas ? () => new DeltaChannel(messagesDeltaReducer) : MessagesAnnotation.spec.messages,
@@ -108,8 +110,8 @@ function agent(checkpointer, deltas, script) {
 }
 
 /**
- * What goes into the graph's channels, {messages, state}, for each run: its input, then the answers of model and tools in turns. Messages and
- * state are those that the client folds of the events.
+ * Returns the values for the channels of the graph, {messages, state}, for each run: its input, then
+ * alternately the answers of the model and the tools. The client folds messages and state from the events.
  */
 async function record(runs) {
   const client = new Replay({ threadId: runs[0].threadId });
@@ -123,7 +125,7 @@ async function record(runs) {
     const updates = turns(inLangChain(client.messages.slice(folded)));
     folded = client.messages.length;
     if (!isDeepStrictEqual(client.state, state)) {
-      // Only where it has changed, and once in a run: from its tools, if it has any.
+      // The state is set only if it has changed, once per run: with the answer of the tools, if there is one.
       state = structuredClone(client.state);
       (updates.findLast(({ messages }) => messages.some(ToolMessage.isInstance)) ?? updates.at(-1)).state = state;
     }
@@ -132,7 +134,7 @@ async function record(runs) {
   return recorded;
 }
 
-/** A run's messages as updates: what it begins with, then those of the model and of the tools in turns. */
+/** Returns the messages of a run as updates: its input, then alternately those of the model and the tools. */
 function turns(messages) {
   const answer = messages.findIndex(AIMessage.isInstance);
   const updates = [{ messages: answer < 0 ? messages : messages.slice(0, answer) }];
@@ -147,10 +149,10 @@ function turns(messages) {
   return updates;
 }
 
-/** AG-UI's messages as LangChain has them. */
+/** Converts messages of AG-UI to messages of LangChain. */
 function inLangChain(messages) {
   const converted = [];
-  let reasoning = []; // it goes into the answer that it led to
+  let reasoning = []; // becomes part of the answer that follows it
   const assistant = (id, content, calls = []) => {
     const tool_calls = calls.map(({ id, function: { name, arguments: text } }) => ({ type: "tool_call", id, name, args: JSON.parse(text) }));
     const blocks = [...reasoning, ...(content ? [{ type: "text", text: content }] : [])];
@@ -176,7 +178,7 @@ function inLangChain(messages) {
         converted.push(new ToolMessage({ id, content, tool_call_id: toolCallId }));
         break;
       case "activity":
-        break; // LangGraph has nothing like it
+        break; // LangGraph has no equivalent
       default:
         throw new Error(`message ${id} has the role ${role}: langgraph.load does not know it`);
     }
@@ -185,7 +187,7 @@ function inLangChain(messages) {
   return converted;
 }
 
-/** What was measured must have been the conversation: LangGraph gives back what went in. */
+/** Checks that LangGraph returns the messages that it stored, so that the measurement is valid. */
 async function requireTheSame(graph, threadId, updates) {
   const { values } = await graph.getState(config(threadId));
   const plain = (messages) => JSON.parse(JSON.stringify(messages.map((message) => message.toDict())));

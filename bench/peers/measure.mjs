@@ -1,7 +1,7 @@
-/** The seconds that each of so many calls of an operation takes. */
+/** Returns the seconds that each of a number of calls of an operation takes. */
 export async function secondsEach(times, operation) {
-  // Else an operation pays for garbage that others left.
-  globalThis.gc?.(); // there with node --expose-gc
+  // Without this an operation would include the time to collect the garbage of others.
+  globalThis.gc?.(); // exists with node --expose-gc
   const each = [];
   for (let i = 0; i < times; i++) {
     const start = performance.now();

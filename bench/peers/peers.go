@@ -1,5 +1,6 @@
-// Package peers runs what pgagui is measured against and only Node has: the official AG-UI client, and LangGraph's PostgreSQL checkpointer.
-// They live in one process, so that they stay warm while measurements of them and of pgagui take turns. README.md has its commands.
+// Package peers runs the peers of the benchmark that need Node: the official AG-UI client and the
+// PostgreSQL checkpointer of LangGraph. They share one long-lived process, so they stay warm while the
+// benchmark alternates between them and pgagui. README.md lists the commands.
 package peers
 
 import (
@@ -15,25 +16,26 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled says that Node or the npm packages are not there.
+// ErrNotInstalled means that Node or the npm packages are not installed.
 var ErrNotInstalled = errors.New("peers are not installed")
 
-// Process is the peers' process. It does one command at a time.
+// Process is the process of the peers. It executes one command at a time.
 type Process struct {
-	// Versions are those of Node ("node") and of the npm packages, by their names.
+	// Versions are the versions of Node ("node") and of the npm packages, by name.
 	Versions map[string]string
 
 	command  *exec.Cmd
 	commands io.WriteCloser
 	answers  *json.Decoder
-	stderr   bytes.Buffer // read once the process has ended
+	stderr   bytes.Buffer // read after the process has ended
 }
 
-// Start starts the peers of a folder (bench/peers of this repository, after npm ci). When ctx ends, so do they.
+// Start starts the peers in a folder (bench/peers of this repository, after npm ci). When ctx ends, the
+// process is killed. If Node or the packages are missing, Start returns ErrNotInstalled.
 func Start(ctx context.Context, dir string) (*Process, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return nil, fmt.Errorf("%w: there is no node in PATH; install Node.js 20 or newer", ErrNotInstalled)
+		return nil, fmt.Errorf("%w: node is not in $PATH: install Node.js 20 or newer", ErrNotInstalled)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "peers.mjs")); err != nil {
 		return nil, fmt.Errorf("%s is not the folder of the peers: it has no peers.mjs", dir)
@@ -57,15 +59,15 @@ func Start(ctx context.Context, dir string) (*Process, error) {
 	}
 	if err := p.Do(ctx, map[string]string{"do": "versions"}, &p.Versions); err != nil {
 		if ended := p.Close(); ended != nil {
-			err = ended // it says why there was no answer
+			err = ended // the reason why no answer came
 		}
 		return nil, err
 	}
 	return p, nil
 }
 
-// Do sends a command, a value that encodes as {"do":…}, and decodes the answer to it into answer, unless that is nil. When ctx ends
-// before the answer comes, so does the process.
+// Do sends a command, which must encode as {"do":…}, and decodes its answer into answer, unless answer is
+// nil. If ctx ends before the answer arrives, the process is killed.
 func (p *Process) Do(ctx context.Context, command, answer any) error {
 	stop := context.AfterFunc(ctx, func() { p.command.Process.Kill() })
 	defer stop()
@@ -73,7 +75,7 @@ func (p *Process) Do(ctx context.Context, command, answer any) error {
 	if err != nil {
 		return fmt.Errorf("peers: %w", err)
 	}
-	var name struct{ Do string } // the rest may hold a password
+	var name struct{ Do string } // errors name only this: the rest may contain a password
 	_ = json.Unmarshal(sent, &name)
 	var received json.RawMessage
 	if _, err = p.commands.Write(append(sent, '\n')); err == nil {
@@ -98,7 +100,7 @@ func (p *Process) Do(ctx context.Context, command, answer any) error {
 	return nil
 }
 
-// Close ends the process. Its error says why the process ended before.
+// Close ends the process. If the process has failed before, it returns the reason.
 func (p *Process) Close() error {
 	p.commands.Close()
 	if err := p.command.Wait(); err != nil {

@@ -1,10 +1,11 @@
-// The peers that the benchmark measures pgagui beside, in one long-lived process: reads a command a line from stdin, {"do":…}, and answers
-// each with a line on stdout, in order: its seconds and counts, or {"error":…}. README.md has the commands.
+// The peers of the benchmark, in one long-lived process. It reads one command per line from stdin,
+// {"do":…}, and answers each with one line on stdout, in order: its seconds and counts, or {"error":…}.
+// README.md lists the commands.
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-// The client and LangGraph report on the console. Stdout belongs to the answers, and writing a report would take time.
+// The client and LangGraph log to the console. Only answers may go to stdout, and logging would take time.
 for (const method of ["debug", "error", "info", "log", "warn"]) console[method] = () => {};
 
 function fail(error) {
@@ -18,15 +19,15 @@ const [client, langgraph] = await Promise.all([import("./client.mjs"), import(".
   fail(missing ? new Error(`the package ${missing} is not installed: run npm ci in bench/peers`) : error);
 });
 
-/** The conversations read so far, each a list of runs, by their files. */
+/** The loaded conversations, each a list of runs, by file. */
 const conversations = new Map();
 
-/** Reads a file with a run a line, {"threadId","runId","parentRunId","events"}. */
+/** Reads a file with one run per line: {"threadId","runId","parentRunId","events"}. */
 function read(file) {
   const runs = readFileSync(file, "utf8").trimEnd().split("\n").map((line, index) => {
     const run = JSON.parse(line);
     if (typeof run.threadId !== "string" || !Array.isArray(run.events)) {
-      throw new Error(`${file}, line ${index + 1}: no run; a line is {"threadId","runId","parentRunId","events"}`);
+      throw new Error(`${file}:${index + 1}: not a run (expected {"threadId","runId","parentRunId","events"})`);
     }
     return run;
   });
@@ -58,7 +59,9 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   let answer;
   try {
     const command = JSON.parse(line);
-    if (!Object.hasOwn(commands, command.do)) throw new Error(`no command ${JSON.stringify(command.do)}; there are ${Object.keys(commands).join(", ")}`);
+    if (!Object.hasOwn(commands, command.do)) {
+      throw new Error(`unknown command ${JSON.stringify(command.do)} (expected ${Object.keys(commands).join(", ")})`);
+    }
     answer = await commands[command.do](command);
   } catch (error) {
     answer = { error: error instanceof Error ? error.message : String(error) };

@@ -32,7 +32,7 @@ func start(t *testing.T) *Process {
 	return p
 }
 
-// answer is what the commands answer, but for their times.
+// answer has the members of all answers except the times.
 type answer struct {
 	Runs, Events, Compacted, Messages, Checkpoints int
 	Bytes                                          float64
@@ -46,8 +46,8 @@ func do(t *testing.T, p *Process, command map[string]any) (answer answer) {
 	return answer
 }
 
-// A conversation of two runs and seven messages; LangGraph has six, for reasoning is part of an answer there. Only the first run changes
-// the state.
+// conversation has two runs and seven messages. LangGraph stores six, because there reasoning is part of an
+// answer. Only the first run changes the state.
 const conversation = `{"threadId":"t","runId":"r1","events":[` +
 	`{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u1","role":"user","content":"What is the weather?"}]}},` +
 	`{"type":"STATE_SNAPSHOT","snapshot":{"asked":0}},` +
@@ -85,12 +85,13 @@ func load(t *testing.T, p *Process) (file string) {
 	return file
 }
 
-func TestClientCompactsAndReplaysAgainAndAgain(t *testing.T) {
+func TestClientCompactsAndReplaysRepeatedly(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	file := load(t, p)
 	for range 2 {
-		// Two deltas of the call, two of the text, and the state's snapshot and delta become one each. The client leaves chunks as they are.
+		// Two deltas of the call, two of the text, and snapshot and delta of the state each become one event.
+		// The client does not compact chunks.
 		want := answer{Events: conversationEvents, Compacted: conversationEvents - 3}
 		for _, thread := range []bool{false, true} {
 			if got := do(t, p, map[string]any{"do": "client.compactEvents", "file": file, "thread": thread}); got != want {
@@ -111,13 +112,14 @@ func TestLangGraphStoresTheConversation(t *testing.T) {
 	pool := testdb.Connect(t, database)
 	const (
 		messages = 6
-		// One for each input, one when it is in the channels, and one after each answer: three and one.
+		// Per run: one for the input, one when it is in the channels; and one after each answer, three and one.
 		checkpoints = 2 + 2 + 3 + 1
 	)
 	for _, test := range []struct {
 		name   string
 		deltas bool
-		// messageLists are the versions of the list of messages that are stored, inTuple the messages in the latest checkpoint.
+		// messageLists counts the stored versions of the list of messages, inTuple the messages in the
+		// latest checkpoint.
 		messageLists, inTuple int
 	}{
 		{"lists", false, 4 + 2, messages},
@@ -167,7 +169,7 @@ func TestLangGraphStoresTheConversation(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatToDoAndThePeersGoOn(t *testing.T) {
+func TestErrorsSayWhatToDoAndThePeersContinue(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	file := load(t, p)
@@ -175,7 +177,7 @@ func TestErrorsSayWhatToDoAndThePeersGoOn(t *testing.T) {
 		command map[string]any
 		want    string
 	}{
-		{map[string]any{"do": "nothing"}, `no command "nothing"; there are load,`},
+		{map[string]any{"do": "nothing"}, `unknown command "nothing" (expected load,`},
 		{map[string]any{"do": "load", "file": "missing.ndjson"}, "no such file"},
 		{map[string]any{"do": "client.replay", "file": "missing.ndjson"}, "missing.ndjson is not loaded"},
 		{map[string]any{"do": "langgraph.getTuple", "file": file, "url": "postgres://localhost/none"}, `send {"do":"langgraph.load",…} first`},
@@ -190,7 +192,7 @@ func TestErrorsSayWhatToDoAndThePeersGoOn(t *testing.T) {
 
 func TestStartSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	start(t) // there is Node
+	start(t) // skips the test without Node
 	folder := t.TempDir()
 	check := func(want string) {
 		t.Helper()
@@ -234,5 +236,5 @@ func TestContextEndsACommand(t *testing.T) {
 	if err := p.Do(ctx, map[string]any{"do": "versions"}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that the context is canceled", err)
 	}
-	_ = p.Close() // comes back, with an error or without one: the process may have been quicker
+	_ = p.Close() // must return; an error depends on whether the process had already ended
 }

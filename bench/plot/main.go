@@ -1,8 +1,8 @@
-// Command plot draws the report of the benchmark as SVG files, for the documentation:
+// Command plot draws the report of the benchmark as SVG files for the documentation:
 //
 //	go run ./bench/cmd/bench --report report.json && go run ./bench/plot report.json docs/bench
 //
-// It is a program of its own so that pgagui itself has no plotting library in it.
+// It is a separate program, so that pgagui does not contain a plotting library.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "plot:", err)
 		os.Exit(1)
 	}
 }
@@ -91,8 +91,8 @@ const (
 // sans is the font of all labels.
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
-// A chart has rows of figures, the first on top. Above them are its title, what the axis shows, and the legend: there it hides no
-// figure.
+// A chart has rows of figures, the first on top. Above them are the title, the name of the axis, and the
+// legend, which hides no figure there.
 type chart struct {
 	*plot.Plot
 	title, axis string
@@ -114,7 +114,7 @@ func newChart(title, axis string, labels []string) *chart {
 	return c
 }
 
-// add draws data, and names it in the legend unless the name is empty.
+// add draws data, and adds it to the legend unless the name is empty.
 func (c *chart) add(name string, data interface {
 	plot.Plotter
 	plot.Thumbnailer
@@ -125,7 +125,7 @@ func (c *chart) add(name string, data interface {
 	}
 }
 
-// draw puts the chart on white, for a page may be dark.
+// draw draws the chart on a white background, because a page may be dark.
 func (c *chart) draw() *canvas {
 	heading, axis := c.Title.TextStyle, c.legend.TextStyle
 	heading.Font, heading.XAlign = font.From(sans, 14), draw.XLeft
@@ -134,22 +134,22 @@ func (c *chart) draw() *canvas {
 	whole.Max.Y = margin + headHeight + vg.Length(c.rows)*rowHeight + axisHeight + margin
 	out := newCanvas(whole.Max.X, whole.Max.Y)
 	out.SetColor(color.White)
-	// A viewer that rounds the size may show a little of what is beyond the edges.
+	// A viewer that rounds the size may show a little of the area beyond the edges.
 	out.Fill(vg.Rectangle{Min: vg.Point{X: -margin, Y: -margin}, Max: whole.Max.Add(vg.Point{X: margin, Y: margin})}.Path())
 
 	inner := draw.Crop(draw.Canvas{Canvas: out, Rectangle: whole}, margin, -margin, margin, -margin)
 	inner.FillText(heading, vg.Point{X: inner.Min.X, Y: inner.Max.Y}, c.title)
 	inner.FillText(axis, vg.Point{X: inner.Min.X, Y: inner.Max.Y - vg.Points(20)}, c.axis)
 	c.legend.Draw(draw.Crop(inner, width/2, 0, 0, 0))
-	// The label of the last tick may stick out on the right.
+	// The label of the last tick may extend beyond the right edge.
 	c.Plot.Draw(draw.Crop(inner, 0, -margin, 0, -headHeight))
 	return out
 }
 
-// comparedWithItself are the phases in which both sides are pgagui.
+// comparedWithItself lists the phases in which both sides are pgagui.
 var comparedWithItself = []string{"history", "threads", "tenants", "guards"}
 
-// drawRatios shows how many times as good as the other side pgagui is, with the spread and the targets.
+// drawRatios draws how many times better than the other side pgagui is, with the spread and the targets.
 func drawRatios(measurements []bench.Measurement) (*canvas, error) {
 	measurements = slices.DeleteFunc(slices.Clone(measurements), func(m bench.Measurement) bool {
 		return slices.Contains(comparedWithItself, m.Phase)
@@ -217,7 +217,7 @@ func drawRatios(measurements []bench.Measurement) (*canvas, error) {
 
 func lessIsBetter(m bench.Measurement) bool { return !strings.HasSuffix(m.Unit, "/s") }
 
-// drawStorage shows the bytes an event of both sides.
+// drawStorage draws the bytes per event of both sides.
 func drawStorage(measurements []bench.Measurement) (*canvas, error) {
 	var labels []string
 	var ours, against plotter.Values

@@ -58,7 +58,7 @@ func someMeasurements() []bench.Measurement {
 	}
 }
 
-// Labels say what was measured; they and the legend are inside the picture, and none is over another one.
+// Labels name the measurements. All labels and the legend are inside the picture, and none overlaps another.
 func TestLabelsAreLegible(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

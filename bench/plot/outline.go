@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A canvas is an SVG file without text: it has the outlines of letters, each once, and its labels refer to them. A viewer that
-// lacks the font would otherwise take another one, which is wider or narrower than the room that the labels have. Labels are
-// in front of all else.
+// A canvas is an SVG file without text. It has the outline of each letter once, and its labels refer to
+// these outlines. With text, a viewer without the font would use another one, which is wider or narrower
+// than the space for the labels. Labels are in front of all other shapes.
 type canvas struct {
 	*vgsvg.Canvas
 	outlines map[sfnt.GlyphIndex]bool
@@ -32,7 +32,8 @@ func newCanvas(width, height vg.Length) *canvas {
 	return &canvas{Canvas: vgsvg.New(width, height), outlines: map[sfnt.GlyphIndex]bool{}}
 }
 
-// FillString draws a line of text; at is the left end of its baseline. All labels are black and have one font, in any size.
+// FillString draws a line of text; at is the left end of its baseline. All labels are black and use one
+// font, in any size.
 func (c *canvas) FillString(face font.Face, at vg.Point, text string) {
 	extents := face.Extents()
 	c.labels = append(c.labels, label{text, vg.Rectangle{
@@ -45,14 +46,14 @@ func (c *canvas) FillString(face font.Face, at vg.Point, text string) {
 	for i, letter := range text {
 		glyph, err := c.define(face, letter)
 		if err != nil {
-			panic(fmt.Sprintf("the outline of %q: %v", letter, err)) // the font is part of the program
+			panic(fmt.Sprintf("the outline of %q: %v", letter, err)) // cannot happen: the font is part of the program
 		}
 		fmt.Fprintf(&c.written, `<use xlink:href="#g%d" x="%.0f"/>`, glyph, face.Width(text[:i]).Points()/scale)
 	}
 	c.written.WriteString("</g>\n")
 }
 
-// define writes the outline of a letter, in units of the font, unless it is there.
+// define writes the outline of a letter, in units of the font, when the letter is used for the first time.
 func (c *canvas) define(face font.Face, letter rune) (sfnt.GlyphIndex, error) {
 	var buffer sfnt.Buffer
 	glyph, err := face.Face.GlyphIndex(&buffer, letter)
@@ -90,7 +91,7 @@ func (c *canvas) WriteTo(out io.Writer) (int64, error) {
 	if _, err := c.Canvas.WriteTo(&drawn); err != nil {
 		return 0, err
 	}
-	end := bytes.LastIndex(drawn.Bytes(), []byte("</g>")) // of the group that lets y point up
+	end := bytes.LastIndex(drawn.Bytes(), []byte("</g>")) // of the group that makes y point up
 	shapes, rest := drawn.Bytes()[:end], drawn.Bytes()[end:]
 	text := bytes.Join([][]byte{shapes, []byte("<defs>\n"), c.defined.Bytes(), []byte("</defs>\n"), c.written.Bytes(), rest}, nil)
 	n, err := out.Write(text)

@@ -362,7 +362,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "export nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "show nobody", exitRefused, `thread "nobody" is unknown`},
 		{installed, "show t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
-		{installed, "show t --at 0", exitUsage, "--at 0: the first event of a thread has seq 1"},
+		{installed, "show t --at 0", exitUsage, "--at 0: not a seq (the first event of a thread has seq 1)"},
 		{installed, "show", exitUsage, "one thread"},
 		{installed, "restore nobody", exitRefused, `A thread exists once a run of it has begun`},
 		{installed, "verify nobody", exitRefused, `thread "nobody" is unknown`},

@@ -128,7 +128,7 @@ func TestSessionFailures(t *testing.T) {
 		{"session put t k", exitInput, "stdin:1: "},
 		{"session put t k no-such-file", exitInput, "no-such-file"},
 		{"session put --session t " + session, exitInput, `session.json:1: the session belongs to thread "u", not "t"`},
-		{"session put t k " + session + " --expected-version 7", exitRefused, "the current version is 1. Somebody else"},
+		{"session put t k " + session + " --expected-version 7", exitRefused, "the current version is 1. Another writer has saved it"},
 		{"session put t k " + session, exitRefused, "the writer has read that there is none, but the current version is 1"},
 		{"session put t k " + session + " --expected-version 1 --overwrite", exitUsage, "--overwrite"},
 		{"session put t k " + session + " --run r9", exitRefused, `run "r9" of thread "t" is unknown`},

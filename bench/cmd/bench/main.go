@@ -1,16 +1,20 @@
-// Command bench measures pgagui beside plain tables and its peers: appends, storage, reads, compaction, restores, patches and runs in progress,
-// ours and theirs in turn. It prints the ratios beside the targets: the median of the pairs, the smallest and the largest.
+// Command bench compares pgagui with plain tables and with its peers: appends, storage, reads,
+// compaction, restores, patches and runs in progress. It measures the two sides alternately and prints
+// their ratios with the targets: the median of the pairs, the smallest and the largest.
 //
 //	go run ./bench/cmd/bench [flags] [PHASE...]
 //
-// It measures the phases that are named, or all but those of scale, which take long: 2,000,000 events in a run, 20,000 runs in a thread, 200,000
-// threads, each beside half as many, with the memory taken.
+// It runs the named phases, otherwise all except the phases scale-…, which take long. These measure
+// 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads, compare each with half the
+// size, and report the memory.
 //
-// It runs on a private PostgreSQL server with the settings that a server has after installation, durable commits included. With
-// --database-url or DATABASE_URL it uses that server instead, in databases of its own that it drops afterwards.
+// It starts a private PostgreSQL server with default settings, so commits are durable. With
+// --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there and
+// drops them at the end.
 //
-// The conversations are made from the comments of the installed Go source tree, so it needs Go. The peers that run in Node (the official
-// client, LangGraph's checkpointer) are measured when --peers names the folder bench/peers of the repository, after npm ci in it.
+// It generates the conversations from the comments of the installed Go source tree, so it needs Go. The
+// peers that run in Node (the official client, the checkpointer of LangGraph) are measured if --peers
+// names the folder bench/peers of the repository. Run npm ci in that folder first.
 package main
 
 import (
@@ -42,26 +46,41 @@ func main() {
 func run(ctx context.Context, arguments []string) (err error) {
 	var options bench.Options
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	flags.StringVar(&options.DatabaseURL, "database-url", os.Getenv("DATABASE_URL"), "server to measure on, instead of a private one")
+	flags.StringVar(&options.DatabaseURL, "database-url", os.Getenv("DATABASE_URL"), "`address` of a database on the server to measure (default: $DATABASE_URL, otherwise a private server)")
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
-	flags.IntVar(&options.Repeat, "repeat", 5, "pairs to measure")
-	flags.BoolVar(&options.Quick, "quick", false, "tiny conversations: to see that it works, the figures mean nothing")
-	flags.Float64Var(&options.Share, "share", 1, "the phases scale-...: which part of their size to take")
-	flags.StringVar(&options.Peers, "peers", "", "folder of the peers that run in Node")
-	report := flags.String("report", "", "write the report as JSON into this file too")
+	flags.IntVar(&options.Repeat, "repeat", 5, "`number` of pairs to measure, 1 or more")
+	flags.BoolVar(&options.Quick, "quick", false, "use tiny conversations, for tests; the figures mean nothing")
+	flags.Float64Var(&options.Share, "share", 1, "with the phases scale-...: `part` of their size to use, above 0 and at most 1")
+	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
+	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: bench [flags] [PHASE...]\n\nThe phases: %s.\n\n%s", strings.Join(bench.Phases(), ", "), flags.FlagUsages())
+		fmt.Fprintf(os.Stderr, `Compares pgagui with plain tables and with its peers, and prints the ratios with the targets.
+
+Without PHASE it runs all phases except scale-..., which take long.
+
+Usage:
+  bench [flags] [PHASE...]
+
+Examples:
+  bench append storage
+  bench --peers bench/peers --report report.json
+
+Phases:
+  %s
+
+Flags:
+%s`, strings.Join(bench.Phases(), " "), flags.FlagUsagesWrapped(100))
 	}
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	options.Phases = flags.Args()
 	if options.Repeat < 1 || options.Share <= 0 || options.Share > 1 {
-		return errors.New("--repeat must be 1 or more, --share more than 0 and at most 1")
+		return errors.New("--repeat must be 1 or more, and --share above 0 and at most 1")
 	}
 	for _, phase := range options.Phases {
 		if !slices.Contains(bench.Phases(), phase) {
-			return fmt.Errorf("there is no phase %q: the phases are %s", phase, strings.Join(bench.Phases(), ", "))
+			return fmt.Errorf("there is no phase %q (expected %s)", phase, strings.Join(bench.Phases(), ", "))
 		}
 	}
 	if options.DatabaseURL == "" {
