@@ -11,8 +11,8 @@ import (
 
 // AppendOptions say how Append stores events. The zero value appends behind whatever the run has.
 type AppendOptions struct {
-	// AfterSeq makes the call idempotent. It is the last seq that the writer knows of its run, as
-	// its last Append returned it; 0 if it knows of none. Append compares the events that the log
+	// AfterSeq makes the call idempotent. It is the last seq of the run that the writer has seen, as
+	// its last Append returned it; 0 if it has seen none. Append compares the events that the log
 	// has behind it with those of the call, and does not store them a second time. If they differ,
 	// it returns ErrConflictingRepeat. A retry may use batches of other sizes.
 	AfterSeq *int64
@@ -49,7 +49,7 @@ type AppendOptions struct {
 // them or none.
 //
 // Some agents send events after the end of a run, and a second RUN_STARTED. The log takes them from
-// a writer that knows of the end: in the call that ends the run, or in later calls with AfterSeq, as
+// a writer that has seen the end: in the call that ends the run, or in later calls with AfterSeq, as
 // long as the run has no child. With AfterSeq 0 a run may begin with any event. The run stays ended.
 //
 // Errors:

@@ -94,7 +94,7 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	mustAppend(t, store, "t", "sibling", rawEvents(finished))
 	mustAppend(t, store, "t", "child", rawEvents(startedFrom("child", "r"), finished))
 	_, err = store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, rawEvents(token(4)), after(11))
-	if !errors.Is(err, pgagui.ErrRunEnded) || !strings.Contains(err.Error(), `run "child" went on from there`) {
+	if !errors.Is(err, pgagui.ErrRunEnded) || !strings.Contains(err.Error(), `run "child" continues from it`) {
 		t.Errorf("once a run went on from it: %v", err)
 	}
 	if seq := mustAppend(t, store, "t", "r", rawEvents(finished, token(3)), after(9)); seq != 11 {

@@ -8,7 +8,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
-	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // DiffOptions are the two points of a thread that Diff compares. The zero value of each is the end
@@ -22,8 +22,8 @@ type DiffOptions struct {
 type Diff struct {
 	From DiffPoint `json:"from"`
 	To   DiffPoint `json:"to"`
-	// Messages lists those that differ: first those that were removed, then the others in their order
-	// at To.
+	// Messages lists those that differ: first those that were removed, then the others in their
+	// order at To.
 	Messages []MessageDiff `json:"messages"`
 	// StatePatch is a JSON Patch (RFC 6902) that turns the state at From into the state at To. An
 	// empty array if they are equal.
@@ -44,7 +44,8 @@ type DiffPoint struct {
 type MessageDiff struct {
 	ID     string        `json:"id"`
 	Change MessageChange `json:"change"`
-	// Index is its place among the messages at To, or at From if it was removed; the first one is 0.
+	// Index is its place among the messages at To, or at From if it was removed; the first one is
+	// 0.
 	Index int `json:"index"`
 	// From and To are the message at the two points, null where it does not exist.
 	From json.RawMessage `json:"from"`
@@ -62,8 +63,8 @@ const (
 	MessageMoved MessageChange = "moved"
 )
 
-// Diff compares the conversation at two points of a thread, which may be on different branches of its
-// tree. It compares messages by id.
+// Diff compares the conversation at two points of a thread, which may be on different branches of
+// its tree. It compares messages by id.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Diff(ctx context.Context, threadID string, options DiffOptions) (*Diff, error) {
@@ -79,7 +80,7 @@ func (s *Store) Diff(ctx context.Context, threadID string, options DiffOptions) 
 	if diff.Messages, err = diffMessages(from.Messages, to.Messages); err != nil {
 		return nil, fmt.Errorf("diff thread %q: %w", threadID, err)
 	}
-	if diff.StatePatch, err = compaction.CreatePatch(from.State, to.State); err != nil {
+	if diff.StatePatch, err = jsontree.CreatePatch(from.State, to.State); err != nil {
 		return nil, fmt.Errorf("diff thread %q: the state: %w", threadID, err)
 	}
 	diff.StateMergePatch = mergePatch(from.State, to.State)
@@ -94,13 +95,14 @@ func mergePatch(from, to json.RawMessage) json.RawMessage {
 		return null
 	}
 	result, err := jsonpatch.MergePatch(from, patch)
-	if err != nil || !compaction.Equal(result, to) {
+	if err != nil || !jsontree.Equal(result, to) {
 		return null
 	}
 	return patch
 }
 
-// messagePlace is a message and where it stands. Of messages with the same id, the first of one list belongs to the first of the other.
+// messagePlace is a message and where it stands. Of messages with the same id, the first of one
+// list belongs to the first of the other.
 type messagePlace struct {
 	id      string
 	nth     int
@@ -163,7 +165,7 @@ func diffMessages(from, to []json.RawMessage) ([]MessageDiff, error) {
 		switch {
 		case !found:
 			diff.Change = MessageAdded
-		case !compaction.Equal(was.message, place.message):
+		case !jsontree.Equal(was.message, place.message):
 			diff.Change = MessageChanged
 		case !hasStayed[was.index]:
 			diff.Change = MessageMoved

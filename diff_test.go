@@ -11,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -58,7 +59,7 @@ func TestDiff(t *testing.T) {
 	}
 	// From one branch to another, and to the head.
 	diff, err = store.Diff(t.Context(), "t", pgagui.DiffOptions{From: pgagui.At{RunID: "r2"}})
-	if err != nil || diff.To.RunID != "r3" || len(diff.Messages) != 3 || !compaction.Equal(diff.StateMergePatch, []byte(`{"n":null,"list":[1,2]}`)) {
+	if err != nil || diff.To.RunID != "r3" || len(diff.Messages) != 3 || !jsontree.Equal(diff.StateMergePatch, []byte(`{"n":null,"list":[1,2]}`)) {
 		t.Errorf("from one branch to another: %+v, error %v", diff, err)
 	}
 	// Of two roots, which have their messages in another order.
@@ -114,13 +115,13 @@ func TestDiffOfGeneratedStates(t *testing.T) {
 			var patched []byte
 			if err := pool.QueryRow(t.Context(), `select agui.json_patch($1, $2)`, from, diff.StatePatch).Scan(&patched); err == nil {
 				applied++
-				if !compaction.Equal(patched, to) {
+				if !jsontree.Equal(patched, to) {
 					t.Errorf("%s: in SQL %s of %s gives %s, want %s", thread, diff.StatePatch, from, patched, to)
 				}
 			}
 			if string(diff.StateMergePatch) != "null" {
 				mergePatches++
-				if merged, err := jsonpatch.MergePatch(from, diff.StateMergePatch); err != nil || !compaction.Equal(merged, to) {
+				if merged, err := jsonpatch.MergePatch(from, diff.StateMergePatch); err != nil || !jsontree.Equal(merged, to) {
 					t.Errorf("%s: %s of %s gives %s, want %s, error %v", thread, diff.StateMergePatch, from, merged, to, err)
 				}
 			}

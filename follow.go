@@ -21,8 +21,8 @@ import (
 type Position struct {
 	// Seq is the seq of that event. 0: before the first event.
 	Seq int64
-	// RecordedAt is when that event was recorded. By it, Follow notices that the log was rewound even
-	// if it has grown again since. If zero, Follow compares only Seq.
+	// RecordedAt is when that event was recorded. By it, Follow notices that the log was rewound
+	// even if it has grown again since. If zero, Follow compares only Seq.
 	RecordedAt time.Time
 }
 
@@ -73,37 +73,37 @@ type FollowOptions struct {
 	NoLineage bool
 	// After is the last event that the follower has seen.
 	After Position
-	// Stay waits for what does not exist yet: for the next run if none is in progress, for a thread or
-	// a run that has not begun. If RunID is set, the iteration nevertheless ends with the run, after
-	// all that the log has at that time: an agent may continue after its end.
+	// Stay waits for what does not exist yet: for the next run if none is in progress, for a thread
+	// or a run that has not begun. If RunID is set, the iteration nevertheless ends with the run,
+	// after all that the log has at that time: an agent may continue after its end.
 	Stay bool
 	// History, if set, first yields the history in the shape that Attach has for it, of RunID or of
-	// the head. If other runs than the head are in progress and RunID is empty, the history ends where
-	// the first of them began, and events follow one by one. Only the last event of the history has a
-	// seq. After must be zero.
+	// the head. If other runs than the head are in progress and RunID is empty, the history ends
+	// where the first of them began, and events follow one by one. Only the last event of the
+	// history has a seq. After must be zero.
 	History compaction.Shape
 	// Heartbeat yields an Event without JSON (Event.IsHeartbeat) after each pause of this length
-	// without an event, so that a server can keep its connection open. None if zero, and none while the
-	// database cannot be reached.
+	// without an event, so that a server can keep its connection open. None if zero, and none while
+	// the database cannot be reached.
 	Heartbeat time.Duration
 }
 
-// Follow yields the events of a thread or a run: those in the log, then those that are appended, each
-// once and in order. It works while a run is in progress and in any process: on another machine than
-// the recorder, on a standby, through PgBouncer in transaction mode.
+// Follow yields the events of a thread or a run: those in the log, then those that are appended,
+// each once and in order. It works while a run is in progress and in any process: on another
+// machine than the recorder, on a standby, through PgBouncer in transaction mode.
 //
-// All followers of a Store, with those of the Stores that InScope made of it, share one query for new
-// events; with SetScope, those of a scope share one. A slow caller delays no other follower: it reads
-// from the database later, and Follow buffers at most a page of 4 MB for it, or one batch that is
-// larger. While the database cannot be reached, Follow retries.
+// All followers of a Store, with those of the Stores that InScope made of it, share one query for
+// new events; with SetScope, those of a scope share one. A slow caller delays no other follower: it
+// reads from the database later, and Follow buffers at most a page of 4 MB for it, or one batch
+// that is larger. While the database cannot be reached, Follow retries.
 //
-// An error ends the iteration. The JSON of the events is shared with other followers and must not be
-// changed.
+// An error ends the iteration. The JSON of the events is shared with other followers and must not
+// be changed.
 //
 // Errors: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay is set; ErrLogRewound if the
 // log has lost the event of the last position (a crash without synchronous_commit, a failover), so
-// that the log differs from what the caller has seen; ErrThreadErased; ErrNeedsPool; with History also
-// those of Attach.
+// that the log differs from what the caller has seen; ErrThreadErased; ErrNeedsPool; with History
+// also those of Attach.
 func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.live == nil {
@@ -120,13 +120,14 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 	}
 }
 
-// ErrNeedsPool is the error of Follow, and of a Recorder, on a Store in a transaction (WithTx) or on a
-// single connection. Both make calls at any time, beside those of the caller. Use a Store on a pool.
+// ErrNeedsPool is the error of Follow, and of a Recorder, on a Store in a transaction (WithTx) or
+// on a single connection. Both make calls at any time, beside those of the caller. Use a Store on a
+// pool.
 var ErrNeedsPool = errors.New("a recorder or follower needs a pool, not a transaction or a single connection")
 
-// Wake makes the followers of a thread poll for new events at once. It is optional: for programs that
-// learn of new events in another way, for example by LISTEN. A Recorder of the same Store does it by
-// itself.
+// Wake makes the followers of a thread poll for new events at once. It is optional: for programs
+// that learn of new events in another way, for example by LISTEN. A Recorder of the same Store does
+// it by itself.
 func (s *Store) Wake(threadID string) { s.live.wake(s.scope, threadID) }
 
 // follower is one iteration of Follow.
@@ -143,8 +144,8 @@ type follower struct {
 	run string
 	// runs are the followed run and its ancestors. nil: all runs of the thread.
 	runs map[string]bool
-	// awaits is true if the followed run does not exist yet, hasCome if its first event is behind the
-	// position.
+	// awaits is true if the followed run does not exist yet, hasCome if its first event is behind
+	// the position.
 	awaits, hasCome bool
 	// mayHaveEnded is true if the iteration may end here. Then the follower queries the database at
 	// the end of the log.
@@ -217,12 +218,13 @@ func (f *follower) begin(ctx context.Context) error {
 	case f.options.History == "" && f.options.RunID == "" && !f.options.NoLineage:
 		return nil
 	case f.options.History != "" && f.options.After.Seq != 0:
-		return errors.New("follow: After and History exclude each other: who has seen a part of the log goes on from there")
+		return errors.New("follow: After and History exclude each other: a follower that has seen a part of the log continues from there")
 	case f.options.History != "" && f.options.NoLineage:
 		return errors.New("follow: NoLineage and History exclude each other: a history is that of the lineage")
 	}
-	// This query comes first: a run that begins between the two queries is behind this end of the log.
-	// It also waits for a standby that lags. Without Stay, and from the beginning, neither matters.
+	// This query comes first: a run that begins between the two queries is behind this end of the
+	// log. It also waits for a standby that lags. Without Stay, and from the beginning, neither
+	// matters.
 	var logEnd int64
 	if f.options.Stay || f.position.Seq > 0 {
 		progress, err := f.progress(ctx)
@@ -419,8 +421,8 @@ func query[T any](ctx context.Context, f *follower, call func(context.Context) (
 	return answer, ErrorOf(err)
 }
 
-// cannotFollow returns the error for a thread that cannot be followed from a position. problem is its
-// SQLSTATE.
+// cannotFollow returns the error for a thread that cannot be followed from a position. problem is
+// its SQLSTATE.
 func cannotFollow(key topicKey, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
 	case ErrThreadErased:

@@ -13,79 +13,86 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// hub asks the database for news of all threads that a process follows, many in one query, and hands them to the followers.
+// hub polls the database for new events of all threads that a process follows, many in one query,
+// and passes them to the followers.
 //
-// A followed thread is a topic: the last events of its log, and a signal that there are more. A follower has a seq of its own and takes from the topic
-// what lies behind it. One that is further back than the topic reaches reads from the database, for itself. So nobody waits for a slow follower,
-// and what is live joins on to what was read without a gap or a double: both are told apart by seq alone.
+// A followed thread is a topic: the last events of its log, and a signal that there are more. Each
+// follower has its own position and takes the events behind it from the topic. A follower that is
+// further back than the topic reads from the database itself. So nobody waits for a slow follower,
+// and live events join those that were read without a gap or a double, because seq alone decides.
 type hub struct {
 	queries     func(scope string) *db.Queries
 	setsScope   bool // a query is for one scope
 	interval    time.Duration
 	callTimeout time.Duration
 	outage      outage
-	readers     chan struct{} // bounds how many followers read from the database at once
+	readers     chan struct{} // bounds the followers that read from the database at once
 
-	mu     sync.Mutex // guards what follows, and all topics
+	mu     sync.Mutex // guards the fields below, and all topics
 	topics map[topicKey]*topic
-	kept   list.List          // topics that keep chunks; first those that have had no news for the longest time
-	bytes  int                // of all of these
-	stop   context.CancelFunc // ends the asking; nil: nobody follows
-	woken  chan struct{}      // a topic is due earlier than it was
+	kept   list.List          // topics that keep chunks, the one without new events for the longest time first
+	bytes  int                // of the chunks of all topics
+	stop   context.CancelFunc // ends the polling; nil: there are no followers
+	woken  chan struct{}      // a topic became due earlier
 }
 
 type topicKey struct{ scope, threadID string }
 
-// topic is what the hub knows of a thread that is followed.
+// topic is a thread that is followed.
 type topic struct {
 	key       topicKey
 	followers int
 
-	// isOpen says that the hub asks for news. Before, the first follower reads up to the end of the log, to say where news begin.
+	// isOpen is true if the hub polls for new events. Before, the first follower reads up to the
+	// end of the log, and so finds where they begin.
 	isOpen bool
-	// end is the last event that the hub knows of.
+	// end is the last event that the hub has seen.
 	end Position
-	// chunks are the events up to end, those behind begin.
+	// chunks are the events behind begin, up to end.
 	chunks  []chunk
 	bytes   int
-	kept    *list.Element // its place in the hub's list; nil: it keeps no chunks
+	kept    *list.Element // its element of hub.kept; nil: it keeps no chunks
 	begin   Position
 	running map[string]bool // run ids
 	changed chan struct{}   // closed at the next change
 
 	due   time.Time // zero: it was woken
 	pause time.Duration
-	// isCut says that the last answer had no room for all of its news: it comes first in the next query.
+	// isCut is true if the last answer had no room for all new events. Then the topic comes first
+	// in the next query.
 	isCut bool
 }
 
-// chunk is a batch as followers get it.
+// chunk is a batch in the form for followers.
 type chunk struct {
 	events []Event
 	bytes  int
-	// isRunning says that the run of the events had not ended when they were read. Otherwise its end is among them, before them or behind them.
+	// isRunning is true if the run of the events had not ended when they were read. Otherwise its
+	// end is among them, before them or behind them.
 	isRunning bool
 }
 
 const (
-	// maxTopicBytes is how much of a thread is kept for followers that are somewhat behind, or its last chunk when that is larger; maxHubBytes how
-	// much of all threads together. A follower that is further behind reads from the database.
+	// maxTopicBytes bounds the chunks of a topic for followers that are slightly behind; the last
+	// chunk may be larger. maxHubBytes bounds those of all topics. A follower that is further
+	// behind reads from the database.
 	maxTopicBytes = 256 << 10
 	maxHubBytes   = 64 << 20
-	// maxTopicsPerPoll, maxBatchesPerPoll (of a thread) and maxBytesPerPoll (of all) bound a query and its answer. A batch may be larger than that: it
-	// comes alone.
+	// maxTopicsPerPoll, maxBatchesPerPoll (of a thread) and maxBytesPerPoll (of all threads) bound
+	// a query and its answer. A larger batch comes alone.
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
 	maxBytesPerPoll   = 16 << 20
-	// restShare of the time the hub does nothing, however many threads there are; but never for longer than longestRest. Behind a query that
-	// took no time it rests for shortestRest, so that threads that are woken meanwhile share the next one.
+	// restShare is the share of the time in which the hub does not poll, however many threads there
+	// are. A rest is at most longestRest. After a query that took no time it is shortestRest, so
+	// that threads that wake meanwhile share the next query.
 	restShare    = 0.8
 	longestRest  = time.Second
 	shortestRest = 5 * time.Millisecond
-	// longestBackoff is how long the hub waits at most before it asks again a database that cannot be reached.
+	// longestBackoff bounds the pauses between polls while the database cannot be reached.
 	longestBackoff = 2 * time.Second
-	// maxReaders is how many followers read from the database at once, about pageBytes each, but minPage batches at least and maxPage at most; and
-	// never more than maxPageBytes or one batch.
+	// maxReaders bounds the followers that read from the database at once. Each reads about
+	// pageBytes: between minPage and maxPage batches, and at most maxPageBytes or one batch.
 	maxReaders       = 4
 	pageBytes        = 256 << 10
 	minPage, maxPage = 10, 1000
@@ -99,9 +106,9 @@ func newHub(pool DB, config *Config) *hub {
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 		outage: outage{
 			logger: config.Logger,
-			lost:   "pgagui: followers get no news, they ask the database until it answers",
-			still:  "pgagui: followers still get no news",
-			back:   "pgagui: followers get news again",
+			lost:   "pgagui: followers get no new events, they retry until the database answers",
+			still:  "pgagui: followers still get no new events",
+			back:   "pgagui: followers get new events again",
 		},
 	}
 	setDefault(&h.interval, 20*time.Millisecond)
@@ -115,7 +122,7 @@ func (h *hub) retryPolicy() retryPolicy {
 	return retryPolicy{timeout: h.callTimeout, report: h.outage.report}
 }
 
-// join returns the topic of a thread for one more follower, which must leave it in the end.
+// join returns the topic of a thread for one more follower, which must call leave in the end.
 func (h *hub) join(key topicKey) *topic {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,13 +148,13 @@ func (h *hub) leave(t *topic) {
 		delete(h.topics, t.key)
 		h.forget(t)
 	}
-	if len(h.topics) == 0 { // at once, so that a query that hangs keeps no connection
+	if len(h.topics) == 0 { // at once, so that a query that hangs holds no connection
 		h.stop()
 		h.stop = nil
 	}
 }
 
-// open has the hub ask for news of a topic, behind the event to which a follower has read when it found no more.
+// open makes the hub poll for new events of a topic, behind end, where a follower found no more.
 func (h *hub) open(t *topic, end Position, running []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,7 +169,7 @@ func (h *hub) open(t *topic, end Position, running []string) {
 	h.wakeUp()
 }
 
-// wake has the hub ask for news of a thread at once, if it is followed.
+// wake makes the hub poll at once for new events of a thread, if it is followed.
 func (h *hub) wake(scope, threadID string) {
 	if h == nil {
 		return
@@ -182,9 +189,9 @@ func (h *hub) wakeUp() {
 	}
 }
 
-// after returns the events of a topic behind a position. Without any it returns the signal that there is more; and without that either, the
-// follower has to read from the database. isAhead says that the position is behind the end of the topic: the hub has not come so far yet, or
-// the log was rewound since the follower was there.
+// after returns the events of a topic behind a position. If there are none, it returns the signal
+// for new events. If it returns neither, the follower must read from the database. isAhead is true
+// if the position is behind the end of the topic: the hub lags, or the log was rewound since.
 func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan struct{}, isAhead bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,8 +208,9 @@ func (h *hub) after(t *topic, position Position) (chunks []chunk, changed <-chan
 	return slices.Clone(t.chunks[first:]), nil, false
 }
 
-// isInProgress reports whether the hub knows that a run of a topic is in progress where a follower has come to, or, when none is named, any
-// of its runs. The end of that run will be news.
+// isInProgress reports whether a run of a topic is in progress at a follower's position, as far as
+// the hub has seen. If runID is empty, any run of the topic. The end of that run will be a new
+// event.
 func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,14 +220,15 @@ func (h *hub) isInProgress(t *topic, position Position, runID string) bool {
 	return t.running[runID] || runID == "" && len(t.running) > 0
 }
 
-// chunkOf finds the first chunk that ends at a seq or behind it, and reports whether it ends there.
+// chunkOf finds the first chunk that ends at a seq or behind it. endsThere is true if it ends at
+// it.
 func (t *topic) chunkOf(seq int64) (i int, endsThere bool) {
 	return slices.BinarySearchFunc(t.chunks, seq, func(c chunk, seq int64) int {
 		return cmp.Compare(c.events[len(c.events)-1].Seq, seq)
 	})
 }
 
-// contradicts reports whether the topic has another event where the follower has been.
+// contradicts reports whether the topic has another event at the position.
 func (t *topic) contradicts(position Position) bool {
 	if position.RecordedAt.IsZero() {
 		return false
@@ -235,7 +244,8 @@ func (t *topic) contradicts(position Position) bool {
 	return !event.RecordedAt.Equal(position.RecordedAt)
 }
 
-// run polls until nobody follows any more. Should somebody follow again before it has ended, that starts another.
+// run polls until there are no followers. A follower that joins before run has ended starts another
+// run.
 func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 	outagePauses := pauses(2*h.interval, longestBackoff)
 	for {
@@ -251,7 +261,8 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 		}
 		begin := time.Now()
 		err := h.poll(ctx, due)
-		// With very many threads, or a slow server, news come later, but the server has time for others.
+		// With very many threads, or a slow server, events arrive later, but the server has time
+		// for other work.
 		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))
 		rest = max(min(h.interval/4, shortestRest), min(rest, longestRest))
 		switch {
@@ -264,7 +275,7 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 			h.outage.report(err)
 			rest = outagePauses.NextBackOff()
 		default:
-			// The followers ask for themselves, and are told.
+			// The followers read from the database, and get the error.
 			for _, t := range due {
 				h.reset(t)
 			}
@@ -277,12 +288,12 @@ func (h *hub) run(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// dueTopics returns the topics to ask for; if there is none, how long nothing is to be done.
+// dueTopics returns the topics to poll for. If there are none, wait is how long to wait.
 func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
-		return nil, 0 // the topics are those of another run
+		return nil, 0 // the topics belong to another run
 	}
 	now := time.Now()
 	wait = time.Hour
@@ -295,7 +306,7 @@ func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) 
 		switch {
 		case t.isCut:
 			cut = append(cut, t)
-		case left <= h.interval/4: // together with those that are due now
+		case left <= h.interval/4: // poll it together with those that are due now
 			due = append(due, t)
 		default:
 			wait = min(wait, left)
@@ -304,7 +315,7 @@ func (h *hub) dueTopics(ctx context.Context) (due []*topic, wait time.Duration) 
 	return append(cut, due...), wait
 }
 
-// poll asks for the news of topics.
+// poll queries the new events of topics.
 func (h *hub) poll(ctx context.Context, topics []*topic) error {
 	for part := range h.parts(topics) {
 		var params db.PollParams
@@ -314,7 +325,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 			params.Scopes = append(params.Scopes, t.key.scope)
 			params.AfterSeqs = append(params.AfterSeqs, t.end.Seq)
 			params.AfterTimes = append(params.AfterTimes, t.end.RecordedAt)
-			t.due = time.Now() // who wakes it from now on may know more than the answer
+			t.due = time.Now() // a wake from now on may be newer than the answer
 		}
 		h.mu.Unlock()
 		params.MaxRows, params.PageBytes = maxBatchesPerPoll, maxBytesPerPoll
@@ -329,7 +340,7 @@ func (h *hub) poll(ctx context.Context, topics []*topic) error {
 	return nil
 }
 
-// parts are the topics that are asked for in one query.
+// parts splits topics into those of one query each.
 func (h *hub) parts(topics []*topic) iter.Seq[[]*topic] {
 	if !h.setsScope {
 		return slices.Chunk(topics, maxTopicsPerPoll)
@@ -349,51 +360,52 @@ func (h *hub) parts(topics []*topic) iter.Seq[[]*topic] {
 	}
 }
 
-// take hands the answer of a poll to the topics that were asked for.
-func (h *hub) take(asked []*topic, rows []db.PollRow) {
-	news := make([][]chunk, len(asked))
-	problems := make([]bool, len(asked))
-	areCut := make([]bool, len(asked))
+// take passes the answer of a poll to its topics.
+func (h *hub) take(topics []*topic, rows []db.PollRow) {
+	added := make([][]chunk, len(topics))
+	problems := make([]bool, len(topics))
+	areCut := make([]bool, len(topics))
 	for _, row := range rows {
 		i := row.ThreadNo - 1
 		if isCut(row) {
 			areCut[i] = true
 			continue
 		}
-		events, err := eventsOf(asked[i].key.threadID, row)
+		events, err := eventsOf(topics[i].key.threadID, row)
 		if err != nil || row.Problem != "" {
 			problems[i] = true
 			continue
 		}
-		news[i] = append(news[i], asChunk(row, events))
+		added[i] = append(added[i], asChunk(row, events))
 	}
-	for i, t := range asked {
+	for i, t := range topics {
 		if problems[i] {
 			h.reset(t)
 		} else {
-			h.extend(t, news[i], areCut[i])
+			h.extend(t, added[i], areCut[i])
 		}
 	}
 }
 
-// isCut reports whether a row says that its thread has more than fits in the answer.
+// isCut reports whether a row says that the answer had no room for all events of its thread.
 func isCut(row db.PollRow) bool { return row.Events == nil && row.Problem == "" }
 
-// extend adds news to a topic, of which there is more when they were cut, and says when to ask again.
-func (h *hub) extend(t *topic, news []chunk, isCut bool) {
+// extend adds new events to a topic, and sets when to poll for the next ones. isCut is true if
+// there are more already.
+func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer func() {
-		if !t.due.IsZero() && len(news) < maxBatchesPerPoll && !isCut { // otherwise there is more
+		if !t.due.IsZero() && len(added) < maxBatchesPerPoll && !isCut { // otherwise there is more
 			t.due = time.Now().Add(t.pause)
 		}
 	}()
 	t.isCut = isCut
-	if len(news) == 0 && isCut {
+	if len(added) == 0 && isCut {
 		return
 	}
-	if len(news) == 0 {
-		// A run in progress may go on at any moment; a thread without one waits for a person.
+	if len(added) == 0 {
+		// A run in progress may send events soon; a thread without one waits for a person.
 		longest := 2 * h.interval
 		if len(t.running) == 0 {
 			longest = 20 * h.interval
@@ -401,8 +413,9 @@ func (h *hub) extend(t *topic, news []chunk, isCut bool) {
 		t.pause = min(t.pause*21/20, longest)
 		return
 	}
-	for _, c := range news {
-		// By its row, for an agent may say more after its end, and begin anew.
+	for _, c := range added {
+		// The row decides, because an agent may send events after the end, and a second
+		// RUN_STARTED.
 		last := c.events[len(c.events)-1]
 		if c.isRunning {
 			t.running[last.RunID] = true
@@ -411,21 +424,22 @@ func (h *hub) extend(t *topic, news []chunk, isCut bool) {
 		}
 		t.end = last.Position()
 	}
-	h.keep(t, news)
+	h.keep(t, added)
 	t.signal()
 	t.pause = h.interval
 }
 
-// keep adds chunks to those that a topic keeps, and lets go of the oldest ones. A topic that has been followed until it has none left keeps nothing.
-func (h *hub) keep(t *topic, news []chunk) {
+// keep adds chunks to those that a topic keeps, and drops the oldest ones. A topic that has lost
+// its last follower meanwhile keeps none.
+func (h *hub) keep(t *topic, added []chunk) {
 	if h.topics[t.key] != t {
 		return
 	}
-	for _, c := range news {
+	for _, c := range added {
 		t.bytes += c.bytes
 		h.bytes += c.bytes
 	}
-	t.chunks = append(t.chunks, news...)
+	t.chunks = append(t.chunks, added...)
 	if t.kept == nil {
 		t.kept = h.kept.PushBack(t)
 	} else {
@@ -443,7 +457,7 @@ func (h *hub) keep(t *topic, news []chunk) {
 	}
 }
 
-// forget lets go of the chunks of a topic.
+// forget drops the chunks of a topic.
 func (h *hub) forget(t *topic) {
 	if t.kept == nil {
 		return
@@ -455,7 +469,8 @@ func (h *hub) forget(t *topic) {
 
 func (c chunk) end() Position { return c.events[len(c.events)-1].Position() }
 
-// reset closes a topic that cannot go on, so that its followers ask the database and are told why.
+// reset closes a topic after an error, so that its followers read from the database and get the
+// error.
 func (h *hub) reset(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -469,8 +484,8 @@ func (t *topic) signal() {
 	t.changed = make(chan struct{})
 }
 
-// read asks the database for the news of one thread behind a position, for a follower that is further back than its topic, at most so many
-// batches, and reports whether there may be more.
+// read queries the events of one thread behind a position, at most page batches, for a follower
+// that is further back than its topic. isMore is true if there may be more.
 func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) (chunks []chunk, isMore bool, err error) {
 	select {
 	case h.readers <- struct{}{}:
@@ -504,7 +519,8 @@ func (h *hub) read(ctx context.Context, key topicKey, after Position, page int) 
 	return chunks, len(chunks) == page, nil
 }
 
-// pageLike is how many batches of the size of the given ones make a page: a follower whose caller is slow keeps them all that time.
+// pageLike returns how many batches of the size of the given ones make a page. A follower with a
+// slow caller holds a page in memory all that time.
 func pageLike(chunks []chunk) int {
 	bytes := 1
 	for _, c := range chunks {

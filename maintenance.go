@@ -61,7 +61,7 @@ func (m Maintenance) RebuildSnapshots(ctx context.Context, threadID string) (int
 	return int(snapshots), ErrorOf(err)
 }
 
-// LiftErasure lets an erased thread begin anew, from seq 1. It reports whether the thread was
+// LiftErasure lets an erased thread begin again from seq 1. It reports whether the thread was
 // erased.
 //
 // Errors: ErrKeyCollision.

@@ -454,7 +454,7 @@ func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if len(said) != 2 || !strings.Contains(said[0], "followers get no news") || !strings.Contains(said[1], "followers get news again") {
+	if len(said) != 2 || !strings.Contains(said[0], "followers get no new events") || !strings.Contains(said[1], "followers get new events again") {
 		t.Errorf("it said %q", said)
 	}
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: readers see what an
-// agent sends within 50 ms.
+// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: readers see what
+// an agent sends within 50 ms.
 type RecorderConfig struct {
-	// Linger is how long an event waits for others, of its run or of other runs, to share a commit with.
-	// 20 ms if zero.
+	// Linger is how long an event waits for others, of its run or of other runs, to share a commit
+	// with. 20 ms if zero.
 	Linger time.Duration
 	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch. A run with so many
 	// pending events does not linger. 500 events and 64 KB if zero.
 	MaxBatchEvents, MaxBatchBytes int
-	// MaxBufferBytes bounds the pending events of one run. Then Record waits, which slows down an agent
-	// that sends more than the database takes, or that continues while the database is away. 4 MB if
-	// zero.
+	// MaxBufferBytes bounds the pending events of one run. Then Record waits, which slows down an
+	// agent that sends more than the database takes, or that continues while the database is away.
+	// 4 MB if zero.
 	MaxBufferBytes int
 	// Durability says when an event counts as stored.
 	Durability Durability
 	// Strict refuses what breaks the protocol, as AppendOptions.Strict does.
 	Strict bool
-	// CheckEvery is the interval of heartbeats, which also bring requests to stop. A second if zero. It
-	// must be less than a third of the database's setting heartbeat_lease (30 seconds), the lease of a
-	// recorder's runs.
+	// CheckEvery is the interval of heartbeats, which also bring requests to stop. A second if
+	// zero. It must be less than a third of the database's setting heartbeat_lease (30 seconds),
+	// the lease of a recorder's runs.
 	CheckEvery time.Duration
 	// CallTimeout is how long the recorder waits for the answer to a call before it retries it on
 	// another connection. 30 seconds if zero.
 	CallTimeout time.Duration
 	// CloseTimeout bounds Close if its ctx had ended before the call, as with "defer
-	// recorder.Close(ctx)" in a program that was told to stop. 10 seconds if zero.
+	// recorder.Close(ctx)" in a program that got a signal to stop. 10 seconds if zero.
 	CloseTimeout time.Duration
-	// Logger gets a line when the database cannot be reached, one every minute while it cannot, and one
-	// when it can again; and one for each recording that ends early. slog.Default() if nil.
+	// Logger gets a line when the database cannot be reached, one every minute while it cannot, and
+	// one when it can again; and one for each recording that ends early. slog.Default() if nil.
 	Logger *slog.Logger
 }
 
@@ -47,13 +47,13 @@ type RecorderConfig struct {
 type Durability int
 
 const (
-	// Durable commits as the database is configured, by default when the event is on disk: a crash loses
-	// no stored event.
+	// Durable commits as the database is configured, by default when the event is on disk: a crash
+	// loses no stored event.
 	Durable Durability = iota
-	// Relaxed commits without waiting for the disk (synchronous_commit = off). A crash of the database
-	// server, not of the recorder, may lose the last stored events: those of three times wal_writer_delay
-	// (0.6 seconds by default). What is left is in order and without gaps. The recording then fails with
-	// ErrLogRewound, and so do followers that have seen more.
+	// Relaxed commits without waiting for the disk (synchronous_commit = off). A crash of the
+	// database server, not of the recorder, may lose the last stored events: those of three times
+	// wal_writer_delay (0.6 seconds by default). What is left is in order and without gaps. The
+	// recording then fails with ErrLogRewound, and so do followers that have seen more.
 	Relaxed
 )
 
@@ -70,17 +70,17 @@ type RecorderStats struct {
 	Failed int64 `json:"failed"`
 	// Buffered is the number of events that are not stored yet.
 	Buffered int64 `json:"buffered"`
-	// RetryingSince is the time of the first failure of the oldest call that is being retried now. Zero if
-	// there is none.
+	// RetryingSince is the time of the first failure of the oldest call that is being retried now.
+	// Zero if there is none.
 	RetryingSince time.Time `json:"retryingSince,omitzero"`
 	// RetryCause is the error of its last attempt.
 	RetryCause string `json:"retryCause,omitempty"`
 }
 
-// Recorder stores what the agents of a process send while they run. Its runs share commits, so hundreds
-// of them can stream at once over few connections. The recorder retries calls while the database is away,
-// and stores each event once. If the database refuses the events of a run, the recording of that run
-// alone ends; Recording.Unstored returns its events.
+// Recorder stores what the agents of a process send while they run. Its runs share commits, so
+// hundreds of them can stream at once over few connections. The recorder retries calls while the
+// database is away, and stores each event once. If the database refuses the events of a run, the
+// recording of that run alone ends; Recording.Unstored returns its events.
 //
 //	recorder := store.NewRecorder(nil)
 //	defer recorder.Close(ctx)
@@ -92,19 +92,19 @@ type RecorderStats struct {
 //		if err := recording.Record(ctx, event); err != nil { … }
 //	}
 //
-// The recorder also retries what a standby refuses, until the standby is promoted. If a pool may connect
-// to a standby that stays one, set target_session_attrs=read-write.
+// The recorder also retries what a standby refuses, until the standby is promoted. If a pool may
+// connect to a standby that stays one, set target_session_attrs=read-write.
 //
-// It logs a failure that lasts every minute, and Stats reports it. Package otelagui turns Stats into
-// metrics.
+// It logs a failure that lasts every minute, and Stats reports it. Package otelagui turns Stats
+// into metrics.
 //
-// Under row-level security the recorder's role is usually an operator and records for all scopes. On a
-// Store with SetScope it records for the Store's scope only; a recording of another scope ends with
-// ErrPermissionDenied.
+// Under row-level security the recorder's role is usually an operator and records for all scopes.
+// On a Store with SetScope it records for the Store's scope only; a recording of another scope ends
+// with ErrPermissionDenied.
 //
 // A recorder takes up to two connections of the pool, one more for each run whose thread another
-// transaction has locked, and up to four for runs with events that are too large or too slow to share a
-// call.
+// transaction has locked, and up to four for runs with events that are too large or too slow to
+// share a call.
 type Recorder struct {
 	store  *Store
 	config RecorderConfig
@@ -136,16 +136,16 @@ const (
 const (
 	// maxSharedBytes is the size of an event up to which it shares a call with others.
 	maxSharedBytes = 1 << 20
-	// maxCostlyCalls bounds the concurrent calls of runs that are too large or too slow to share one.
-	// maxCostlyAttempts bounds the attempts of one of them while the database answers others.
+	// maxCostlyCalls bounds the concurrent calls of runs that are too large or too slow to share
+	// one. maxCostlyAttempts bounds the attempts of one of them while the database answers others.
 	maxCostlyCalls, maxCostlyAttempts = 4, 3
-	// keepAliveTimeout is short, so that the lease does not expire while a heartbeat waits on a lost
-	// connection.
+	// keepAliveTimeout is short, so that the lease does not expire while a heartbeat waits on a
+	// lost connection.
 	keepAliveTimeout = 10 * time.Second
 )
 
-// NewRecorder returns a Recorder for the threads of the Store's scope. config may be nil. The caller must
-// close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
+// NewRecorder returns a Recorder for the threads of the Store's scope. config may be nil. The
+// caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
 		store: s, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
@@ -195,12 +195,13 @@ func (r *Recorder) Stats() RecorderStats {
 	return stats
 }
 
-// Close closes all recordings at once, as Recording.Close does, and ends the recorder. If ctx ends first,
-// the error names the runs with events that are not stored; Recording.Unstored returns them. A second call
-// ends those runs in the log, and returns the error again.
+// Close closes all recordings at once, as Recording.Close does, and ends the recorder. If ctx ends
+// first, the error names the runs with events that are not stored; Recording.Unstored returns them.
+// A second call ends those runs in the log, and returns the error again.
 //
-// Close returns the errors that ended recordings early, except those that a method of the recording has
-// returned already. A ctx that had ended before the call does not count: see RecorderConfig.CloseTimeout.
+// Close returns the errors that ended recordings early, except those that a method of the recording
+// has returned already. A ctx that had ended before the call does not count: see
+// RecorderConfig.CloseTimeout.
 func (r *Recorder) Close(ctx context.Context) error {
 	ctx, cancel := r.closing(ctx)
 	defer cancel()
@@ -373,7 +374,8 @@ func (c *call) add(recording *Recording) (size int) {
 	return size
 }
 
-// addBeginning adds the input and the parent of the run that the last item begins, and returns their size.
+// addBeginning adds the input and the parent of the run that the last item begins, and returns
+// their size.
 func (c *call) addBeginning(options *BeginOptions) (size int) {
 	if len(options.Input) > 0 {
 		c.params.Inputs = atLast(c.params.Inputs, len(c.recordings), string(options.Input))
@@ -401,8 +403,8 @@ func atLast(items []string, n int, item string) []string {
 	return append(append(items, make([]string, n-1-len(items))...), item)
 }
 
-// sendShared makes a call that runs share. If it fails, one of the runs is the cause: then each is sent
-// alone, and the others succeed.
+// sendShared makes a call that runs share. If it fails, one of the runs is the cause: then each is
+// sent alone, and the others succeed.
 func (r *Recorder) sendShared(c call) {
 	err := r.send(c)
 	if err == nil || r.background.Err() != nil {
@@ -422,9 +424,9 @@ func (r *Recorder) sendShared(c call) {
 
 const lockNotAvailable = "55P03"
 
-// sendAlone sends the next events of a recording in a call of their own, so that no other run waits for
-// it: because another transaction holds the lock of its thread, or because they are costly. The caller
-// holds the lock.
+// sendAlone sends the next events of a recording in a call of their own, so that no other run waits
+// for it: because another transaction holds the lock of its thread, or because they are costly. The
+// caller holds the lock.
 func (r *Recorder) sendAlone(recording *Recording, isCostly bool) {
 	recording.isAlone = true
 	r.tasks.Go(func() {
@@ -499,8 +501,8 @@ func (r *Recorder) send(c call) error {
 	isFirst := true
 	answers, err := retry(r.background, retryPolicy{r.config.CallTimeout, report, r.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
 		if !isFirst {
-			// After an outage the heartbeats come first: or a run that begins here could cut off one whose
-			// writer could not reach the database.
+			// After an outage the heartbeats come first: or a run that begins here could cut off
+			// one whose writer could not reach the database.
 			if err := r.sayAlive(ctx); err != nil {
 				return nil, err
 			}
@@ -600,8 +602,8 @@ func (r *Recorder) keepAlive() {
 	}
 }
 
-// sayAlive calls agui.keep_alive for the runs in progress, also if there is none: it tells the database
-// that writers can reach it.
+// sayAlive calls agui.keep_alive for the runs in progress, also if there is none: it tells the
+// database that writers can reach it.
 func (r *Recorder) sayAlive(ctx context.Context) error {
 	select {
 	case r.alive <- struct{}{}:
@@ -655,7 +657,8 @@ func keepAliveParams(recordings ...*Recording) (params db.KeepAliveParams) {
 	return params
 }
 
-// running returns the recordings whose runs are in progress in the log, in parts of the size of a call.
+// running returns the recordings whose runs are in progress in the log, in parts of the size of a
+// call.
 func (r *Recorder) running() (parts [][]*Recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -601,37 +601,39 @@ func TestStatsCountEventsOnce(t *testing.T) {
 	mustRecord(t, recording, finished)
 }
 
-// A call that is under way while the schema is upgraded may find that a function of it has gone. Made again, it finds the new one.
-func TestARecorderOutlivesAnUpgrade(t *testing.T) {
+// A call that runs while the schema is upgraded may find that a function has gone. A retry finds the new one.
+func TestARecorderSurvivesAnUpgrade(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	for code, message := range map[string]string{
-		"42883": "function agui_internal.gone() does not exist",
-		"XX000": "cache lookup failed for type 16385",
-		"0A000": "cached plan must not change result type",
+	for name, refusal := range map[string]struct{ code, message string }{
+		"function": {"42883", "function agui_internal.gone() does not exist"},
+		"type":     {"XX000", "cache lookup failed for type 16385"},
+		"relation": {"XX000", "could not open relation with OID 16385"},
+		"plan":     {"0A000", "cached plan must not change result type"},
 	} {
-		thread := "upgrade-" + code
 		// A sequence keeps its count when the call is rolled back.
 		_, err := pool.Exec(t.Context(), fmt.Sprintf(`
 			create sequence public.calls_%[1]s;
 			create function public.upgrade_%[1]s() returns trigger language plpgsql as $$
 			begin
 				if new.run_id = 'r-%[1]s' and nextval('public.calls_%[1]s') < 3 then
-					raise exception using errcode = '%[1]s', message = '%[2]s';
+					raise exception using errcode = '%[2]s', message = '%[3]s';
 				end if;
 				return new;
 			end $$;
-			create trigger upgrade_%[1]s before insert on agui.run for each row execute function public.upgrade_%[1]s()`, code, message),
+			create trigger upgrade_%[1]s before insert on agui.run for each row execute function public.upgrade_%[1]s()`,
+			name, refusal.code, refusal.message),
 			pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
 			t.Fatal(err)
 		}
-		recording := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: thread, RunID: "r-" + code}, pgagui.BeginOptions{})
+		run := pgagui.RunRef{ThreadID: "upgrade-" + name, RunID: "r-" + name}
+		recording := mustBegin(t, newRecorder(t, store, nil), run, pgagui.BeginOptions{})
 		mustRecord(t, recording, `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`)
 		mustFlush(t, recording)
-		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r-" + code})
+		status, err := store.Status(t.Context(), run)
 		if err != nil || status.Status != pgagui.Finished {
-			t.Errorf("%s: %+v, %v", code, status, err)
+			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// ErrStopRequested is the cause of the end of a recording's context after somebody called RequestStop
-// or agui.request_stop.
+// ErrStopRequested is the cause of the end of a recording's context after somebody called
+// RequestStop or agui.request_stop.
 var ErrStopRequested = errors.New("the run was asked to stop")
 
 // ErrClosed is the error of a Recorder or a Recording that is closed.
@@ -30,11 +30,11 @@ type BeginOptions struct {
 	Start json.RawMessage
 	// Scope is that of the run's thread. The Store's if empty.
 	Scope string
-	// Input is the input of the run (RunAgentInput), a JSON object, if RUN_STARTED does not carry it;
-	// see AppendOptions.Input.
+	// Input is the input of the run (RunAgentInput), a JSON object, if RUN_STARTED does not carry
+	// it; see AppendOptions.Input.
 	Input json.RawMessage
-	// ParentRunID is the parent of the run, whatever RUN_STARTED names. If empty, RUN_STARTED names the
-	// parent, or else the parent is the head.
+	// ParentRunID is the parent of the run, whatever RUN_STARTED names. If empty, RUN_STARTED names
+	// the parent, or else the parent is the head.
 	ParentRunID string
 	// NoParent makes the run a root, whatever ParentRunID and RUN_STARTED name.
 	NoParent bool
@@ -74,10 +74,10 @@ type Recording struct {
 
 // Begin returns a recording for a run.
 //
-// With BeginOptions.Start it stores the beginning of the run. A run that cannot begin is an error at
-// once, which a server can answer with 409 Conflict: ErrRunInProgress, or another error of
-// Store.Append. Without Start it makes no call to the database; then a run that cannot begin fails when
-// its first events are stored.
+// With BeginOptions.Start it stores the beginning of the run. A run that cannot begin is an error
+// at once, which a server can answer with 409 Conflict: ErrRunInProgress, or another error of
+// Store.Append. Without Start it makes no call to the database; then a run that cannot begin fails
+// when its first events are stored.
 //
 // Errors: ErrClosed, ErrNeedsPool, ErrInvalidEvents (Start or Input); with Start also those of
 // Store.Append and that of ctx.
@@ -123,10 +123,10 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 	return recording, nil
 }
 
-// Context returns the context for the agent. It ends with the context of Begin, when somebody asked the
-// run to stop (context.Cause is an ErrStopRequested), when the recording cannot store its events any
-// more (the cause is the error, for example ErrRunCutOff), and when the recording is closed. After a
-// request to stop, the recording still takes the last events of the agent.
+// Context returns the context for the agent. It ends with the context of Begin, when somebody asked
+// the run to stop (context.Cause is an ErrStopRequested), when the recording cannot store its
+// events any more (the cause is the error, for example ErrRunCutOff), and when the recording is
+// closed. After a request to stop, the recording still takes the last events of the agent.
 func (r *Recording) Context() context.Context { return r.ctx }
 
 // Seq returns the seq of the last event that is stored, 0 if none is.
@@ -140,8 +140,8 @@ func (r *Recording) Seq() int64 {
 // them. It keeps the bytes, so do not change them. If too many events are not stored yet
 // (RecorderConfig.MaxBufferBytes), Record waits, at most until ctx ends.
 //
-// Errors: ErrInvalidEvents, then Record took none of the events; ErrClosed; that of ctx; and the error
-// that ended the recording early, which is one of Store.Append.
+// Errors: ErrInvalidEvents, then Record took none of the events; ErrClosed; that of ctx; and the
+// error that ended the recording early, which is one of Store.Append.
 func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error {
 	size, ends := 0, false
 	for i, event := range events {
@@ -182,7 +182,8 @@ func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error
 	return nil
 }
 
-// problemOf says why the log does not take an event, as far as that can be known without the database.
+// problemOf says why the log does not take an event, as far as that can be known without the
+// database.
 func problemOf(event json.RawMessage) string {
 	switch {
 	case !utf8.Valid(event):
@@ -221,12 +222,12 @@ func (r *Recording) flush(ctx context.Context) error {
 }
 
 // Close stores all that Record took and ends the recording. If the run has not ended by then, with
-// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If ctx ends first, the recording stays
-// open, and Close can be called again. A ctx that had ended before the call does not count: see
-// RecorderConfig.CloseTimeout.
+// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If ctx ends first, the recording
+// stays open, and Close can be called again. A ctx that had ended before the call does not count:
+// see RecorderConfig.CloseTimeout.
 //
-// Errors: those of Flush. Close of a closed recording returns nil. Unstored returns what could not be
-// stored because the run was cut off or the database refused it.
+// Errors: those of Flush. Close of a closed recording returns nil. Unstored returns what could not
+// be stored because the run was cut off or the database refused it.
 func (r *Recording) Close(ctx context.Context) error {
 	reason := "its recording was closed"
 	if cause := context.Cause(r.ctx); errors.Is(cause, ErrStopRequested) {
@@ -236,8 +237,8 @@ func (r *Recording) Close(ctx context.Context) error {
 }
 
 // Detach stores all that Record took and ends the recording, as Close does, but leaves the run in
-// progress: for another recorder (BeginOptions.AfterSeq), or for a writer without one, which must append
-// within the lease of the database (its setting lease).
+// progress: for another recorder (BeginOptions.AfterSeq), or for a writer without one, which must
+// append within the lease of the database (its setting lease).
 func (r *Recording) Detach(ctx context.Context) error { return r.close(ctx, nil) }
 
 // close ends the run, if it has not ended, for the given reason. If that is nil, the run stays in
@@ -293,28 +294,29 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 	return failure
 }
 
-// Unstored returns the events that Record took and that are not in the log. While the recording is open
-// they may still be stored. After Close they are those that could not be stored: the run was cut off, or
-// another writer ended it; the database refused the events; or the database was away for longer than
-// Close could wait. (After an error of Close, some of them may be stored although the answer was lost.)
+// Unstored returns the events that Record took and that are not in the log. While the recording is
+// open they may still be stored. After Close they are those that could not be stored: the run was
+// cut off, or another writer ended it; the database refused the events; or the database was away
+// for longer than Close could wait. (After an error of Close, some of them may be stored although
+// the answer was lost.)
 func (r *Recording) Unstored() []json.RawMessage {
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
 	return slices.Clone(r.pending)
 }
 
-// AppendUnstored appends what Unstored returns as a run of its own, after the recorded run was cut off or
-// ended by another writer. The new run is a child of the recorded one: its RUN_STARTED names it as the
-// parent, and an event of type CUSTOM with the name "pgagui.continues" holds the seq behind which the
-// events belong. The new run first opens what was open there (messages, tool calls, steps), so clients
-// join the pieces. It ends as its events say, or else as Store.Abandon ends a run. AppendUnstored returns
-// the last seq, 0 if there was nothing to append.
+// AppendUnstored appends what Unstored returns as a run of its own, after the recorded run was cut
+// off or ended by another writer. The new run is a child of the recorded one: its RUN_STARTED names
+// it as the parent, and an event of type CUSTOM with the name "pgagui.continues" holds the seq
+// behind which the events belong. The new run first opens what was open there (messages, tool
+// calls, steps), so clients join the pieces. It ends as its events say, or else as Store.Abandon
+// ends a run. AppendUnstored returns the last seq, 0 if there was nothing to append.
 //
-// Close the recording first, so that no event is stored twice. After an error, retry with the same run
-// id.
+// Close the recording first, so that no event is stored twice. After an error, retry with the same
+// run id.
 //
-// Errors: those of Store.Append; ErrUnknownRun if nothing of the recorded run is in the log: then record
-// the events as a run of any id.
+// Errors: those of Store.Append; ErrUnknownRun if nothing of the recorded run is in the log: then
+// record the events as a run of any id.
 func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, error) {
 	recorder := r.recorder
 	recorder.mu.Lock()
@@ -328,7 +330,7 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 		return 0, nil
 	case seq == 0:
 		return 0, &Error{
-			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can go on from it", r),
+			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can continue it", r),
 			Hint: "Record its events as a run that begins with them.",
 		}
 	}

@@ -158,8 +158,8 @@ func isOfUpgrade(cause *pgconn.PgError) bool {
 		return true
 	case "0A000": // cached plan must not change result type
 		return strings.HasPrefix(cause.Message, "cached plan")
-	case "XX000": // cache lookup failed for type 16385
-		return strings.HasPrefix(cause.Message, "cache lookup failed")
+	case "XX000": // cache lookup failed for type 16385; could not open relation with OID 16385
+		return strings.HasPrefix(cause.Message, "cache lookup failed") || strings.HasPrefix(cause.Message, "could not open relation")
 	}
 	return false
 }

@@ -36,7 +36,7 @@ type SessionKey struct {
 // SessionState is a document of session state.
 type SessionState struct {
 	Key string `json:"key"`
-	// RunID is the run that it was saved at, which may be an ancestor of the run that was asked for.
+	// RunID is the run that it was saved at, which may be an ancestor of the requested run.
 	// Empty if it belongs to the thread.
 	RunID string `json:"runId,omitempty"`
 	// Version numbers the documents of a key in its thread 1, 2, 3, …, whatever run they were saved

@@ -7,7 +7,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A SyntaxError says where a text stops being JSON.
+// A SyntaxError says where a text is not JSON.
 type SyntaxError struct {
 	Offset int // in bytes from the start of the text
 }
@@ -16,8 +16,9 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("compaction: not a JSON array of events: invalid JSON at byte %d: pass the events as they were stored", e.Offset)
 }
 
-// Split yields the elements of a JSON array as they are written, without the white space around them. The slices point into
-// the batch. A text that is not a JSON array ends with a *SyntaxError; the elements before the problem are yielded first.
+// Split yields the elements of a JSON array as they are written, without the white space around
+// them. The slices point into the batch. If the text is not a JSON array, the last error is a
+// *[SyntaxError], after the elements before the fault.
 func Split(batch []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		stopped := false
@@ -35,8 +36,8 @@ func Split(batch []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Members yields the members of an object, with its keys decoded and its values as they are written: slices that point into the object,
-// which must be valid JSON, as the database has it.
+// Members yields the members of an object: its keys decoded, its values as they are written. The
+// values are slices of the object, which must be valid JSON, as the database returns it.
 func Members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for key, value := range rawjson.Members(object) {

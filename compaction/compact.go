@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// The compact form of a stream. Whoever writes it in another language and follows these rules gets the same events.
+// The compacted form of a stream. A program in another language that follows these rules gives the same events.
 //
-// Repair. Where a run goes on behind its end, ends in the middle of something, starts twice or begins with another event than
-// RUN_STARTED, the events that the protocol wants there are inserted first (repair.go).
+// Repair. If a run goes on after its end, ends with something open, starts twice, or begins with another event than
+// RUN_STARTED, the events that the protocol requires are inserted first (repair.go).
 //
 // Runs. A RUN_STARTED begins a run; each run is compacted for itself, so that its end means what it meant. What stands before the
 // first RUN_STARTED is the rest of a run. RUN_STARTED stays as it is, but input.messages loses the messages whose id is known (to
@@ -69,7 +70,7 @@ import (
 // activities, if there were any. Where this does not give the list either, there is none. A message that says the same
 // as before the run is written as it was then.
 //
-// Open chunks. The streams of chunks that are open at the end and that the events written do not leave open are opened again at
+// Open chunks. The streams of chunks that are open at the end, and that the events written do not leave open, are reopened at
 // the very end by a chunk without a delta each (id, role, name, toolCallName, parentMessageId, subagentRunId; of one that was open
 // before the run's events, from the message or call that it is about, with role assistant where that is none of text). Those
 // of which the run has no block with a start get one before all these chunks (start and end), but not in a run that is a snapshot.
@@ -81,11 +82,12 @@ import (
 // came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED, RUN_FINISHED) that the reducer skips for
 // its shape, an id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
 
-// A Shape is the form in which compacted events come.
+// A Shape is the form of compacted events.
 type Shape string
 
 const (
-	// StreamShape gives each message and each call as a start, one piece and an end, in the place where it began.
+	// StreamShape gives each message and each call as a start, one piece and an end, at the place
+	// where it began.
 	StreamShape Shape = "stream"
 	// SnapshotShape gives one MESSAGES_SNAPSHOT of the whole lineage and one STATE_SNAPSHOT, before the end of the run.
 	SnapshotShape Shape = "snapshot"
@@ -101,16 +103,20 @@ func ParseShape(name string) (Shape, error) {
 	}
 }
 
-// CompactEvents returns fewer events that mean the same: folded behind the same lineage, they give the same messages, state,
-// interrupts and open streams of chunks. Compacting them again changes no byte, and the client's verifier accepts them if it
-// accepted what they are made of, or refused it only for the life of its runs ([RepairEvents]). The fields that the reducer does not read, such as rawEvent, go from events that are merged.
+// CompactEvents returns fewer events that mean the same: folded after the same lineage, they give
+// the same messages, state, interrupts and open streams of chunks. If the verifier of the client
+// accepts the events, or refuses them only for the life of their runs ([RepairEvents]), it accepts
+// the result. Compacting the result once more changes no byte. Events that are merged lose the
+// fields that the reducer does not read, such as rawEvent.
 //
-// after is what the lineage before the events means, nil for nothing; it stays what it is. An input that is stored beside the
-// events of a run goes into its RUN_STARTED first ([WithInput]). With several runs, each means what it
-// meant, and SnapshotShape is that of the last. The time is linear in the events, but for a list of the messages for each run
-// and each MESSAGES_SNAPSHOT. Events that are not merged come back in the memory in which they were given.
+// after is the fold of the lineage before the events, nil for none; it does not change. An input
+// that is stored beside the events of a run goes into its RUN_STARTED first ([WithInput]). Of
+// several runs, each means what it meant before; only the last one comes in SnapshotShape. The time
+// is linear in the number of events, plus the length of the list of messages for each run and each
+// MESSAGES_SNAPSHOT. Events that are not merged share their memory with the given ones.
 //
-// A stream that goes beyond the limits of after, in a run (from one RUN_STARTED to the next) or as a whole, gives a [*LimitError].
+// If a run (from one RUN_STARTED to the next) or the stream as a whole exceeds the limits of after,
+// the error is a [*LimitError].
 func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.RawMessage, error) {
 	if after == nil {
 		after = New()
@@ -122,7 +128,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.R
 	if !c.life.isNeeded {
 		return c.compacted, nil
 	}
-	// What is repaired may read differently once it is compacted, so steps follow each other until nothing changes.
+	// Compaction may change what a repair sees, so the steps repeat until nothing changes.
 	for range maxSteps {
 		if c.life.isNeeded {
 			c = compact(RepairEvents(events, after), shape, after)
@@ -136,7 +142,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.R
 	return events, nil
 }
 
-// maxSteps is how often events are repaired and compacted at most; the second time usually changes nothing.
+// maxSteps bounds how often events are repaired and compacted. The second time usually changes nothing.
 const maxSteps = 4
 
 func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
@@ -152,9 +158,10 @@ func compact(events []json.RawMessage, shape Shape, after *Fold) *compactor {
 
 // A compactor takes events one after another and compacts run by run.
 //
-// It folds twice: what came and what it gives. Where a run would mean something else in its compact form, it tries the next
-// form, and gives the run as it came if there is none. So no stream is too odd to come out right, and the rules of the compact
-// forms may be about ordinary streams.
+// It keeps two folds: of the events given, and of the events returned. If a run would mean
+// something else in one compact form, the compactor tries the next form. If none is left, it
+// returns the run as it came. So every stream keeps its meaning, and the rules of the compact forms
+// need to cover only ordinary streams.
 type compactor struct {
 	truth     *Fold // of the events as they came
 	replica   *Fold // of the compacted ones
@@ -195,8 +202,8 @@ func (c *compactor) finish(shape Shape) {
 	c.replica.applyAll(c.run.events)
 }
 
-// accepts folds a form of the run, reports whether it means what the run means, and opens the streams of chunks in it again that
-// are open at the end of the run.
+// accepts folds a form of the run and reports whether it means what the run means. It also reopens
+// the streams of chunks that are open at the end of the run.
 func (c *compactor) accepts(w *form) bool {
 	applied := 0
 	for _, check := range w.checks {
@@ -208,18 +215,18 @@ func (c *compactor) accepts(w *form) bool {
 	}
 	c.replica.applyAll(w.events[applied:])
 	if !sameLanes(c.truth, c.replica) {
-		again := c.run.reopen(w, c.truth, c.replica)
-		c.replica.applyAll(again)
-		w.add(again...)
+		reopening := c.run.reopen(w, c.truth, c.replica)
+		c.replica.applyAll(reopening)
+		w.add(reopening...)
 	}
 	return sameLanes(c.truth, c.replica) && c.agree(c.truth.Messages()) && (!w.hasList || c.truth.listsOpenChunks())
 }
 
-// listsOpenChunks reports whether a list of the messages gives what is open in chunks to the subagents whose chunks they are. The
-// client's verifier wants them to agree.
+// listsOpenChunks reports whether the messages give each open stream of chunks the subagent of its
+// chunks. The client's verifier requires that they agree.
 func (f *Fold) listsOpenChunks() bool {
 	return !slices.ContainsFunc(f.lanes, func(l lane) bool {
-		id, _ := stringValue(raw(l.id))
+		id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		kind := textPart
 		if l.kind == toolStream {
 			kind = toolPart
@@ -292,12 +299,12 @@ func sameRepeats(a, b []*Message) bool {
 		if firstA == nil {
 			firstA, firstB = map[*Message]int{}, map[*Message]int{}
 		}
-		placeA, againA := firstA[a[i]]
-		placeB, againB := firstB[b[i]]
-		if againA != againB || placeA != placeB {
+		placeA, repeatsA := firstA[a[i]]
+		placeB, repeatsB := firstB[b[i]]
+		if repeatsA != repeatsB || placeA != placeB {
 			return false
 		}
-		if !againA {
+		if !repeatsA {
 			firstA[a[i]], firstB[b[i]] = i, i
 		}
 	}
@@ -308,7 +315,7 @@ func sameRepeats(a, b []*Message) bool {
 func (f *Fold) means(other *Fold) bool {
 	return slices.EqualFunc(f.Messages(), other.Messages(), func(a, b *Message) bool { return a == b || a.says(b) }) &&
 		sameRepeats(f.Messages(), other.Messages()) && sameLanes(f, other) &&
-		equal(raw(f.State()), raw(other.State()), sameNumberText) && equal(raw(f.interrupts), raw(other.interrupts), sameNumberText)
+		jsontree.Same(jsontree.Raw(f.State()), jsontree.Raw(other.State())) && jsontree.Same(jsontree.Raw(f.interrupts), jsontree.Raw(other.interrupts))
 }
 
 func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }
@@ -336,7 +343,7 @@ func normalizedInput(started json.RawMessage, e *event, lineage *Fold) (json.Raw
 	for element := range rawjson.Elements(list) {
 		keep := kindOf(element) == isString
 		if kindOf(element) == isObject {
-			id, hasID := stringValue(raw(rawjson.MemberOf(element, "id")))
+			id, hasID := jsontree.StringValue(jsontree.Raw(rawjson.MemberOf(element, "id")))
 			keep = !hasID || !seen[id] && lineage.find([]byte(id)) < 0
 			if !keep {
 				if subagent := rawjson.MemberOf(element, "subagentRunId"); subagent != nil && kindOf(subagent) == isString {

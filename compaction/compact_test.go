@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 var shapes = []Shape{StreamShape, SnapshotShape}
@@ -15,7 +17,7 @@ var shapes = []Shape{StreamShape, SnapshotShape}
 // sameMeaning reports whether two folds mean the same, whatever the order of keys.
 func sameMeaning(a, b *Fold) bool {
 	return len(a.Messages()) == len(b.Messages()) && sameLanes(a, b) &&
-		equal(raw(a.State()), raw(b.State()), sameNumberText) && equal(raw(a.Interrupts()), raw(b.Interrupts()), sameNumberText) &&
+		jsontree.Same(jsontree.Raw(a.State()), jsontree.Raw(b.State())) && jsontree.Same(jsontree.Raw(a.Interrupts()), jsontree.Raw(b.Interrupts())) &&
 		slices.EqualFunc(a.Messages(), b.Messages(), (*Message).says)
 }
 

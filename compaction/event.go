@@ -103,7 +103,7 @@ type fields uint32
 
 func (f field) set() fields { return 1 << f }
 
-// An event is the fields of one event, as JSON text that points into the event's.
+// An event is the fields of one event, as slices of the event's text.
 type event struct {
 	values [fieldCount][]byte
 	// present are the fields that the event has, null or not; those that are null have no value, but for the state: "any JSON
@@ -210,4 +210,13 @@ func (e *event) has(s shape) bool {
 		}
 	}
 	return true
+}
+
+// EventType returns the decoded type of an event, "" if it has none that is a string.
+func EventType(payload []byte) string {
+	var e event
+	if _, ok := e.scan(payload, rawjson.SkipSpace(payload, 0)); !ok || !e.has(need(isString, fieldType)) {
+		return ""
+	}
+	return string(e.decoded(fieldType))
 }

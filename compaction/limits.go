@@ -6,19 +6,22 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // Limits bound what a fold, and the JSON patches in it, may make and take.
 //
-// A patch that goes beyond one of the first five fails as any patch fails: it is undone whole, and the fold goes on. What an
-// event brings as a whole is kept, however large; then every patch fails of which the first operation does not make it smaller.
+// A patch that exceeds one of the first five fails as any patch fails: it is undone as a whole, and
+// the fold goes on. A value that an event brings as a whole is kept, whatever its size; then all
+// patches fail whose first operation does not make it smaller.
 //
-// A fold that goes beyond one of the others ends with a [*LimitError]. The size of a fold is not kept up event by event: it is
-// looked at when what has come since the last look may have made it too large, at the latest with the end of the run.
+// A fold that exceeds one of the others ends with a [*LimitError]. The fold does not count its size
+// event by event. It is measured when the events since the last measurement may have made it too
+// large, and at the latest at the end of the run.
 //
-// The size of a document is the number of octets that PostgreSQL prints for it as jsonb, so the reducer in SQL has the same limits:
-// ", " and ": " between elements, plain decimals, and of duplicate keys the last. A backslash, \u0000 and a lone surrogate count 7.
+// The size of a document is the number of bytes that PostgreSQL prints for it as jsonb, so the
+// reducer in SQL has the same limits: ", " and ": " between elements, plain decimals, and the last
+// of duplicate keys. A backslash, \u0000 and a lone surrogate count 7.
 type Limits struct {
 	DocumentBytes     int64 // the size of the document after each operation
 	DocumentDepth     int   // how deep an operation may nest arrays and objects
@@ -48,10 +51,10 @@ func DefaultLimits() Limits {
 	}
 }
 
-// ErrLimit is what every [*LimitError] is to errors.Is.
-var ErrLimit = errors.New("fold goes beyond a limit")
+// ErrLimit matches every [*LimitError] with errors.Is.
+var ErrLimit = errors.New("the fold exceeds a limit")
 
-// A LimitError says which limit a fold goes beyond.
+// A LimitError says which limit a fold exceeds.
 type LimitError struct {
 	Setting string // the name of the database's setting
 	Allowed int64
@@ -59,25 +62,38 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the events cannot be folded: they go beyond the limit %s (it is %d, and they take %d)", e.Setting, e.Allowed, e.Found)
+	return fmt.Sprintf("the events cannot be folded: they exceed the limit %s (allowed %d, found %d)", e.Setting, e.Allowed, e.Found)
 }
 
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// SetLimits changes the limits for the events that follow. Clones that are made later have them too.
+// SetLimits sets the limits for the events that follow. Clones made later have them too.
 func (f *Fold) SetLimits(limits Limits) {
 	f.limits = limits
+	f.patchLimits = limits.ofPatches()
 	f.usage.nextLook = limits.lookEvery()
 }
 
-// Err returns why the fold has ended: a [*LimitError], or what the function given to [Fold.Watch] returned. It ignores all
-// events from then on. nil: it goes on.
+func (l *Limits) ofPatches() jsontree.Limits {
+	return jsontree.Limits{
+		DocumentBytes: l.DocumentBytes,
+		DocumentDepth: l.DocumentDepth,
+		Operations:    l.PatchOperations,
+		CopiedBytes:   l.PatchCopiedBytes,
+		ShiftedItems:  l.PatchShiftedItems,
+	}
+}
+
+// Err returns why the fold has ended: a [*LimitError], or the error of the function given to
+// [Fold.Watch]. From then on the fold ignores all events. Err returns nil while the fold goes on.
 func (f *Fold) Err() error { return f.usage.err }
 
-// Watch lets the fold call a function before the first event and then from time to time; an error ends the fold.
+// Watch sets a function that the fold calls before the first event and then from time to time. An
+// error ends the fold.
 func (f *Fold) Watch(check func() error) { f.usage.check = check }
 
-// EndRun says that all events of a run have come: the fold looks at its size, and the next run has fuel of its own. It returns Err.
+// EndRun ends a run: the fold measures its size, and the next run has fuel of its own. It returns
+// Err.
 func (f *Fold) EndRun() error {
 	f.endPart()
 	f.usage.spent = 0
@@ -88,9 +104,7 @@ func (f *Fold) EndRun() error {
 
 // What work costs besides the octets that events bring.
 const (
-	fuelOfCopiedOctet = 4
-	fuelOfMessage     = 64  // that is looked at
-	nearEnd           = 500 // items behind a place in an array up to which a change there costs no more than these
+	fuelOfMessage     = 64 // that is looked at
 	fuelBetweenChecks = 1 << 20
 )
 
@@ -171,7 +185,7 @@ func (f *Fold) look() {
 func (f *Fold) storedSize() int64 {
 	size := int64(len(f.interrupts))
 	if f.statePatched {
-		size += storedOctets(f.state.root)
+		size += jsontree.StoredOctets(f.state.Value())
 	} else {
 		size += int64(len(f.stateText))
 	}
@@ -179,16 +193,10 @@ func (f *Fold) storedSize() int64 {
 		size += int64(m.Size())
 		if m.patched {
 			content := m.member("content")
-			size += storedOctets(content) - int64(content.size())
+			size += jsontree.StoredOctets(content) - int64(content.Size())
 		}
 	}
 	return size
-}
-
-// storedOctets is the size of a document that patches have changed.
-func storedOctets(v value) int64 {
-	_, octets := stored.octetsAt(written(v), 0)
-	return octets
 }
 
 // holdsMessages looks at the number of messages after some were added.
@@ -209,74 +217,13 @@ func (f *Fold) mayHaveGrown(id string) {
 	}
 }
 
-// copies reports whether a JSON patch has an operation `copy`.
-func copies(patch []byte) bool {
-	if patch[0] != '[' || !bytes.Contains(patch, []byte(`"copy"`)) && !bytes.Contains(patch, []byte(`\u00`)) {
-		return false
-	}
-	for operation := range rawjson.Elements(patch) {
-		if operation[0] == '{' {
-			if kind, ok := stringText(raw(rawjson.MemberOf(operation, "op"))); ok && rawjson.SameKey(kind, "copy") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fuelOfShift is the fuel of inserting or removing an item of an array of a length in front of so many others.
-func fuelOfShift(length, behind int) int64 {
-	if behind <= nearEnd {
-		return int64(behind)
-	}
-	return int64(length)
-}
-
 // --- what events bring ---
 
 // broughtBy counts the octets of some fields of an event.
 func (e *event) broughtBy(names fields) (octets int64) {
 	for name := field(0); names != 0; name, names = name+1, names>>1 {
 		if names&1 != 0 && e.values[name] != nil {
-			octets += heldOctets(e.values[name])
-		}
-	}
-	return octets
-}
-
-// heldOctets is the size of a JSON text as the reducer in SQL holds it: guarded, and a string in its usual spelling.
-func heldOctets(text []byte) int64 {
-	if text[0] == '"' {
-		return guarded.string(text[1 : len(text)-1])
-	}
-	return guardedOctets(text)
-}
-
-// guardedOctets is the size of a JSON text as it is written, guarded.
-func guardedOctets(text []byte) int64 {
-	octets := int64(len(text))
-	at := bytes.IndexByte(text, '\\')
-	if at < 0 {
-		return octets
-	}
-	for at < len(text) {
-		switch {
-		case text[at] != '\\':
-			at++
-		case text[at+1] == '\\':
-			octets += 5
-			at += 2
-		case text[at+1] == 'u':
-			unit := rawjson.CodeUnit(text[at:])
-			at += 6
-			switch {
-			case rawjson.IsHighSurrogate(unit) && rawjson.HasLowSurrogate(text[at:]):
-				at += 6
-			case unit == 0 || unit == '\\' || rawjson.IsHighSurrogate(unit) || rawjson.IsLowSurrogate(unit):
-				octets++
-			}
-		default:
-			at += 2
+			octets += jsontree.HeldOctets(e.values[name])
 		}
 	}
 	return octets
@@ -299,6 +246,6 @@ func (f *Fold) bringPiece(e *event, names fields) {
 	} else if bytes.IndexByte(delta, '\\') < 0 {
 		f.usage.brought += int64(len(delta)) + 3
 	} else {
-		f.usage.brought += guarded.string(delta) + 1
+		f.usage.brought += jsontree.HeldOctets(e.values[fieldDelta]) + 1
 	}
 }

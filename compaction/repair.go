@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file repairs the life of runs: it inserts the events without which the client's verifier refuses a stream whose runs go on
-// behind their end, end in the middle of something, start twice or begin with another event than RUN_STARTED. What the reducer
-// makes of the stream stays the same. agui_internal.repaired_events gives the same bytes.
+// This file repairs the life of runs. The client's verifier refuses a stream whose runs go on after their end, end with
+// something open, start twice, or begin with another event than RUN_STARTED. The repair inserts the events that are
+// missing. The fold of the stream stays the same. agui_internal.repaired_events gives the same bytes.
 //
 // A stream is cut into stretches. Each begins with RUN_STARTED and ends with RUN_FINISHED, RUN_ERROR, or both in this order.
 //
@@ -54,7 +55,7 @@ var partKinds = [...]struct{ opens, continues, closes, idName string }{
 	subagentPart:     {"SUBAGENT_STARTED", "", "SUBAGENT_FINISHED", "subagentRunId"},
 }
 
-// A partEvent is what an event is to a part: startPart, piecePart or endPart.
+// A partEvent is the role of an event for a part: startPart, piecePart or endPart.
 type partEvent struct {
 	kind partKind
 	role part
@@ -110,7 +111,7 @@ const (
 	behindSlot
 )
 
-// A phase is how far a run is.
+// A phase is the progress of a run.
 type phase int8
 
 const (
@@ -120,7 +121,7 @@ const (
 	failedPhase
 )
 
-// A repair takes the events of a stream one after another.
+// A repair reads the events of a stream one after another.
 type repair struct {
 	isNeeded bool // something is inserted or left out
 
@@ -301,7 +302,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 		owner = nil
 	}
 	key := partKey{kind: pe.kind}
-	key.id, _ = stringValue(raw(id))
+	key.id, _ = jsontree.StringValue(jsontree.Raw(id))
 	if pe.kind == stepPart && owner != nil {
 		key.owner = string(rawjson.Decode([]byte("+"), owner[1:len(owner)-1]))
 	}
@@ -355,7 +356,7 @@ func stringField(e *event, name field) []byte {
 
 // needSubagent opens the parent of a subagent that starts: the stretch must have started it, too.
 func (r *repair) needSubagent(text json.RawMessage) {
-	id, ok := stringValue(raw(memberString(text, "parentSubagentRunId")))
+	id, ok := jsontree.StringValue(jsontree.Raw(memberString(text, "parentSubagentRunId")))
 	if !ok {
 		return
 	}
@@ -391,7 +392,7 @@ func (r *repair) reopen(p *openedPart, id string) bool {
 	return true
 }
 
-// subject looks for a message or call that events are about: what a call is called, and whose it is.
+// subject finds a message or call that events are about: the name of a call, and the subagent.
 func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
 	if kind != toolPart {
 		place := f.find([]byte(id))
@@ -405,7 +406,7 @@ func (f *Fold) subject(kind partKind, id string) (name, owner []byte, ok bool) {
 		return nil, nil, false
 	}
 	m := f.messages.at(place.message)
-	return jsonString(m.function(place.call).get("name")), jsonString(m.member("subagentRunId")), true
+	return jsonString(m.function(place.call).Get("name")), jsonString(m.member("subagentRunId")), true
 }
 
 // --- events ---
@@ -439,12 +440,14 @@ func (i *insertion) start() json.RawMessage {
 	}
 }
 
-// RepairEvents returns the events with what they lack of the life of runs: the client's verifier accepts them, unless something
-// else is wrong with them, and they mean the same. Events that keep the rules come back as they are, and so do events of which a
-// repair would change the meaning, or that go beyond the limits of after. after is what the lineage before the events means, nil for nothing.
+// RepairEvents inserts the events of the life of runs that a stream lacks, so that the client's
+// verifier accepts it, unless it has other faults. The stream means the same. Events come back
+// unchanged if they keep the rules, if a repair would change their meaning, or if they exceed the
+// limits of after. after is the fold of the lineage before the events, nil for none.
 //
-// An agent breaks the rules that goes on behind RUN_FINISHED or RUN_ERROR, ends a run in the middle of a message, starts one
-// twice, or begins one with another event than RUN_STARTED. [CompactEvents] repairs events by itself.
+// An agent breaks the rules if it goes on after RUN_FINISHED or RUN_ERROR, ends a run in the middle
+// of a message, starts a run twice, or begins one with another event than RUN_STARTED.
+// [CompactEvents] calls RepairEvents by itself.
 func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	if after == nil {
 		after = New()

@@ -3,16 +3,18 @@ package compaction
 import (
 	"encoding/json"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// Replay returns a short stream of events that gives any AG-UI client, from nothing, what the fold means: the run's RUN_STARTED
-// without the messages of its input, a MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run that is in progress
-// has its open streams of chunks opened again in place of an end, but for those whose message or call is gone.
+// Replay returns a short stream of events that gives any AG-UI client, from an empty state, what
+// the fold means: the RUN_STARTED of the run without the messages of its input, a
+// MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run in progress has no end;
+// instead its open streams of chunks are reopened, except those whose message or call is gone.
 //
-// started is the RUN_STARTED of the run that the fold ends with, or a bare one (threadId, runId) where the run has none; ended its
-// last RUN_FINISHED or RUN_ERROR, nil while it is in progress.
-// Interrupts of an earlier run that still wait come first, as the end of that run.
+// started is the RUN_STARTED of the last run of the fold, or a bare one (threadId, runId) if the
+// run has none. ended is its last RUN_FINISHED or RUN_ERROR, nil while it is in progress. Open
+// interrupts of an earlier run come first, as the end of that run.
 func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 	var e event
 	if !e.scanWhole(started) {
@@ -61,7 +63,7 @@ func withoutMessages(started json.RawMessage, e *event) json.RawMessage {
 
 // knows reports whether there is a message or call of a stream's id.
 func (f *Fold) knows(l lane) bool {
-	id, _ := stringValue(raw(l.id))
+	id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 	if l.kind == toolStream {
 		_, ok := f.findCall([]byte(id))
 		return ok

@@ -24,14 +24,15 @@ import (
 type Head struct {
 	Scope    string `json:"scope"`
 	ThreadID string `json:"threadId"`
-	// Seq is that of the last event that the link is over.
+	// Seq is the seq of the last event that the link covers.
 	Seq int64 `json:"seq"`
 	// Hash is the hash of the link, in hexadecimal digits.
 	Hash string `json:"hash"`
 }
 
-// Heads calls visit with the head of each chained thread of a scope, of all scopes where scope is nil. Who keeps them can prove later, with
-// VerifyOptions.Heads, what the log was.
+// Heads calls visit with the head of each chained thread of a scope; if scope is nil, of all
+// scopes. Heads that are kept outside of the database prove later, with VerifyOptions.Heads, what
+// the log was.
 func Heads(ctx context.Context, pool *pgxpool.Pool, scope *string, visit func(Head) error) error {
 	next := db.HeadsParams{Scope: scope, After: pgtype.UUID{Valid: true}, Page: threadsPerPage}
 	for {
@@ -54,7 +55,7 @@ func Heads(ctx context.Context, pool *pgxpool.Pool, scope *string, visit func(He
 // threadName names a thread in heads.
 type threadName struct{ scope, threadID string }
 
-// keptHeads are heads by thread.
+// keptHeads groups heads by thread.
 func keptHeads(heads []Head) map[threadName][]Head {
 	kept := map[threadName][]Head{}
 	for _, head := range heads {
@@ -64,7 +65,8 @@ func keptHeads(heads []Head) map[threadName][]Head {
 	return kept
 }
 
-// chainCheck computes the hashes of a thread anew from its raw log, and compares them with those stored and with heads that somebody kept.
+// chainCheck computes the hashes of a thread from its raw log, and compares them with the stored
+// hashes and with heads that were kept elsewhere.
 type chainCheck struct {
 	queries *db.Queries
 	key     pgtype.UUID
@@ -128,7 +130,7 @@ func (c *chainCheck) found(severity pgagui.Severity, runID, format string, argum
 	c.problems = append(c.problems, pgagui.Problem{RunID: runID, Problem: "chain: " + fmt.Sprintf(format, arguments...), Severity: severity})
 }
 
-// add takes in the next batch of the thread.
+// add checks the next batch of the thread.
 func (c *chainCheck) add(batch db.ChainBatchesRow) {
 	run := c.runs[batch.RunNo]
 	c.lastSeq = batch.FirstSeq + int64(batch.N) - 1
@@ -216,7 +218,7 @@ func (c *chainCheck) hash(run db.ChainRunsRow, batch db.ChainBatchesRow) (hash [
 	return hash, ""
 }
 
-// compareHeads compares the log with the heads that somebody kept.
+// compareHeads compares the log with the heads that were kept elsewhere.
 func (c *chainCheck) compareHeads() {
 	for _, head := range c.heads {
 		hash := c.atHead[head.Seq]
@@ -232,7 +234,7 @@ func (c *chainCheck) compareHeads() {
 	}
 }
 
-// missing says what became of a thread that somebody kept heads of, and that is not there.
+// missing reports a thread of which heads were kept and that no longer exists.
 func (j *verifyJob) missing(ctx context.Context, name threadName) (VerifiedThread, error) {
 	found := VerifiedThread{Scope: name.scope, ThreadID: name.threadID, Problems: []ThreadProblem{}}
 	isErased, err := db.New(j.pool).IsErased(ctx, db.IsErasedParams{Scope: name.scope, ThreadID: name.threadID})

@@ -1,6 +1,9 @@
-// Package jobs holds what keeps a store in shape: it folds ended runs into snapshots. The work is done in transactions of one
-// thread each, so a job can be killed at any point, run on several machines at once, and be started again at any time. A Job is
-// for schedulers, which want it done by one process at a time.
+// Package jobs does the upkeep of a store: it compacts ended runs into snapshots, repacks batches,
+// closes runs whose writers are gone, erases old threads and verifies what is stored.
+//
+// Each transaction works on one thread. So a job can be killed at any point, started at any time,
+// and run on several machines side by side. A [Job] is for schedulers, which want one process at a
+// time to do it.
 package jobs
 
 import (
@@ -23,52 +26,56 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// CompactOptions are the settings of Compact. The zero value compacts everything with one worker.
+// CompactOptions are the settings of [Compact]. The zero value compacts everything with one worker.
 type CompactOptions struct {
-	// Workers is how many threads are compacted side by side, each on a connection of its own; 1 when 0.
+	// Workers is the number of threads that are compacted side by side, each on a connection of its
+	// own; 0 means 1.
 	Workers int
-	// MaxRuns ends the job after so many runs; 0: when all are done.
+	// MaxRuns ends the job after this number of runs; 0 means no limit.
 	MaxRuns int
-	// MaxTime ends the job after so much time, within a thread too: it keeps the runs that are done by then. A thread of which no run is
-	// done goes on until one is, so the job always comes further; a single run is folded to its end, which takes seconds for a million
-	// events and spares a snapshot of a part of it. 0: when all are done.
+	// MaxTime ends the job after this time, also within a thread; 0 means no limit. The runs that
+	// are done by then are kept. If no run of the thread is done, the job finishes one first, so
+	// that each call makes progress. A single run is folded to its end, which takes seconds for a
+	// million events.
 	MaxTime time.Duration
-	// OlderThan leaves runs alone that ended less than so long ago.
+	// OlderThan skips runs that ended less than this time ago.
 	OlderThan time.Duration
-	// Retry lets the job try the runs in quarantine at once.
+	// Retry makes the job try the runs in quarantine at once.
 	Retry bool
-	// RunningEvery, when not 0, gives runs in progress a snapshot too, and a new one after so many more events, so that a reload
-	// in the middle of a long run stays quick.
+	// RunningEvery, if not 0, makes a snapshot of runs in progress too, and a new one after each
+	// this number of events. So a reload in the middle of a long run stays fast.
 	RunningEvery int
-	// Progress, when set, is called after each thread with what is done so far. Calls do not overlap.
+	// Progress, if set, is called after each thread with the totals so far. Calls do not overlap.
 	Progress func(Compacted)
 }
 
-// Compacted says what Compact did.
+// Compacted is the result of [Compact].
 type Compacted struct {
-	// Threads, Runs and Events count what was processed.
+	// Threads, Runs and Events are the numbers of what was processed.
 	Threads int   `json:"threads"`
 	Runs    int   `json:"runs"`
 	Events  int64 `json:"events"`
-	// LogBytes is what the log of these runs takes as stored.
+	// LogBytes is the stored size of the log of these runs.
 	LogBytes int64 `json:"logBytes"`
-	// Snapshots counts those written, Dropped those that were no longer needed.
+	// Snapshots is the number of snapshots written, Dropped of those that were no longer needed.
 	Snapshots int `json:"snapshots"`
 	Dropped   int `json:"dropped"`
-	// Waiting is how many runs waited for compaction when the job began, Left how many when it ended.
+	// Waiting is the number of runs that waited for compaction when the job began, Left when it
+	// ended.
 	Waiting int64 `json:"waiting"`
 	Left    int64 `json:"left"`
-	// Quarantined is how many runs compaction has failed at and tries later (agui.quarantine). Those that go on from them wait, too.
+	// Quarantined is the number of runs at which compaction failed and that it retries later
+	// (agui.quarantine). The runs that go on from them wait too.
 	Quarantined int64 `json:"quarantined,omitempty"`
-	// Busy is how many threads were left for later because other transactions held them.
+	// Busy is the number of threads that were left because other transactions held them.
 	Busy int `json:"busy,omitempty"`
-	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	// Stopped says why the job ended with work left; empty if it did all work.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// LogValue makes a group of the counts, for slog.
+// LogValue returns the counts as a group for slog.
 func (c Compacted) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int("threads", c.Threads), slog.Int("runs", c.Runs), slog.Int64("events", c.Events), slog.Int64("logBytes", c.LogBytes),
@@ -77,12 +84,14 @@ func (c Compacted) LogValue() slog.Value {
 	)
 }
 
-// Compact folds every ended run that has not been processed, parents before children and the oldest first, and keeps the snapshots
-// that the rule of agui_internal.is_worth_keeping asks for. Several calls may run side by side: a thread is claimed by one of them at a time.
+// Compact folds every ended run that has not been processed, parents before children and the oldest
+// first. It keeps the snapshots for which agui_internal.is_worth_keeping is true. Several calls may
+// run side by side: one of them at a time claims a thread.
 //
-// A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), where it is tried less and less often, and the error in
-// the end is a *RunsLeftError. A process that is killed leaves a note of the thread that it was at: the next one does that last, and run by run.
-// What was committed stays.
+// A run that fails does not stop the others. It goes into quarantine (agui.quarantine), is retried
+// after growing pauses, and Compact returns a [*RunsLeftError] at the end. A process that is killed
+// leaves a note of its thread; the next call does that thread last, run by run. Committed work
+// stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
 	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.memory = newMemory(max(1, options.Workers))
@@ -134,7 +143,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	return job.done, withRunsLeft(err, job.failures)
 }
 
-// compactJobName names the job in its notes.
+// compactJobName is the name of the job in its notes.
 const compactJobName = "compact"
 
 type compactJob struct {
@@ -150,19 +159,19 @@ type compactJob struct {
 	mutex    sync.Mutex
 	done     Compacted
 	failures []error
-	// busy are threads that other transactions hold: left until all others are done, and then tried once more.
+	// busy are the threads that other transactions hold. They are retried once, after all others.
 	busy        []pgtype.UUID
 	hasComeBack bool
-	lost        []pgtype.UUID // threads at which a connection was lost: not to be tried by this call any more
-	// inHand counts the workers at each thread: a note of one of them is not one that a killed process left.
+	lost        []pgtype.UUID // threads at which a connection was lost: this call does not retry them
+	// inHand counts the workers at each thread. A note of one of them was not left by a killed process.
 	inHand map[pgtype.UUID]int
 	// choosing is held from the moment when a worker asks for what has notes until it is known to be in hand.
 	choosing sync.Mutex
-	// isWide are the threads of which even one worker alone cannot take all runs at once: they are taken one by one.
+	// isWide are the threads whose runs do not fit into memory together: they are compacted one by one.
 	isWide map[pgtype.UUID]bool
 }
 
-// target is what a worker is to do next. A note of it is committed.
+// A target is what a worker does next. A note of it is committed.
 type target struct {
 	key   pgtype.UUID
 	runNo int32      // 0: all runs of the thread
@@ -171,10 +180,11 @@ type target struct {
 	afterNo int32
 }
 
-// runsPerTransaction bounds how long a transaction holds a thread. The next one goes on from the snapshots kept so far.
+// runsPerTransaction bounds how long a transaction holds a thread. The next transaction goes on
+// from the snapshots kept so far.
 const runsPerTransaction = 1000
 
-// work compacts one thread after another until there is none to claim, or the job is to stop.
+// work compacts one thread after another until there is none to claim, or the job has to stop.
 func (j *compactJob) work(ctx context.Context) (err error) {
 	var from *time.Time // where the last claim was
 	var next *target
@@ -204,7 +214,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 			if from == nil && !j.comesBack() {
 				return nil
 			}
-			from = nil // once more from the beginning, for what was held before may be free now
+			from = nil // from the beginning, because what was held before may be free now
 			continue
 		}
 		from = next.place
@@ -219,7 +229,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 	}
 }
 
-// compactRunning gives the runs in progress their snapshots, in the time that is left.
+// compactRunning makes the snapshots of runs in progress, in the time that is left.
 func (j *compactJob) compactRunning(ctx context.Context) error {
 	if j.options.RunningEvery <= 0 || j.limits.reached(ctx, 0) != "" {
 		return nil
@@ -231,7 +241,8 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 	return db.New(j.pool).CompactRunning(ctx, settings)
 }
 
-// compactNext compacts the run, or up to maxRuns runs of the thread, of a target, and chooses the next target in the same transaction.
+// compactNext compacts the run of a target, or up to maxRuns runs of its thread, and chooses the
+// next target in the same transaction.
 func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isBegun := false
 	err = j.memory.do(ctx, func(room room) (err error) {
@@ -252,7 +263,8 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 	return result, next, err
 }
 
-// compactIn does the work of compactNext with the memory that it is given, or fails with errTooLarge and has done nothing.
+// compactIn does the work of compactNext within a budget of memory. If the work does not fit, it
+// fails with errTooLarge and has no effect.
 func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isHeld, isLost := false, false
 	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
@@ -280,7 +292,7 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 			if result, err = thread.compact(ctx, at, maxRuns); err != nil {
 				return err
 			}
-			// The title at last: appends wait for what it locks.
+			// The title comes last, because appends wait for what it locks.
 			var end pgx.Batch
 			end.Queue(db.FillTitle, at.key)
 			end.Queue(db.NoteSuccess, compactJobName, at.key, at.runNo)
@@ -323,10 +335,10 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 	return Compacted{}, next, err
 }
 
-// failed notes that a target failed, and returns what to do next: the runs of the thread one by one.
+// failed notes that a target failed. It returns what to do next: the runs of the thread one by one.
 func (j *compactJob) failed(ctx context.Context, at target, cause error, isLost bool) (*target, error) {
 	if server := (*pgconn.PgError)(nil); isLost && !errors.As(cause, &server) {
-		// The server may have died of it: the note stays as if this process had been killed.
+		// This run may have crashed the server: the note stays, as if this process had been killed.
 		j.setFailed(at, cause)
 		j.setLost(at.key)
 		return nil, nil
@@ -359,7 +371,8 @@ func (j *compactJob) chooseAlone(ctx context.Context, before target, from *time.
 	})
 }
 
-// choose lets ask choose a target that is none of the threads passed over, and takes it in hand. own is the thread that the caller is at.
+// choose calls ask, which chooses a target outside of the threads passed over, and marks the target
+// as in hand. own is the thread that the caller works on.
 func (j *compactJob) choose(from *time.Time, own pgtype.UUID, ask func(passedOver []pgtype.UUID) (*target, error)) (*target, error) {
 	if from == nil {
 		// Only from the beginning on are threads with notes chosen.
@@ -378,7 +391,7 @@ func (j *compactJob) choose(from *time.Time, own pgtype.UUID, ask func(passedOve
 	return next, nil
 }
 
-// letGo says that a worker is done with the thread of a target.
+// letGo notes that a worker has finished the thread of a target.
 func (j *compactJob) letGo(key pgtype.UUID) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
@@ -387,7 +400,7 @@ func (j *compactJob) letGo(key pgtype.UUID) {
 	}
 }
 
-// targetOf takes the answer of ChooseToCompact; nil: there is nothing to do.
+// targetOf converts the answer of ChooseToCompact; nil means that there is nothing to do.
 func targetOf(row db.ChooseToCompactRow, err error) (*target, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -402,7 +415,8 @@ func targetOf(row db.ChooseToCompactRow, err error) (*target, error) {
 	return next, nil
 }
 
-// takeBack deletes the note of a target that was not begun, or not to its end for no fault of its own.
+// takeBack deletes the note of a target that was not begun, or was stopped without an error of its
+// own.
 func (j *compactJob) takeBack(ctx context.Context, at target) error {
 	return takeBackAttempt(ctx, db.New(j.pool), db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
 }
@@ -429,7 +443,7 @@ func (j *compactJob) stop(reason StopReason) {
 	j.done.Stopped = reason
 }
 
-// passedOver are the threads that are not to be chosen now by a worker that is at the thread own.
+// passedOver returns the threads that a worker at the thread own must not choose now.
 func (j *compactJob) passedOver(own pgtype.UUID) []pgtype.UUID {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
@@ -454,7 +468,8 @@ func (j *compactJob) setLost(key pgtype.UUID) {
 	j.lost = append(j.lost, key)
 }
 
-// wide reports whether the runs of a thread are to be taken one by one, for all of them take too much memory.
+// wide reports whether the runs of a thread are compacted one by one, because together they take
+// too much memory.
 func (j *compactJob) wide(key pgtype.UUID) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
@@ -467,7 +482,7 @@ func (j *compactJob) setWide(key pgtype.UUID) {
 	j.isWide[key] = true
 }
 
-// comesBack reports whether the threads that were left are to be tried now, which happens once.
+// comesBack reports whether it is time to retry the threads that were left, which happens once.
 func (j *compactJob) comesBack() bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()

@@ -14,62 +14,67 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// EraseOptions say which threads Erase removes.
+// EraseOptions are the settings of [Erase].
 type EraseOptions struct {
-	// OlderThan is for how long nothing must have been appended to a thread or saved in it. It must be more than 0.
+	// OlderThan selects the threads in which nothing was appended or saved for this time. It must
+	// be more than 0.
 	OlderThan time.Duration
-	// Scope is the tenant or user whose threads are removed, unless AllScopes.
+	// Scope is the tenant or user whose threads are erased. AllScopes erases those of all scopes.
 	Scope     string
 	AllScopes bool
-	// Reason is noted in agui.erasure.
+	// Reason is stored in agui.erasure.
 	Reason string
 	// DryRun removes nothing and only says what would be removed.
 	DryRun bool
-	// MaxThreads ends the job after so many threads; 0: when all are gone.
+	// MaxThreads ends the job after this number of threads; 0 means no limit.
 	MaxThreads int
-	// MaxTime ends the job after so long; 0: when all are gone.
+	// MaxTime ends the job after this time; 0 means no limit.
 	MaxTime time.Duration
-	// Each, when set, is called for each thread once it is gone, or with DryRun for each that would go.
+	// Each, if set, is called for each thread after it was erased; with DryRun for each that would
+	// be.
 	Each func(ErasedThread)
 }
 
-// ErasedThread is a thread that Erase removed.
+// ErasedThread is a thread that [Erase] removed.
 type ErasedThread struct {
 	Scope    string `json:"scope"`
 	ThreadID string `json:"threadId"`
-	// LastNewsAt is when something was appended to it, or saved in it, last.
-	LastNewsAt time.Time `json:"lastNewsAt"`
-	Events     int64     `json:"events"`
+	// LastActivityAt is when something was last appended to the thread or saved in it.
+	LastActivityAt time.Time `json:"lastActivityAt"`
+	Events         int64     `json:"events"`
 }
 
-// Erased says what Erase did.
+// Erased is the result of [Erase].
 type Erased struct {
 	Threads int   `json:"threads"`
 	Events  int64 `json:"events"`
 	// DryRun reports that nothing was removed.
 	DryRun bool `json:"dryRun"`
-	// Busy is how many threads were left because other transactions held them.
+	// Busy is the number of threads that were left because other transactions held them.
 	Busy int `json:"busy,omitempty"`
-	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	// Stopped says why the job ended with work left; empty if it did all work.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// LogValue makes a group of the counts, for slog.
+// LogValue returns the counts as a group for slog.
 func (e Erased) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("threads", e.Threads), slog.Int64("events", e.Events), slog.String("stopped", string(e.Stopped)))
 }
 
-// Erase removes the threads that have had no news for a time, for good, a transaction each: a thread is there as a whole or not at all.
-// A thread that another transaction holds is left until all others are gone, then tried once more; one that fails does not hold up the others, and
-// the error in the end is a *RunsLeftError. What stays of each is a row in agui.erasure. It takes the rights of agui_maintainer. See also pgagui.Store.Erase, for a single thread.
+// Erase removes for good the threads without activity for OlderThan, one transaction each: a thread
+// is removed as a whole or not at all. A row in agui.erasure stays of each. It needs the rights of
+// agui_maintainer. For a single thread, see pgagui.Store.Erase.
+//
+// A thread that another transaction holds is retried once, after all others. A thread that fails
+// does not stop the others; Erase then returns a [*RunsLeftError] at the end.
 func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done Erased, err error) {
 	begin := time.Now()
 	done.DryRun = options.DryRun
 	defer func() { done.Duration = time.Since(begin) }()
 	if options.OlderThan <= 0 {
-		return done, errors.New("erase: OlderThan must be more than 0, or threads that are in use would go")
+		return done, errors.New("erase: OlderThan must be more than 0: otherwise threads that are in use would be erased")
 	}
 	const page = 100
 	stop := limits{begin, options.MaxTime, options.MaxThreads}
@@ -84,20 +89,20 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 	}
 	var busy []db.ThreadsWithoutNewsRow
 	var failures []error
-	// eraseEach erases threads until the job is to stop. What others hold is added to busy.
+	// eraseEach erases threads until the job has to stop. It adds threads that others hold to busy.
 	eraseEach := func(threads []db.ThreadsWithoutNewsRow) error {
 		for _, thread := range threads {
 			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
 				return nil
 			}
-			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastNewsAt: thread.LastNewsAt, Events: thread.Events}
+			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastActivityAt: thread.LastNewsAt, Events: thread.Events}
 			if !options.DryRun {
 				_, err := queries.EraseThread(ctx, db.EraseThreadParams{
 					ThreadKey: thread.ThreadKey, Reason: reason, OlderThan: &options.OlderThan,
 				})
 				switch {
 				case errors.Is(err, pgx.ErrNoRows):
-					continue // it has news meanwhile
+					continue // it became active in the meantime
 				case isLockTimeout(err):
 					busy = append(busy, thread)
 					continue

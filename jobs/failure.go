@@ -14,10 +14,10 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RunsLeftError means that a job did all that it could and left some runs or threads, because it failed at each of them. Runs are in
-// agui.quarantine then, unless the cause was none of theirs (a full disk, for instance).
+// RunsLeftError means that a job failed at some runs or threads, and did all others. The failed
+// runs are in agui.quarantine, unless the cause did not lie in them (a full disk, for example).
 type RunsLeftError struct {
-	// Failures say what failed, and where.
+	// Failures are the errors, each with its run or thread.
 	Failures []error
 }
 
@@ -25,7 +25,8 @@ func (e *RunsLeftError) Error() string { return errors.Join(e.Failures...).Error
 
 func (e *RunsLeftError) Unwrap() []error { return e.Failures }
 
-// withRunsLeft is the error of a job that ended with err, and with failures of single runs or threads.
+// withRunsLeft returns the error of a job that ended with err, and with failures of single runs or
+// threads.
 func withRunsLeft(err error, failures []error) error {
 	if len(failures) == 0 {
 		return err
@@ -37,7 +38,8 @@ func withRunsLeft(err error, failures []error) error {
 	return errors.Join(err, left)
 }
 
-// noteFailure notes that an attempt at a run failed, and reports whether that counts: otherwise the run had no part in it.
+// noteFailure notes that an attempt at a run failed, and reports whether that counts. It does not
+// count if the run had no part in it.
 func noteFailure(
 	ctx context.Context, queries *db.Queries, job string, key pgtype.UUID, runNo int32, cause error,
 ) (isCounted bool, err error) {
@@ -46,31 +48,31 @@ func noteFailure(
 	if errors.As(cause, &server) {
 		failure.Code, failure.Error = &server.Code, server.Message
 	} else if errors.Is(cause, compaction.ErrLimit) {
-		failure.Code = new("UI023") // as the reducer in SQL has it
+		failure.Code = new("UI023") // the code that the reducer in SQL raises
 	}
 	return queries.NoteFailure(ctx, failure)
 }
 
-// takeBackAttempt deletes the note of a run that was not begun, also after ctx has ended.
+// takeBackAttempt deletes the note of a run that was not begun, even after ctx has ended.
 func takeBackAttempt(ctx context.Context, queries *db.Queries, attempt db.TakeBackAttemptParams) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return queries.TakeBackAttempt(ctx, attempt)
 }
 
-// isForbidden reports whether the role lacks a right: then all other threads would fail, too.
+// isForbidden reports whether the role lacks a privilege: then all other threads would fail too.
 func isForbidden(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == "42501"
 }
 
-// isLockTimeout reports whether a statement waited too long for what another transaction holds.
+// isLockTimeout reports whether a statement waited too long for a lock.
 func isLockTimeout(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == "55P03"
 }
 
-// guarded calls a function and makes an error of its panic, so that one thread ends no other.
+// guarded calls a function and turns a panic into an error, so that one thread cannot end the job.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -5,10 +5,11 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// inputPlaces says where the inputs that are stored beside the events of runs count, by run number.
+// inputPlaces says, by run number, where an input that is stored beside the events of the run
+// counts.
 type inputPlaces map[int32]db.InputPlacesRow
 
-// placesOf takes the answer of InputPlaces.
+// placesOf converts the answer of InputPlaces.
 func placesOf(rows []db.InputPlacesRow, err error) (inputPlaces, error) {
 	places := make(inputPlaces, len(rows))
 	for _, row := range rows {
@@ -17,7 +18,7 @@ func placesOf(rows []db.InputPlacesRow, err error) (inputPlaces, error) {
 	return places, err
 }
 
-// seqs are where BatchesBetween shall return the inputs.
+// seqs returns the places at which BatchesBetween returns the inputs.
 func (p inputPlaces) seqs() []int64 {
 	seqs := make([]int64, 0, len(p))
 	for _, place := range p {
@@ -26,13 +27,14 @@ func (p inputPlaces) seqs() []int64 {
 	return seqs
 }
 
-// awaitsStart reports whether a RUN_STARTED that is still to come would change what the events of a run mean.
+// awaitsStart reports whether a RUN_STARTED that is yet to come would change what the events of a
+// run mean.
 func (p inputPlaces) awaitsStart(runNo int32) bool {
 	place, has := p[runNo]
 	return has && !place.IsStart
 }
 
-// applyBatch folds a batch, with the input of its run where that counts there.
+// applyBatch folds a batch, and the input of its run if that counts there.
 func (p inputPlaces) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRow) error {
 	if batch.Input == nil {
 		return fold.ApplyBatch(batch.Events)

@@ -12,43 +12,48 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// Job is upkeep that is done again and again: by cron, by pgagui worker, by a program of your own.
+// Job is upkeep that runs on a schedule: by cron, by pgagui worker, or by a program of your own.
 type Job struct {
-	// Name is the job's name in logs and metrics, and names its lock: "compact".
+	// Name is the name of the job in logs and metrics, and of its lock: "compact".
 	Name string
-	// Work does the job and returns what it did: a Compacted, for instance.
+	// Work does the job and returns its result, such as a [Compacted].
 	Work func(ctx context.Context) (result any, err error)
 }
 
 // Report says how a job went.
 type Report struct {
 	Job string
-	// Skipped says why nothing was done; empty when the job was done.
+	// Skipped says why the job did nothing; empty if it ran.
 	Skipped SkipReason
 	// Result is what Work returned; nil when the job was skipped.
 	Result   any
 	Duration time.Duration
 }
 
-// SkipReason is a reason to do nothing that is no error.
+// SkipReason is why a job did nothing, where that is not an error.
 type SkipReason string
 
 const (
-	// SkippedBusy means that another process, or a session that called agui.compact, is at the same job in this database.
+	// SkippedBusy means that another process runs the same job in this database, or a session runs
+	// agui.compact.
 	SkippedBusy SkipReason = "another is at work"
-	// SkippedStandby means that the server cannot be written to. Once it is promoted the job is done.
+	// SkippedStandby means that the server is a standby, which cannot be written to. After a
+	// promotion the job runs.
 	SkippedStandby SkipReason = "the server is a standby"
 )
 
-// Observer watches jobs, for traces and metrics: package otelagui makes one for OpenTelemetry. It is called when a job begins. The job
-// goes on with the context that it returns, and calls ended in the end. Statements are seen by a tracer of the pool's connections.
+// Observer watches jobs, for traces and metrics. Package otelagui makes one for OpenTelemetry. It
+// is called when a job begins. The job runs with the context that it returns, and calls ended at
+// its end. To see the statements, use a tracer of the connections of the pool.
 type Observer func(ctx context.Context, job string) (jobContext context.Context, ended func(Report, error))
 
-// Run does the job, unless another session is at it or the server is a standby; then the report says so. It is an error if the lock of
-// the job is held by a role that may do no job, or for a day: then it would be held the next time, too. While the job is done, a
-// connection of its own holds the job's lock in an idle transaction, which no vacuum waits for; should it be lost, the job is ended.
+// Run runs the job, unless another session runs it or the server is a standby. Then the report has
+// the reason. observe may be nil.
 //
-// observe may be nil.
+// While the job runs, a connection of its own holds the lock of the job in an idle transaction,
+// which does not hold back vacuum. If that connection is lost, the job is cancelled. Run returns an
+// error if a role that may not run jobs holds the lock, or if it has been held for a day: the next
+// run would not get it either.
 func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (report Report, err error) {
 	if observe != nil {
 		var ended func(Report, error)
@@ -67,16 +72,17 @@ func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (rep
 	return report, err
 }
 
-// closeTimeout bounds the wait for a server that does not answer any more.
+// closeTimeout bounds the wait for a server that no longer answers.
 const closeTimeout = 5 * time.Second
 
-// exclusively calls work while it holds the lock of a job. When that cannot be had, it returns the reason.
+// exclusively calls work while it holds the lock of a job. If the lock is not free, it returns the
+// reason.
 func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(context.Context) error) (SkipReason, error) {
 	acquired, err := pool.Acquire(ctx)
 	if err != nil {
 		return "", err
 	}
-	// Not one of the pool's from now on: the work may need all that the pool may have.
+	// Taken out of the pool, because the work may need all connections of the pool.
 	holder := acquired.Hijack()
 	// Whatever the default is: READ COMMITTED holds no snapshot between statements.
 	tx, err := holder.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -105,7 +111,7 @@ func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(
 		case err != nil:
 			return "", err
 		case problem != "":
-			return "", fmt.Errorf("job %s cannot work: %s: end that session with pg_terminate_backend", job, problem)
+			return "", fmt.Errorf("job %s cannot run: %s: end that session with pg_terminate_backend", job, problem)
 		}
 		return SkippedBusy, nil
 	}

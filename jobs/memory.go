@@ -11,21 +11,21 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// This file bounds the memory of a job, however large the threads are and however many workers it has.
+// This file bounds the memory of a job, whatever the size of threads and the number of workers.
 //
-// Each worker has a share of the job's memory for the thread at hand. When it finds that the thread takes more, it leaves the thread as it was, waits
-// until no other worker is at one, and begins it once more, alone, with all of the memory. So no worker ever waits for another while it
-// holds memory itself.
+// Each worker has a share of the memory of the job for its thread. If the thread needs more, the worker
+// undoes its work, waits until no other worker has a thread, and starts it alone, with all of the
+// memory. So no worker waits for another one while it holds memory itself.
 
 const (
-	// defaultMemory is what a job takes where the process has no limit (GOMEMLIMIT).
+	// defaultMemory is the memory of a job if the process has no limit (GOMEMLIMIT).
 	defaultMemory = 256 << 20
 	// mostPageBytes and mostPageBatches bound a page of the log.
 	mostPageBytes   = 16 << 20
 	mostPageBatches = 250
 )
 
-// memory is what the workers of a job may take together.
+// memory is the memory that the workers of a job may take together.
 type memory struct {
 	all   *semaphore.Weighted
 	total int64
@@ -41,10 +41,10 @@ func newMemory(workers int) *memory {
 	return &memory{all: semaphore.NewWeighted(total), total: total, share: total / int64(workers)}
 }
 
-// errTooLarge means that a thread takes more memory than its worker has.
-var errTooLarge = errors.New("the thread takes more memory than its worker has")
+// errTooLarge means that a thread needs more memory than its worker has.
+var errTooLarge = errors.New("the thread needs more memory than its worker has")
 
-// do calls work with the share of a worker, and once more, alone, when that is too little.
+// do calls work with the share of a worker. If that is too little, it calls work alone, with all memory.
 func (m *memory) do(ctx context.Context, work func(room) error) error {
 	err := m.with(ctx, m.share, work)
 	if errors.Is(err, errTooLarge) && m.share < m.total {
@@ -64,7 +64,7 @@ func (m *memory) with(ctx context.Context, bytes int64, work func(room) error) e
 // room is the memory for a thread.
 type room struct {
 	bytes int64
-	// isAll says that there is no more to be had.
+	// isAll says that this is all of the memory.
 	isAll bool
 }
 
@@ -79,20 +79,20 @@ func (r room) mostBytes() int64 {
 	return r.pageBytes()
 }
 
-// rest is what is left for what is folded.
+// rest is the memory that is left for the folds.
 func (r room) rest() int64 { return r.bytes - 3*r.pageBytes() }
 
-// meter says how much of its room a thread takes.
+// meter counts how much of its room a thread takes.
 type meter struct {
 	room room
-	// isAlone says that there is no way to take less: it takes what it takes.
+	// isAlone says that the thread cannot be done with less memory: the meter then refuses nothing.
 	isAlone bool
 
 	// Bytes: of the folds when they were measured, of the events that they took in since, and of what is to be written.
 	foldBytes, takenIn, unwritten int64
 }
 
-// took notes that folds took in so many bytes of events, and fails with errTooLarge when there is no room for them any more.
+// took counts the bytes of events that folds took in. It fails with errTooLarge if there is no room for them.
 func (m *meter) took(bytes int, folds func() []*compaction.Fold) error {
 	m.takenIn += int64(bytes)
 	// To write a text takes two copies of it.

@@ -13,41 +13,45 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// ReapOptions are the settings of Reap. The zero value closes all runs that are stale.
+// ReapOptions are the settings of [Reap]. The zero value closes all stale runs.
 type ReapOptions struct {
-	// Retry lets the job try the runs in quarantine at once.
+	// Retry makes the job try the runs in quarantine at once.
 	Retry bool
-	// MaxRuns ends the job after so many runs; 0: when all are done.
+	// MaxRuns ends the job after this number of runs; 0 means no limit.
 	MaxRuns int
-	// MaxTime ends the job after so long; 0: when all are done.
+	// MaxTime ends the job after this time; 0 means no limit.
 	MaxTime time.Duration
-	// Progress, when set, is called after each run that was closed with what is done so far.
+	// Progress, if set, is called after each closed run with the totals so far.
 	Progress func(Reaped)
 }
 
-// Reaped says what Reap did.
+// Reaped is the result of [Reap].
 type Reaped struct {
-	// Runs counts the runs that were closed.
+	// Runs is the number of runs that were closed.
 	Runs int `json:"runs"`
-	// Quarantined is how many runs the job has failed at and tries later (agui.quarantine).
+	// Quarantined is the number of runs at which the job failed and that it retries later
+	// (agui.quarantine).
 	Quarantined int64 `json:"quarantined,omitempty"`
-	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	// Stopped says why the job ended with work left; empty if it did all work.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// LogValue makes a group of the counts, for slog.
+// LogValue returns the counts as a group for slog.
 func (r Reaped) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int64("quarantined", r.Quarantined), slog.String("stopped", string(r.Stopped)))
 }
 
-// Reap closes the runs in progress, of all scopes, whose writers are gone: those that gave no sign of life within the lease (the
-// settings lease and heartbeat_lease in agui.setting), which counts only while writers can reach the server. It ends in the log what
-// they left open, then a RUN_ERROR says why, each run in a transaction of its own. A writer that comes back late gets
-// pgagui.ErrRunCutOff. A thread that is being written to is left for the next time. It takes the rights of agui_worker.
+// Reap closes the runs in progress, of all scopes, whose writers are gone: those without a sign of
+// life within the lease (the settings lease and heartbeat_lease in agui.setting). Time in which no
+// writer could reach the server does not count. For each run, in a transaction of its own, Reap
+// appends the ends of what the run left open and a RUN_ERROR with the reason. A writer that comes
+// back late gets pgagui.ErrRunCutOff. A thread that a transaction writes to is left for the next
+// call. Reap needs the rights of agui_worker.
 //
-// A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), and the error in the end is a *RunsLeftError.
+// A run that fails does not stop the others. It goes into quarantine (agui.quarantine), and Reap
+// returns a [*RunsLeftError] at the end.
 func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Reaped, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
@@ -66,7 +70,7 @@ func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Re
 		return done, err
 	}
 	var failures []error
-	isNoted := false // the transaction of the run before has done that
+	isNoted := false // whether the transaction of the run before has noted this one
 	for at, run := range stale {
 		attempt := db.NoteAttemptParams{Job: reapJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo}
 		if done.Stopped = stop.reached(ctx, done.Runs); done.Stopped != "" {
@@ -109,11 +113,12 @@ func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Re
 	return done, withRunsLeft(err, failures)
 }
 
-// reapJobName names the job in its notes.
+// reapJobName is the name of the job in its notes.
 const reapJobName = "reap"
 
-// reapRun closes a run of which there is a note, and notes the next one (nil: none) in the same transaction. It reports false for a run that is
-// alive or has ended, or whose thread is being written to.
+// reapRun closes a run that has a note, and notes the next one (nil: none) in the same transaction.
+// It reports false for a run that is alive or has ended, or whose thread another transaction writes
+// to.
 func reapRun(ctx context.Context, pool *pgxpool.Pool, run db.NoteAttemptParams, next *db.NoteAttemptParams) (isClosed bool, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)

@@ -14,50 +14,57 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RepackOptions are the settings of Repack. The zero value repacks all runs that are due.
+// RepackOptions are the settings of [Repack]. The zero value repacks all runs that are due.
 type RepackOptions struct {
-	// OlderThan is how long ago a run must have ended; nil: the database's setting agui_internal.repack_after (10 minutes unless set).
+	// OlderThan is how long ago a run must have ended; nil means the setting repack_after of the
+	// database (10 minutes unless set).
 	OlderThan *time.Duration
-	// Retry lets the job try the runs in quarantine at once.
+	// Retry makes the job try the runs in quarantine at once.
 	Retry bool
-	// MaxRuns ends the job after so many runs; 0: when all are done.
+	// MaxRuns ends the job after this number of runs; 0 means no limit.
 	MaxRuns int
-	// MaxTime ends the job after so long, also within a run, after a piece of 50,000 events; 0: when all are done.
+	// MaxTime ends the job after this time; 0 means no limit. It can also end within a run, after a
+	// piece of 50,000 events.
 	MaxTime time.Duration
-	// Progress, when set, is called after each run with what is done so far.
+	// Progress, if set, is called after each run with the totals so far.
 	Progress func(Repacked)
 }
 
-// Repacked says what Repack did.
+// Repacked is the result of [Repack].
 type Repacked struct {
-	// Runs counts the runs that were looked at.
+	// Runs is the number of runs that were looked at.
 	Runs int `json:"runs"`
-	// Joined counts the batches that are gone, because their events are now part of a larger one.
+	// Joined is the number of batches that were removed because their events are now in a larger
+	// one.
 	Joined int `json:"joined"`
-	// Dropped counts the snapshots that the smaller log does not pay for any more.
+	// Dropped is the number of snapshots that are not worth their space any more beside the smaller
+	// log.
 	Dropped int `json:"dropped"`
-	// Quarantined is how many runs repacking has failed at and tries later (agui.quarantine).
+	// Quarantined is the number of runs at which repacking failed and that it retries later
+	// (agui.quarantine).
 	Quarantined int64 `json:"quarantined,omitempty"`
-	// Busy is how many threads were left for later because other transactions held them.
+	// Busy is the number of threads that were left because other transactions held them.
 	Busy int `json:"busy,omitempty"`
-	// Stopped says what ended the job with work left; empty when it did all there was to do.
+	// Stopped says why the job ended with work left; empty if it did all work.
 	Stopped StopReason `json:"stopped,omitempty"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// LogValue makes a group of the counts, for slog.
+// LogValue returns the counts as a group for slog.
 func (r Repacked) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("runs", r.Runs), slog.Int("joined", r.Joined), slog.Int("dropped", r.Dropped),
 		slog.Int64("quarantined", r.Quarantined), slog.Int("busy", r.Busy), slog.String("stopped", string(r.Stopped)))
 }
 
-// Repack joins the batches of ended runs into larger ones, which take a fraction of the space. Events, their order and their times stay
-// as they are; each transaction reads back what it wrote before it commits. Readers and repeated appends see no difference at any moment.
-// It takes the rights of agui_worker.
+// Repack joins the batches of ended runs into larger ones, which take a fraction of the space.
+// Events, their order and their times do not change: each transaction reads back what it wrote
+// before it commits. Readers and repeated appends see no difference at any moment. Repack needs the
+// rights of agui_worker.
 //
-// A run that fails does not hold up the others: it goes into quarantine (agui.quarantine), and the error in the end is a *RunsLeftError. A
-// thread that another transaction holds is left until all others are done, then tried once more.
+// A run that fails does not stop the others. It goes into quarantine (agui.quarantine), and Repack
+// returns a [*RunsLeftError] at the end. A thread that another transaction holds is retried once,
+// after all others.
 func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (done Repacked, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
@@ -149,7 +156,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 			busy = append(busy, run.ThreadKey)
 			continue
 		case end == repackCut:
-			continue // the limit is found once more, and ends the job
+			continue // the check of the limit ends the job
 		}
 		done.Runs++
 		if options.Progress != nil {
@@ -158,7 +165,7 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	}
 }
 
-// repackJobName names the job in its notes.
+// repackJobName is the name of the job in its notes.
 const repackJobName = "repack"
 
 // inStep makes calls in one of the transactions that a job consists of.
@@ -180,11 +187,12 @@ type repackEnd int
 const (
 	repackDone repackEnd = iota
 	repackBusy           // another transaction holds the thread
-	repackCut            // the job is to stop; the next one goes on
+	repackCut            // the job has to stop; the next one goes on
 )
 
-// repackRun repacks a run piece by piece, each in a transaction of its own, for appends to the thread wait meanwhile. The last one deletes the
-// note of the run; where the run is not done for no fault of its own, the note is taken back.
+// repackRun repacks a run piece by piece, each in a transaction of its own, because appends to the thread
+// wait for it. The last transaction deletes the note of the run. If the run is not finished for a reason
+// that does not lie in it, the note is taken back.
 func repackRun(ctx context.Context, pool *pgxpool.Pool, run db.NextToRepackRow, stop limits) (joined int, end repackEnd, err error) {
 	nextSeq := int64(1)
 	for nextSeq > 0 {

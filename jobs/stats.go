@@ -7,34 +7,37 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// Stats says how much a database holds and what waits in it: the views agui.stats and agui.lag. It reads the runs, nothing of the
-// log but the last batch of each run in progress.
+// Stats says how much a database holds and what waits in it: the views agui.stats and agui.lag.
+// Reading it costs a look at the runs, and at the last batch of each run in progress.
 type Stats struct {
 	Threads      int64 `json:"threads"`
 	Runs         int64 `json:"runs"`
 	RunningRuns  int64 `json:"runningRuns"`
 	FinishedRuns int64 `json:"finishedRuns"`
 	FailedRuns   int64 `json:"failedRuns"`
-	// Events are those of the runs that have ended.
+	// Events is the number of events of the runs that have ended.
 	Events       int64 `json:"events"`
 	RepackedRuns int64 `json:"repackedRuns"`
-	// CompactedLogBytes is what the batches of the compacted runs take as stored.
+	// CompactedLogBytes is the stored size of the batches of the compacted runs.
 	CompactedLogBytes int64 `json:"compactedLogBytes"`
-	// Bytes on disk, with indexes and with what waits for vacuum.
+	// Bytes on disk, with indexes and dead rows.
 	LogDiskBytes      int64 `json:"logDiskBytes"`
 	SnapshotDiskBytes int64 `json:"snapshotDiskBytes"`
 	TreeDiskBytes     int64 `json:"treeDiskBytes"`
 	SessionDiskBytes  int64 `json:"sessionDiskBytes"`
-	// ErasedThreads are those that are not allowed again.
+	// ErasedThreads is the number of erased threads whose ids cannot be used until
+	// agui.lift_erasure.
 	ErasedThreads int64 `json:"erasedThreads"`
 
 	RunsToCompact int64 `json:"runsToCompact"`
 	RunsToRepack  int64 `json:"runsToRepack"`
 	// StaleRuns are runs in progress without a sign of life within the lease.
 	StaleRuns int64 `json:"staleRuns"`
-	// QuarantinedRuns are those that a job failed at and tries later: rows of agui.quarantine.
+	// QuarantinedRuns is the number of runs at which a job failed and that it retries later: rows
+	// of agui.quarantine.
 	QuarantinedRuns int64 `json:"quarantinedRuns"`
-	// How long ago the first run that waits has ended, or the quietest run in progress gave a sign of life, in seconds; 0: none.
+	// Ages in seconds, 0 if there is none: since the first run that waits has ended, and since the
+	// last sign of life of the run in progress that is silent longest.
 	CompactionLag    float64 `json:"compactionLagSeconds"`
 	RepackLag        float64 `json:"repackLagSeconds"`
 	OldestSignOfLife float64 `json:"oldestSignOfLifeSeconds"`

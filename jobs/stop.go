@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// WithGrace returns a context for jobs that shall end in good order when ctx ends: from then on they begin nothing more, and have
-// so much time to finish what they are at, until the returned context ends too.
+// WithGrace returns a context for jobs that end in order when ctx ends. From then on the jobs begin
+// no new work, and have the grace to finish the work at hand. After it the returned context ends.
 //
-// A job that ended early on this account returns no error; its result says so.
+// A job that ends early for this reason returns no error; its result has [StoppedOnCall].
 func WithGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	granted, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), notice{}, ctx.Done()))
 	stop := context.AfterFunc(ctx, func() {
@@ -24,21 +24,21 @@ func WithGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 	}
 }
 
-// notice is the key of the channel that is closed when a job is to end in good order.
+// notice is the key of the channel that is closed when a job has to end in order.
 type notice struct{}
 
-// isAskedToStop reports whether a job is to begin nothing more.
-func isAskedToStop(ctx context.Context) bool {
-	asked, _ := ctx.Value(notice{}).(<-chan struct{})
+// hasToStop reports whether a job may begin no new work.
+func hasToStop(ctx context.Context) bool {
+	stopped, _ := ctx.Value(notice{}).(<-chan struct{})
 	select {
-	case <-asked: // nil when there is no grace: never
+	case <-stopped: // nil without a grace: never
 		return true
 	default:
 		return false
 	}
 }
 
-// StopReason is what ended a job before all was done. Nothing is wrong then: the next one goes on.
+// StopReason is why a job ended before all was done. It is not an error: the next call goes on.
 type StopReason string
 
 const (
@@ -47,22 +47,22 @@ const (
 	StoppedOnCall  StopReason = "interrupted" // the context of WithGrace
 )
 
-// limits are what may end a job early.
+// limits are the bounds at which a job ends early.
 type limits struct {
 	begin   time.Time
 	maxTime time.Duration // 0: none
 	most    int           // things done; 0: any number
 }
 
-// isOver reports whether the time is over.
+// isOver reports whether the time limit is reached.
 func (l limits) isOver() bool {
 	return l.maxTime > 0 && time.Since(l.begin) >= l.maxTime
 }
 
-// reached says why nothing more is to be begun, if so.
+// reached returns why the job begins no new work; empty if it goes on.
 func (l limits) reached(ctx context.Context, done int) StopReason {
 	switch {
-	case isAskedToStop(ctx):
+	case hasToStop(ctx):
 		return StoppedOnCall
 	case l.isOver():
 		return StoppedByTime

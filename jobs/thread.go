@@ -23,7 +23,7 @@ import (
 // The log is read once, in the order of seq. Runs that went on side by side interleave there, so several folds are open at a
 // time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
 //
-// What is to be written is collected while a page of the log is folded, and sent together with the query for a page.
+// Rows to write are collected while a page of the log is folded, and sent together with the query for the next page.
 type threadCompaction struct {
 	tx         pgx.Tx
 	queries    *db.Queries
@@ -79,7 +79,7 @@ func (t *threadCompaction) compact(ctx context.Context, at target, maxRuns int32
 	if t.lastNumber, err = t.queries.LastMessageNo(ctx, t.key); err != nil {
 		return Compacted{}, err
 	}
-	// Snapshots from when these runs were in progress are made anew from their parents' folds, which are at hand.
+	// Snapshots from when these runs were in progress are replaced by ones from their parents' folds, which are at hand.
 	numbers := make([]int32, len(pending))
 	for i, run := range pending {
 		numbers[i] = run.RunNo
@@ -240,7 +240,7 @@ func (t *threadCompaction) inputPlaces(ctx context.Context, runNumbers []int32, 
 var errOver = errors.New("the time is over")
 
 // foldLog reads the log of the pending runs and finishes each run when its last batch has come. When the time is over, it fails with
-// errOver: the runs that are finished by then are written, of the others nothing is. One is always finished.
+// errOver: the runs that are finished by then are written, the others are not. At least one is always finished.
 func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompactRow, numbers []int32) error {
 	runs := make(map[int32]db.RunsToCompactRow, len(pending))
 	fromSeq, throughSeq := pending[0].FirstSeq, int64(0)
@@ -257,7 +257,7 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, t.inputs, func(batch db.BatchesBetweenRow) error {
 		run := runs[batch.RunNo]
 		if batch.FirstSeq > run.LastSeq {
-			return nil // appended behind its end meanwhile: it will have to be compacted once more
+			return nil // appended after its end in the meantime: the next call compacts it
 		}
 		current := t.folds[run.RunNo]
 		if current == nil {
@@ -329,8 +329,8 @@ func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
 }
 
-// isWorthKeeping is the rule of agui_internal.is_worth_keeping. It weighs uncompressed sizes, for what is stored will be smaller: so it
-// errs on the side of fewer snapshots, and nothing is written only to be dropped.
+// isWorthKeeping is the rule of agui_internal.is_worth_keeping. It compares uncompressed sizes, and what is
+// stored is smaller. So it errs on the side of fewer snapshots, and no row is written only to be dropped.
 func isWorthKeeping(current *runFold) bool {
 	affordable := current.sinceKept/2 - int64(snapshotRowBytes+current.fold.StateSize()+len(current.fold.Interrupts()))
 	for _, message := range current.fold.Messages() {
@@ -375,7 +375,7 @@ func (t *threadCompaction) keep(run db.RunsToCompactRow, fold *compaction.Fold) 
 	t.snapshots = append(t.snapshots, snapshot)
 }
 
-// plainText is the text, or empty where PostgreSQL's type text cannot hold it or something might stand for something else in it: then the
+// plainText returns the text, or "" if PostgreSQL's type text cannot hold it or if it has escapes: then the
 // database reads it from the message.
 func plainText(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\\") {

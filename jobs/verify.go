@@ -21,92 +21,102 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// VerifyOptions are the settings of Verify. The zero value checks all threads of all scopes with one worker.
+// VerifyOptions are the settings of [Verify]. The zero value checks all threads of all scopes with
+// one worker.
 type VerifyOptions struct {
-	// Scope is the tenant or user whose threads to check; nil: those of all scopes.
+	// Scope is the tenant or user whose threads are checked; nil means all scopes.
 	Scope *string
-	// Threads are the ids of the threads of Scope (nil: of the scope "") to check; none: all that the next three settings let through.
+	// Threads are the ids of the threads to check, in Scope (nil means the scope ""). If empty, all
+	// threads are checked that the next three settings select.
 	Threads []string
-	// SampleThreads, when not 0, checks so many threads, chosen at random.
+	// SampleThreads, if not 0, checks this number of threads, chosen at random.
 	SampleThreads int
-	// SampleShare, when not 0, checks each thread with this probability: 0.05 checks about one in twenty.
+	// SampleShare, if not 0, is the probability with which each thread is checked: 0.05 checks
+	// about one in twenty.
 	SampleShare float64
-	// Since, when not zero, checks threads with events or snapshots from then on.
+	// Since, if not zero, checks only threads with events or snapshots from this time on.
 	Since time.Time
 
-	// Workers is how many threads are checked side by side, each on a connection of its own; 1 when 0.
+	// Workers is the number of threads that are checked side by side, each on a connection of its
+	// own; 0 means 1.
 	Workers int
-	// InSQL folds with the reducer in SQL in place of that in Go: many times slower, and a second opinion.
+	// InSQL folds with the reducer in SQL instead of the one in Go: many times slower, and a second
+	// opinion.
 	InSQL bool
-	// Repair makes the snapshots of a thread, and its place in lists, again where something is wrong
-	// with them and its log is sound. The log is never touched.
+	// Repair rebuilds the snapshots of a thread and its entry in lists if these are damaged and its
+	// log is sound. It never changes the log.
 	Repair bool
 
-	// Chain computes the hashes of chained logs (agui.enable_chain) anew from what was appended, and compares them with those stored.
+	// Chain computes the hashes of chained logs (agui.enable_chain) from the events, and compares
+	// them with the stored ones.
 	Chain bool
-	// Heads, with Chain, are heads that were kept outside of the database: the log must still lead to each of them. Where all threads of a scope, or of
-	// all, are checked, a thread that is gone is found, too.
+	// Heads, with Chain, are heads that were kept outside of the database: the log must lead to
+	// each of them. If all threads of a scope or of all scopes are checked, missing threads are
+	// found too.
 	Heads []Head
 
-	// Report, when set, is called with each thread once it is checked. Calls do not overlap.
+	// Report, if set, is called with each thread after its check. Calls do not overlap.
 	Report func(VerifiedThread)
 }
 
-// Verified says what Verify found.
+// Verified is the result of [Verify].
 type Verified struct {
-	// Threads, Runs, Events and Snapshots count what was checked.
+	// Threads, Runs, Events and Snapshots are the numbers of what was checked.
 	Threads   int   `json:"threads"`
 	Runs      int   `json:"runs"`
 	Events    int64 `json:"events"`
 	Snapshots int   `json:"snapshots"`
-	// Problems counts what is wrong, Repaired what was wrong and is no more.
+	// Problems is the number of problems left, Repaired of those that were repaired.
 	Problems int `json:"problems"`
 	Repaired int `json:"repaired"`
-	// Notes counts what agents or their writers did against the protocol.
+	// Notes is the number of breaches of the protocol by agents or their writers.
 	Notes int `json:"notes"`
 	// Duration is how long the job took.
 	Duration time.Duration `json:"nanoseconds"`
 }
 
-// LogValue makes a group of the counts, for slog.
+// LogValue returns the counts as a group for slog.
 func (v Verified) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("threads", v.Threads), slog.Int64("events", v.Events), slog.Int("snapshots", v.Snapshots),
 		slog.Int("problems", v.Problems), slog.Int("repaired", v.Repaired), slog.Int("notes", v.Notes))
 }
 
-// VerifiedThread is what Verify found in a thread.
+// VerifiedThread is what [Verify] found in a thread.
 type VerifiedThread struct {
-	// ThreadKey is the key of its rows.
+	// ThreadKey is the key of the rows of the thread.
 	ThreadKey string `json:"threadKey"`
 	Scope     string `json:"scope"`
-	// ThreadID is empty where rows have a key that belongs to no thread; Scope says nothing then.
+	// ThreadID is empty if the key of the rows belongs to no thread; Scope then has no meaning.
 	ThreadID string `json:"threadId"`
 
 	Runs      int   `json:"runs"`
 	Events    int64 `json:"events"`
 	Snapshots int   `json:"snapshots"`
 
-	// Problems are what is wrong, Repaired what was wrong before the snapshots were made again.
+	// Problems are the problems left, Repaired those that were there before the snapshots were
+	// rebuilt.
 	Problems []ThreadProblem `json:"problems"`
 	Repaired []ThreadProblem `json:"repaired,omitempty"`
-	// Notes are what agents or their writers did against the protocol. It is kept as it was appended, and is no damage.
+	// Notes are breaches of the protocol by agents or their writers. The log keeps them as they
+	// were appended; they are not damage.
 	Notes []pgagui.Problem `json:"notes,omitempty"`
 }
 
-// ThreadProblem is something wrong with a thread.
+// ThreadProblem is a problem of a thread.
 type ThreadProblem struct {
 	pgagui.Problem
-	// Repairable says that making the thread's snapshots again puts it right.
+	// Repairable says that rebuilding the snapshots of the thread repairs the problem.
 	Repairable bool `json:"repairable"`
 }
 
-// Verify checks threads like git fsck: the log (seqs, batches, bounds and life cycles of runs), the tree of runs, and every snapshot
-// against a fold of the raw log from its beginning. Without Threads, SampleThreads, SampleShare and Since it also finds rows that
-// belong to no thread. What it finds is no error. Each thread is read in a transaction of its own and as it stood at one
-// moment, so others may write meanwhile.
+// Verify checks threads as git fsck checks a repository: the log (seqs, batches, bounds and life
+// cycles of runs), the tree of runs, and each snapshot against a fold of the raw log from its first
+// event. Without Threads, SampleThreads, SampleShare and Since it also finds rows that belong to no
+// thread. Problems are part of the result; they are not errors. Each thread is read in a
+// transaction of its own, as it stood at one moment, so others may write at the same time.
 //
-// A thread that cannot be checked does not hold up the others; the errors are returned together in the end. Errors:
-// pgagui.ErrUnknownThread for one of Threads.
+// A thread that cannot be checked does not stop the others; Verify returns all such errors at the
+// end. If one of Threads does not exist, the error is pgagui.ErrUnknownThread.
 func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Verified, error) {
 	begin := time.Now()
 	foldLimits, err := pgagui.New(pool, nil).Maintenance().FoldLimits(ctx)
@@ -182,7 +192,7 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 				return err
 			}
 			if len(keys) == 0 {
-				// There is nothing of it; the error is that of anyone who asks for it.
+				// No row has its key: the error is the usual one.
 				_, err := pgagui.New(j.pool, &pgagui.Config{Scope: scope}).Head(ctx, threadID)
 				if err != nil {
 					return err
@@ -244,18 +254,18 @@ func (j *verifyJob) choose(ctx context.Context, threads chan<- db.ThreadsToVerif
 	return nil
 }
 
-// check verifies a thread, repairs it where that is wanted and possible, and reports it.
+// check verifies a thread, repairs it if that is requested and possible, and reports it.
 func (j *verifyJob) check(ctx context.Context, thread db.ThreadsToVerifyRow) error {
 	found, err := j.verify(ctx, thread)
 	if err == nil && j.options.Repair && slices.ContainsFunc(found.Problems, func(p ThreadProblem) bool { return p.Repairable }) {
-		var again VerifiedThread
+		var rechecked VerifiedThread
 		_, err = pgagui.New(j.pool, &pgagui.Config{Scope: thread.Scope}).Maintenance().RebuildSnapshots(ctx, thread.ThreadID)
 		if err == nil {
-			again, err = j.verify(ctx, thread)
+			rechecked, err = j.verify(ctx, thread)
 		}
 		if err == nil {
-			again.Repaired = repaired(found.Problems, again.Problems)
-			found = again
+			rechecked.Repaired = repaired(found.Problems, rechecked.Problems)
+			found = rechecked
 		}
 	}
 	if ctx.Err() != nil {
@@ -291,7 +301,7 @@ func (j *verifyJob) count(found VerifiedThread) {
 	}
 }
 
-// repaired are the problems of before that are no more.
+// repaired returns the problems before that are gone after.
 func repaired(before, after []ThreadProblem) []ThreadProblem {
 	remaining := map[ThreadProblem]bool{}
 	for _, problem := range after {
@@ -366,13 +376,13 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 	}
 	isSound := len(found.Problems) == 0
 	for _, problem := range inSnapshots {
-		// What a damaged log has lost may be left in a snapshot: that is not made again then.
+		// A snapshot may hold what a damaged log has lost, so it is not rebuilt.
 		found.Problems = append(found.Problems, ThreadProblem{Problem: problem, Repairable: isSound})
 	}
 	return found, nil
 }
 
-// headsOf returns the heads that somebody kept of a thread that is there.
+// headsOf returns the heads that were kept of an existing thread.
 func (j *verifyJob) headsOf(name threadName) []Head {
 	heads := j.heads[name]
 	if len(heads) > 0 {
@@ -383,7 +393,7 @@ func (j *verifyJob) headsOf(name threadName) []Head {
 	return heads
 }
 
-// findMissing reports the threads that heads name and that were not there to be checked.
+// findMissing reports the threads that heads name and that do not exist.
 func (j *verifyJob) findMissing(ctx context.Context) error {
 	if !j.options.Chain || len(j.options.Threads) > 0 || j.options.SampleThreads > 0 || j.options.SampleShare > 0 || !j.options.Since.IsZero() {
 		return nil
@@ -403,7 +413,7 @@ func (j *verifyJob) findMissing(ctx context.Context) error {
 	return nil
 }
 
-// asProblems takes the rows of a query that answers with problems.
+// asProblems converts the rows of a query that returns problems.
 func asProblems[Row ~struct {
 	RunID    string
 	Problem  string
@@ -417,8 +427,8 @@ func asProblems[Row ~struct {
 	return problems, err
 }
 
-// damageIn is the error of a statement that failed because of what it read: corrupted data, a value that is none. It is nil for
-// others, for instance of the connection or because of a time limit.
+// damageIn returns the error of a statement that failed because of the data that it read. It returns nil
+// for other errors, such as a lost connection or a time limit.
 func damageIn(err error) *pgconn.PgError {
 	var server *pgconn.PgError
 	if errors.As(err, &server) && (strings.HasPrefix(server.Code, "XX") || strings.HasPrefix(server.Code, "22")) {

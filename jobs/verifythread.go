@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -35,7 +36,7 @@ type runCheck struct {
 	parent *runCheck // nil: a root
 	// isWhole says that all ancestors are there and had ended before their children began.
 	isWhole bool
-	// isChecked says that the snapshot, if there is one, has been dealt with.
+	// isChecked says that the snapshot, if there is one, has been compared.
 	isChecked bool
 
 	isFolded   bool // it or a descendant has a snapshot to compare
@@ -45,8 +46,8 @@ type runCheck struct {
 	failure    error // of the fold or an ancestor's
 }
 
-// run returns the problems in the order of the runs. Where the folds of all lineages together take too much memory, it compares some snapshots after the
-// others, and reads the log anew for each part.
+// run returns the problems in the order of the runs. If the folds of all lineages together take too
+// much memory, it compares the snapshots in parts, and reads the log for each part.
 func (c *snapshotCheck) run(ctx context.Context) (problems []pgagui.Problem, err error) {
 	rows, err := c.queries.RunsToVerify(ctx, c.key)
 	if err != nil {
@@ -91,9 +92,9 @@ func (c *snapshotCheck) runPart(ctx context.Context, rows []db.RunsToVerifyRow, 
 	return problems, nil
 }
 
-// add takes in a run, and its snapshot where that is asked for; those with smaller numbers are known.
-func (c *snapshotCheck) add(row db.RunsToVerifyRow, isAsked bool) {
-	run := &runCheck{RunsToVerifyRow: row, isChecked: row.ThroughSeq == nil || !isAsked}
+// add adds a run, with its snapshot if withSnapshot. The runs with smaller numbers are known.
+func (c *snapshotCheck) add(row db.RunsToVerifyRow, withSnapshot bool) {
+	run := &runCheck{RunsToVerifyRow: row, isChecked: row.ThroughSeq == nil || !withSnapshot}
 	if row.ParentNo != nil {
 		run.parent = c.runs[*row.ParentNo]
 	}
@@ -121,7 +122,7 @@ func (c *snapshotCheck) add(row db.RunsToVerifyRow, isAsked bool) {
 	}
 }
 
-// lastSeq is where a run ends; a run in progress ends behind every seq.
+// lastSeq returns where a run ends. A run in progress ends behind every seq.
 func (r *runCheck) lastSeq() int64 {
 	const never = 1<<63 - 1
 	if r.Status == string(pgagui.Running) {
@@ -130,7 +131,7 @@ func (r *runCheck) lastSeq() int64 {
 	return *r.LastSeq
 }
 
-// untilSeq is how far the run is folded.
+// untilSeq returns how far the run is folded.
 func (r *runCheck) untilSeq() int64 {
 	if r.children == 0 && r.ThroughSeq != nil {
 		return *r.ThroughSeq
@@ -186,7 +187,7 @@ func (c *snapshotCheck) foldLog(ctx context.Context) error {
 	return nil
 }
 
-// folds are those of the runs that are in memory.
+// folds returns the folds of the runs that are in memory.
 func (c *snapshotCheck) folds() (folds []*compaction.Fold) {
 	for _, run := range c.runs {
 		if run.fold != nil {
@@ -221,8 +222,8 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 	return nil
 }
 
-// applyEvents takes a batch event by event: its snapshot ends within it, the input of the run counts at one of them, or not all of it lies
-// within the bounds of the run.
+// applyEvents folds a batch event by event. It is needed if the snapshot ends within the batch, if
+// the input of the run counts at one of its events, or if the batch exceeds the bounds of the run.
 func (c *snapshotCheck) applyEvents(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
 	seq := batch.FirstSeq
 	for event, err := range compaction.Split(batch.Events) {
@@ -295,7 +296,8 @@ func (c *snapshotCheck) compare(ctx context.Context, run *runCheck) error {
 	return err
 }
 
-// difference is the first thing that the snapshot of a run does not have in common with its fold, as agui_internal.fold_difference says it.
+// difference returns the first difference between the snapshot of a run and its fold, in the words
+// of agui_internal.fold_difference.
 func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, error) {
 	snapshot, err := c.queries.SnapshotToVerify(ctx, db.SnapshotToVerifyParams{
 		ThreadKey: c.key, RunNo: run.RunNo, MostBytes: c.meter.room.mostBytes(),
@@ -314,18 +316,18 @@ func (c *snapshotCheck) difference(ctx context.Context, run *runCheck) (string, 
 		return difference, err
 	}
 	switch {
-	case !compaction.Equal(snapshot.State, run.fold.State()):
+	case !jsontree.Equal(snapshot.State, run.fold.State()):
 		return "the state differs", nil
-	case !compaction.Equal(snapshot.Interrupts, run.fold.Interrupts()):
+	case !jsontree.Equal(snapshot.Interrupts, run.fold.Interrupts()):
 		return "the interrupts differ", nil
-	case !compaction.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
+	case !jsontree.Equal(lanes(snapshot.Lanes), lanes(run.fold.Lanes())):
 		return "the open chunk streams differ", nil
 	}
 	return "", nil
 }
 
-// versions are the message versions of a snapshot, in order. Damaged ranges may be as long as they like: where they do not hold as many
-// as the fold, only those are taken that there are.
+// versions returns the message versions of a snapshot, in order. Damaged ranges can be of any
+// length: if they do not hold as many versions as the fold, only those are returned that exist.
 func (c *snapshotCheck) versions(ctx context.Context, run *runCheck, snapshot db.SnapshotToVerifyRow) ([]int32, error) {
 	length := int64(0)
 	for i, low := range snapshot.Lows {
@@ -347,8 +349,9 @@ func (c *snapshotCheck) versions(ctx context.Context, run *runCheck, snapshot db
 	return versions, nil
 }
 
-// messageDifference compares the versions of messages that a snapshot holds with those of the fold, in order. Only what no snapshot
-// before it had at the same place is read: so a thread is checked in time that grows with its messages, not with those of each snapshot.
+// messageDifference compares the message versions of a snapshot with those of the fold, in order.
+// It reads only the versions that no earlier snapshot had at the same place. So the check takes
+// time in proportion to the messages of the thread, not to those of each snapshot.
 func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32, folded []*compaction.Message) (string, error) {
 	var unread []int32
 	for i, version := range versions {
@@ -384,7 +387,7 @@ func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32,
 			continue
 		}
 		body, found := bodies[version]
-		if !found || !compaction.Equal([]byte(body), folded[i].JSON()) {
+		if !found || !jsontree.Equal([]byte(body), folded[i].JSON()) {
 			return fmt.Sprintf("message %d of %d differs", i+1, len(folded)), nil
 		}
 		folded[i].Version = version
@@ -392,7 +395,7 @@ func (c *snapshotCheck) messageDifference(ctx context.Context, versions []int32,
 	return "", nil
 }
 
-// lanes are open chunk streams as a list, also when there are none.
+// lanes returns open chunk streams as a JSON array, which is empty if there are none.
 func lanes(stored []byte) []byte {
 	if stored == nil {
 		return []byte("[]")

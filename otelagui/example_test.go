@@ -2,35 +2,45 @@ package otelagui_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/otelagui"
 	"github.com/pgagui/pgagui/worker"
 )
 
-// A program that does the upkeep itself, and shows it in the traces and metrics of OpenTelemetry's global providers.
+// A program runs the background jobs itself, and reports them to OpenTelemetry's global providers.
 func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	pool, err := pgxpool.New(ctx, "postgres://agui@localhost/agui")
+	ctx, cancel := context.WithCancel(context.Background()) // or signal.NotifyContext
+	defer cancel()
+	pool, closePool := testdb.Example() // pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	defer closePool()
+	_, err := pgagui.New(pool, nil).Append(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-1"}, []json.RawMessage{
+		json.RawMessage(`{"type":"RUN_STARTED","threadId":"thread-1","runId":"run-1"}`),
+		json.RawMessage(`{"type":"RUN_FINISHED","threadId":"thread-1","runId":"run-1"}`),
+	}, pgagui.AppendOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	observe, err := otelagui.Observer(otelagui.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	compact := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
-		return jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2, RunningEvery: 1000})
+		compacted, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 2})
+		fmt.Println(compacted.Runs, "run compacted")
+		cancel() // here one round is enough
+		return compacted, err
 	}}
-	tasks := []worker.Task{{Schedule: "@every 1m", Job: compact}}
+	tasks := []worker.Task{{Schedule: "@every 1s", Job: compact}}
 	if err := worker.Run(ctx, pool, tasks, worker.Options{Grace: 20 * time.Second, Observe: observe}); err != nil {
 		log.Fatal(err)
 	}
+	// Output: 1 run compacted
 }

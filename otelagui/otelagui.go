@@ -1,11 +1,12 @@
-// Package otelagui shows the jobs of a store in OpenTelemetry: a span and metrics for each time that a job is done. ObserveRecorder shows
-// the recorders of a process.
+// Package otelagui reports the jobs of a store to OpenTelemetry: a span and metrics for each time that a
+// job runs. [ObserveRecorder] reports the recorders of a process.
 //
 //	observe, err := otelagui.Observer(otelagui.Options{})
 //	…
 //	worker.Run(ctx, pool, tasks, worker.Options{Observe: observe})
 //
-// The statements of a job are children of its span when the pool's connections have a tracer, for instance that of otelpgx.
+// If the connections of the pool have a tracer, such as that of otelpgx, the statements of a job are
+// children of its span.
 package otelagui
 
 import (
@@ -26,39 +27,40 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// scope names this package in what it emits.
+// scope is the name of this package in spans and metrics.
 const scope = "github.com/pgagui/pgagui/otelagui"
 
 // Attributes of spans and metrics.
 const (
 	// JobNameKey is the name of the job: "compact".
 	JobNameKey = attribute.Key("pgagui.job.name")
-	// JobOutcomeKey is how it went: "done", "skipped", or "failed", which has an error.type too: an SQLSTATE, or the type in Go.
+	// JobOutcomeKey is the outcome: "done", "skipped" or "failed". "failed" comes with an error.type: an
+	// SQLSTATE, or the type of the error in Go.
 	JobOutcomeKey = attribute.Key("pgagui.job.outcome")
 	errorTypeKey  = attribute.Key("error.type")
 )
 
-// Options say where spans and metrics go. The zero value means the global providers.
+// Options are the providers of traces and metrics. The zero value means the global ones.
 type Options struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 }
 
-// Observer makes an observer for jobs.Job.Run and worker.Run. Metrics:
+// Observer returns an observer for jobs.Job.Run and worker.Run. Its metrics:
 //
 //	pgagui.job.duration                 histogram, s: by job and outcome
 //	pgagui.compact.runs                 counter, {run}: runs that were processed
 //	pgagui.compact.events               counter, {event}: their events
-//	pgagui.compact.log                  counter, By: what their log takes as stored
+//	pgagui.compact.log                  counter, By: stored size of their log
 //	pgagui.compact.snapshots            counter, {snapshot}: snapshots written
 //	pgagui.compact.dropped_snapshots    counter, {snapshot}: those that were no longer needed
 //	pgagui.compact.left                 gauge, {run}: ended runs that wait for the next compaction
-//	pgagui.compact.quarantined          gauge, {run}: runs that compaction failed at and tries later
-//	pgagui.repack.quarantined           gauge, {run}: runs that repacking failed at and tries later
-//	pgagui.repack.runs                  counter, {run}: runs whose batches were joined where there was anything to join
-//	pgagui.repack.joined                counter, {batch}: batches that are part of a larger one now
+//	pgagui.compact.quarantined          gauge, {run}: runs at which compaction failed and that it retries later
+//	pgagui.repack.quarantined           gauge, {run}: runs at which repacking failed and that it retries later
+//	pgagui.repack.runs                  counter, {run}: ended runs that were looked at
+//	pgagui.repack.joined                counter, {batch}: batches that were joined into larger ones
 //	pgagui.reap.runs                    counter, {run}: stale runs that were closed
-//	pgagui.reap.quarantined             gauge, {run}: runs that reaping failed at and tries later
+//	pgagui.reap.quarantined             gauge, {run}: runs at which reaping failed and that it retries later
 //	pgagui.erase.threads                counter, {thread}: threads that were removed
 //	pgagui.erase.events                 counter, {event}: their events
 func Observer(options Options) (jobs.Observer, error) {
@@ -81,24 +83,24 @@ func Observer(options Options) (jobs.Observer, error) {
 			if err != nil {
 				span.SetStatus(codes.Error, err.Error())
 			}
-			metrics.record(ctx, span, report.Result) // also of a job that failed: what it committed stays
+			metrics.record(ctx, span, report.Result) // also for a job that failed: what it committed stays
 			metrics.duration.Record(ctx, report.Duration.Seconds(), metric.WithAttributes(append(outcome, JobNameKey.String(job))...))
 			span.End()
 		}
 	}, nil
 }
 
-// ObserveRecorder shows what a recorder does, until stop is called:
+// ObserveRecorder reports what a recorder does, until stop is called:
 //
 //	pgagui.recorder.events       counter, {event}: events that were stored
 //	pgagui.recorder.batches      counter, {batch}: rows that hold them
 //	pgagui.recorder.commits      counter, {commit}: transactions that stored them
-//	pgagui.recorder.repeats      counter, {call}: attempts of calls after one that failed
+//	pgagui.recorder.repeats      counter, {call}: retries of calls
 //	pgagui.recorder.failed       counter, {recording}: recordings that ended early
 //	pgagui.recorder.buffered     gauge, {event}: events that wait to be stored
-//	pgagui.recorder.repeating    gauge, s: for how long the call has failed that has been repeated longest; 0: none is repeated
+//	pgagui.recorder.repeating    gauge, s: how long the call that has been retried longest has failed; 0: none is retried
 //
-// The attributes tell the recorders of a process apart; there may be none.
+// The attributes distinguish the recorders of a process. They may be empty.
 func ObserveRecorder(recorder *pgagui.Recorder, options Options, attributes ...attribute.KeyValue) (stop func() error, err error) {
 	if options.MeterProvider == nil {
 		options.MeterProvider = otel.GetMeterProvider()
@@ -118,7 +120,7 @@ func ObserveRecorder(recorder *pgagui.Recorder, options Options, attributes ...a
 	counter("pgagui.recorder.events", "{event}", "Events that were stored.", func(s pgagui.RecorderStats) int64 { return s.Events })
 	counter("pgagui.recorder.batches", "{batch}", "Rows that hold the events.", func(s pgagui.RecorderStats) int64 { return s.Batches })
 	counter("pgagui.recorder.commits", "{commit}", "Transactions that stored events.", func(s pgagui.RecorderStats) int64 { return s.Commits })
-	counter("pgagui.recorder.repeats", "{call}", "Attempts of calls after one that failed.", func(s pgagui.RecorderStats) int64 { return s.Retries })
+	counter("pgagui.recorder.repeats", "{call}", "Retries of calls.", func(s pgagui.RecorderStats) int64 { return s.Retries })
 	counter("pgagui.recorder.failed", "{recording}", "Recordings that ended early.", func(s pgagui.RecorderStats) int64 { return s.Failed })
 
 	buffered, err := meter.Int64ObservableGauge("pgagui.recorder.buffered", metric.WithUnit("{event}"),
@@ -194,11 +196,11 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	made := &instruments{
 		compactedRuns:    counter("pgagui.compact.runs", "{run}", "Ended runs that compaction processed."),
 		compactedEvents:  counter("pgagui.compact.events", "{event}", "Events of the runs that compaction processed."),
-		compactedLog:     counter("pgagui.compact.log", "By", "What the log of the processed runs takes as stored."),
+		compactedLog:     counter("pgagui.compact.log", "By", "Stored size of the log of the processed runs."),
 		snapshots:        counter("pgagui.compact.snapshots", "{snapshot}", "Snapshots that were written."),
 		droppedSnapshots: counter("pgagui.compact.dropped_snapshots", "{snapshot}", "Snapshots that were dropped because they were no longer needed."),
-		repackedRuns:     counter("pgagui.repack.runs", "{run}", "Runs whose batches were joined where there was anything to join."),
-		joinedBatches:    counter("pgagui.repack.joined", "{batch}", "Batches that became part of a larger one."),
+		repackedRuns:     counter("pgagui.repack.runs", "{run}", "Ended runs that repacking looked at."),
+		joinedBatches:    counter("pgagui.repack.joined", "{batch}", "Batches that were joined into larger ones."),
 		reapedRuns:       counter("pgagui.reap.runs", "{run}", "Runs that were closed because they gave no sign of life."),
 		erasedThreads:    counter("pgagui.erase.threads", "{thread}", "Threads that were removed for good."),
 		erasedEvents:     counter("pgagui.erase.events", "{event}", "Events of the threads that were removed."),
@@ -222,7 +224,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	return made, errors.Join(failures...)
 }
 
-// record counts what a job did, and notes it on its span.
+// record adds what a job did to the metrics and to its span.
 func (i *instruments) record(ctx context.Context, span trace.Span, result any) {
 	count := func(counter metric.Int64Counter, attributeName string, value int64) {
 		counter.Add(ctx, value)

@@ -10,31 +10,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// Behaviour returns the behaviour of a session that is of type T, usually an interface: the one that is made of a state of the session,
-// at first use, and the same one from then on, whoever asks. Where no state has such a behaviour, the one that the registry of the
-// context has gets a new state, under the name of its type.
+// Behaviour returns the behaviour of type T of a session; T is usually an interface. The first use
+// makes it from a state of the session, and all later uses return the same one. If no state has
+// such a behaviour, a new state is added under the name of its type in the registry of the context.
 //
-// The errors are ErrNoRegistry, ErrNoBehaviour, ErrAmbiguous (then BehaviourAt says which), ErrInvalidState, ErrCycle, that of the
-// context, and that of the factory; a behaviour that could not be made is made at the next use. ErrCycle is certain within one session and
-// within one goroutine. Factories of two sessions, in two goroutines, that wait for each other wait until a context ends.
+// The errors are ErrNoRegistry, ErrNoBehaviour, ErrAmbiguous (use [BehaviourAt]), ErrInvalidState,
+// ErrCycle, and the errors of the context and of the factory. After an error, the next use tries to
+// make the behaviour. ErrCycle is found within one session and within one goroutine. If factories
+// of two sessions wait for each other in two goroutines, they wait until a context ends.
 func Behaviour[T any](ctx context.Context, s *Session) (T, error) {
 	return find[T](ctx, s, (*contents).choose)
 }
 
-// BehaviourAt returns the behaviour of the state with the key, as Behaviour does. A state that says nothing of its type, and
-// whose key is no type's name, gets the one behaviour in the registry that is of type T; so does a key without a state.
+// BehaviourAt returns the behaviour of the state with the key, as [Behaviour] does. If the state
+// does not name its type, and its key is not the name of a type, it has the only behaviour in the
+// registry of type T. The same holds for a key without a state.
 func BehaviourAt[T any](ctx context.Context, s *Session, key string) (T, error) {
 	return find[T](ctx, s, func(c *contents, registry *Registry, wanted reflect.Type) (string, *registration, error) {
 		return c.chooseAt(key, registry, wanted)
 	})
 }
 
-// StateOf returns the state with the key, for those who only want the data; its behaviour, if it has or gets one, uses the same. Where
-// there is none, a new one is added.
+// StateOf returns the state with the key, for callers that need only the data. Its behaviour, if
+// there is one or will be one, uses the same state. If there is no state, a new one is added.
 func StateOf[State any](s *Session, key string) (*State, error) {
 	c := s.use()
 	c.mu.Lock()
@@ -42,7 +44,7 @@ func StateOf[State any](s *Session, key string) (*State, error) {
 	if p := c.parts[key]; p != nil {
 		state, ok := p.state.(*State)
 		if !ok {
-			return nil, fmt.Errorf("session: state %q: %w: it is in use as a %T: ask for that", key, ErrInvalidState, cmp.Or(p.state, p.behaviour))
+			return nil, fmt.Errorf("session: state %q: %w: it is in use as a %T: use that type", key, ErrInvalidState, cmp.Or(p.state, p.behaviour))
 		}
 		return state, nil
 	}
@@ -86,7 +88,7 @@ func readState[State any](document json.RawMessage) (*part, error) {
 	return p, nil
 }
 
-// newState makes a zero state that says its type, where it has a name and a place for it.
+// newState returns a zero state, which names its type if the type has a name and the state has a place for it.
 func newState[State any](discriminator, name string) (*part, error) {
 	document, err := encode(new(State))
 	if err != nil {
@@ -103,7 +105,8 @@ func newState[State any](discriminator, name string) (*part, error) {
 	return p, nil
 }
 
-// typed puts the name of the type before the members of a new state; one that is no object, or has that member, has no place for it.
+// typed puts the name of the type before the members of a new state. A state that is not an object, or has
+// that member, has no place for it.
 func typed(state json.RawMessage, discriminator, name string) json.RawMessage {
 	o, ok := rawjson.ParseObject(state)
 	if !ok || o.Get(discriminator) != nil {
@@ -117,7 +120,7 @@ func typed(state json.RawMessage, discriminator, name string) json.RawMessage {
 	return named.Text()
 }
 
-// written returns a state as it is to be written, given how it was read.
+// written returns the text of a state to write, given the text that was read.
 func (p *part) written(key string, document json.RawMessage) (json.RawMessage, error) {
 	now, err := p.encode()
 	if err != nil {
@@ -129,22 +132,23 @@ func (p *part) written(key string, document json.RawMessage) (json.RawMessage, e
 	return merge(document, p.base, now), nil
 }
 
-// says reports whether a document says what its behaviour wrote at first, perhaps among other things. If not, it has another format.
+// says reports whether a document holds what its behaviour wrote at first, perhaps among other members. If not,
+// it has another format.
 func says(document, first json.RawMessage) bool {
 	d, isObject := rawjson.ParseObject(document)
 	f, wasObject := rawjson.ParseObject(first)
 	if !isObject || !wasObject {
-		return isObject == wasObject && compaction.Equal(document, first)
+		return isObject == wasObject && jsontree.Equal(document, first)
 	}
 	for _, m := range f.Members {
-		if value := d.Get(m.Key); value == nil || !compaction.Equal(value, m.Value) {
+		if value := d.Get(m.Key); value == nil || !jsontree.Equal(value, m.Value) {
 			return false
 		}
 	}
 	return true
 }
 
-// retyped is another state in the place of a document, which says its type where the document did.
+// retyped returns a state that replaces a document, and names its type where the document did.
 func retyped(document, state json.RawMessage) json.RawMessage {
 	switch declared := declarationOf(document); {
 	case declared.typed:
@@ -155,7 +159,7 @@ func retyped(document, state json.RawMessage) json.RawMessage {
 	return state
 }
 
-// find returns the behaviour that was chosen, and makes it first if need be. Others who want the same one wait for it.
+// find returns the behaviour that was chosen, and makes it first if necessary. Callers that need the same one wait.
 func find[T any](ctx context.Context, s *Session, choose func(*contents, *Registry, reflect.Type) (string, *registration, error)) (T, error) {
 	var none T
 	registry, _ := ctx.Value(registryKey{}).(*Registry)
@@ -186,7 +190,7 @@ func find[T any](ctx context.Context, s *Session, choose func(*contents, *Regist
 	}
 }
 
-// make makes the behaviour of a state. It is called with the lock held, and gives it up.
+// make makes the behaviour of a state. It is called with the lock held, and releases it.
 func (c *contents) make(ctx context.Context, key string, registration *registration) error {
 	begun := &making{of: c, outer: makingOf(ctx), over: make(chan struct{})}
 	c.making[key] = begun
@@ -199,7 +203,7 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 		defer c.mu.Unlock()
 		defer close(begun.over)
 		if c.making[key] != begun {
-			return // the state was set or removed meanwhile
+			return // the state was set or removed in the meantime
 		}
 		delete(c.making, key)
 		if made != nil {
@@ -214,19 +218,19 @@ func (c *contents) make(ctx context.Context, key string, registration *registrat
 		return err
 	}
 	if p.behaviour == nil {
-		return fmt.Errorf("%w: its factory gave nil", ErrNoBehaviour)
+		return fmt.Errorf("%w: its factory returned nil", ErrNoBehaviour)
 	}
 	p.registration = registration
 	made = p
 	return nil
 }
 
-// making is a behaviour that is being made, in the context that its factory gets.
+// making is a behaviour in the making. The context of its factory has it.
 type making struct {
 	of       *contents
-	outer    *making       // whose factory asked for it, perhaps in another session
+	outer    *making       // whose factory needs it, perhaps in another session
 	over     chan struct{} // closed when that is over
-	waitsFor []*making     // of the same session: what its factory, or one that this asked, waits for; guarded by of.mu
+	waitsFor []*making     // of the same session: what its factory, or a factory that it called, waits for; guarded by of.mu
 }
 
 type makingKey struct{}
@@ -236,15 +240,16 @@ func makingOf(ctx context.Context) *making {
 	return m
 }
 
-// waitFor waits until a behaviour is made by others, unless they wait for the caller. It is called with the lock held, and gives it up.
+// waitFor waits until another goroutine has made a behaviour, unless that waits for the caller. It is called
+// with the lock held, and releases it.
 func (c *contents) waitFor(ctx context.Context, key string, others *making) error {
-	asker := makingOf(ctx)
-	if others.needs(asker) {
+	caller := makingOf(ctx)
+	if others.needs(caller) {
 		c.mu.Unlock()
-		return fmt.Errorf("session: state %q: %w: its factory asks, through others, for its own behaviour", key, ErrCycle)
+		return fmt.Errorf("session: state %q: %w: its factory needs, through others, its own behaviour", key, ErrCycle)
 	}
 	var waiting []*making
-	for m := asker; m != nil; m = m.outer {
+	for m := caller; m != nil; m = m.outer {
 		if m.of == c {
 			m.waitsFor = append(m.waitsFor, others)
 			waiting = append(waiting, m)
@@ -268,22 +273,23 @@ func (c *contents) waitFor(ctx context.Context, key string, others *making) erro
 	}
 }
 
-// needs reports whether this cannot be made before the asker is, or one whose factory asked for that.
-func (m *making) needs(asker *making) bool {
+// needs reports whether this cannot be made before the caller, or before one whose factory needs the caller.
+func (m *making) needs(caller *making) bool {
 	select {
 	case <-m.over:
 		return false
 	default:
 	}
-	for a := asker; a != nil; a = a.outer {
+	for a := caller; a != nil; a = a.outer {
 		if a == m {
 			return true
 		}
 	}
-	return slices.ContainsFunc(m.waitsFor, func(other *making) bool { return other.needs(asker) })
+	return slices.ContainsFunc(m.waitsFor, func(other *making) bool { return other.needs(caller) })
 }
 
-// registrationOf returns what a state belongs to, or nil: to what its behaviour was made by, or else to what the registry knows.
+// registrationOf returns the registration of a state, or nil: the one that made its behaviour, else the one in
+// the registry.
 func (c *contents) registrationOf(key string, registry *Registry) *registration {
 	if p := c.parts[key]; p != nil && p.registration != nil {
 		return p.registration
@@ -301,7 +307,7 @@ func (c *contents) declarationOf(key string) declaration {
 	return declared
 }
 
-// choose finds the state that has the behaviour, or where a new one goes.
+// choose finds the state that has the behaviour, or the key for a new state.
 func (c *contents) choose(registry *Registry, wanted reflect.Type) (string, *registration, error) {
 	var keys []string
 	var found *registration
@@ -326,7 +332,7 @@ func (c *contents) chooseNew(registry *Registry, wanted reflect.Type) (string, *
 		return "", nil, err
 	}
 	if c.states.Place(only.name) >= 0 {
-		return "", nil, fmt.Errorf("%w: %s would get a state under %q, but there is one of type %q, which is not registered as such: register it, or use BehaviourAt",
+		return "", nil, fmt.Errorf("%w: %s would get a state under %q, but there is one of type %q, which is not registered: register it, or use BehaviourAt",
 			ErrNoBehaviour, wanted, only.name, c.declarationOf(only.name).name)
 	}
 	return only.name, only, nil
@@ -344,12 +350,12 @@ func (c *contents) chooseAt(key string, registry *Registry, wanted reflect.Type)
 	case r == nil:
 		return "", nil, fmt.Errorf("%w: state %q has type %q, which is not registered: register it", ErrNoBehaviour, key, c.declarationOf(key).name)
 	case !r.makes(wanted):
-		return "", nil, fmt.Errorf("%w: state %q of type %q has a %s, which is no %s: ask for another type, or another key", ErrNoBehaviour, key, r.name, r.behaviour, wanted)
+		return "", nil, fmt.Errorf("%w: state %q of type %q has a %s, which is not a %s: use another type or key", ErrNoBehaviour, key, r.name, r.behaviour, wanted)
 	}
 	return key, r, nil
 }
 
-// only returns the one registration whose behaviours are of a type.
+// only returns the only registration whose behaviours are of a type.
 func (r *Registry) only(wanted reflect.Type) (*registration, error) {
 	fit := r.implementing(wanted)
 	switch len(fit) {

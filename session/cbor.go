@@ -14,10 +14,10 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file writes JSON documents as CBOR (RFC 8949) and back, byte for byte. Maps, arrays, strings and numbers are CBOR's own, in order, wherever
-// reading them gives the very text again; numbers with a fraction or an exponent are floats, others integers. What CBOR has no way to
-// say, such as 1.50, a key that comes twice, half an emoji, white space, is a byte string with the JSON text of that value, under
-// the tag for embedded JSON.
+// This file converts JSON documents to CBOR (RFC 8949) and back, byte for byte. A map, array, string or number
+// is written as CBOR if reading it gives the same text. Numbers with a fraction or an exponent are floats, others
+// integers. What CBOR cannot express, such as 1.50, a duplicate key, half an emoji or white space, is a byte
+// string with the JSON text of the value, under the tag for embedded JSON.
 
 // Tags, as registered with IANA.
 const (
@@ -58,7 +58,7 @@ const (
 // MarshalCBOR writes what MarshalJSON writes, as CBOR.
 func (s Session) MarshalCBOR() ([]byte, error) { return marshalCBOR(s) }
 
-// UnmarshalCBOR reads what MarshalCBOR writes, and any other CBOR that says what JSON can say.
+// UnmarshalCBOR reads what MarshalCBOR writes, and any other CBOR that JSON can express.
 func (s *Session) UnmarshalCBOR(data []byte) error { return unmarshalCBOR(data, s) }
 
 func marshalCBOR(document json.Marshaler) ([]byte, error) {
@@ -198,7 +198,7 @@ func floatText(float float64) []byte {
 	if err == nil && !bytes.ContainsAny(text, ".e") {
 		text = append(text, ".0"...)
 	}
-	return text // nil for what is no number in JSON
+	return text // nil for what is not a number in JSON
 }
 
 // appendHead appends the head of an item: its type and its length, or whatever number goes with it.
@@ -246,7 +246,7 @@ func appendJSON(dst, data []byte) ([]byte, error) {
 }
 
 func notJSON(data []byte) error {
-	return fmt.Errorf("session: %w: an item beginning with the byte %#x is nothing that JSON has: write text, finite numbers, true, false, null, arrays and maps",
+	return fmt.Errorf("session: %w: an item beginning with the byte %#x has no form in JSON: write text, finite numbers, true, false, null, arrays and maps",
 		ErrNotCBOR, data[0])
 }
 
@@ -270,7 +270,7 @@ func appendItems(dst, data []byte, open, end byte, each int) ([]byte, error) {
 		}
 		switch {
 		case each == 2 && i%2 == 0 && item[0]&^31 != cborText:
-			return nil, fmt.Errorf("session: %w: a map has a key that is no text: JSON has no such keys", ErrNotCBOR)
+			return nil, fmt.Errorf("session: %w: a map has a key that is not text: JSON has no such keys", ErrNotCBOR)
 		case i%each == 1:
 			dst = append(dst, ':')
 		case i > 0:
@@ -306,7 +306,7 @@ func appendTagged(dst, data []byte) ([]byte, error) {
 	case embeddedJSON:
 		var text []byte
 		if cbor.Unmarshal(tagged.Content, &text) != nil || tagged.Content[0]&^31 != cborBytes || !json.Valid(text) {
-			return nil, fmt.Errorf("session: %w: under tag %d is no JSON text: write it as a byte string", ErrNotCBOR, embeddedJSON)
+			return nil, fmt.Errorf("session: %w: tag %d does not hold JSON text: write it as a byte string", ErrNotCBOR, embeddedJSON)
 		}
 		return append(dst, text...), nil
 	case positiveBignum, negativeBignum:

@@ -8,8 +8,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A Checkpoint is a document in which a workflow engine, or a graph, wrote down where it is, with what is needed to store it behind the
-// one that it follows. Nothing else in the document is looked at.
+// A Checkpoint is a document in which a workflow engine or a graph stored its position, with the
+// fields that are needed to store it after its parent. Nothing else in the document is read.
 type Checkpoint struct {
 	ThreadID  string // the conversation or session, where the document names it
 	Namespace string // the workflow's name, or checkpoint_ns, the path of a subgraph
@@ -18,7 +18,8 @@ type Checkpoint struct {
 	Document  json.RawMessage
 }
 
-// checkpointShapes are where documents have what a Checkpoint has, by the members that tell their shape, the first that fits.
+// checkpointShapes say where documents have the fields of a Checkpoint. The first shape applies whose members a
+// document has.
 var checkpointShapes = []struct {
 	has                             []string
 	thread, namespace, id, parentID [][]string
@@ -63,15 +64,16 @@ var checkpointShapes = []struct {
 	},
 }
 
-// ReadCheckpoint takes out of a document what it says of itself. The documents are those of workflows of Microsoft's Agent
-// Framework, Python and .NET, and of LangGraph: a checkpoint tuple, a state snapshot, a row of a table, a state from its server.
+// ReadCheckpoint reads the fields of a [Checkpoint] from a document. It reads the documents of
+// workflows of Microsoft Agent Framework (Python and .NET) and of LangGraph: a checkpoint tuple, a
+// state snapshot, a row of a table, a state from its server.
 func ReadCheckpoint(document json.RawMessage) (Checkpoint, error) {
 	o, ok := rawjson.Object{}, json.Valid(document)
 	if ok {
 		o, ok = rawjson.ParseObject(document)
 	}
 	if !ok {
-		return Checkpoint{}, fmt.Errorf("session: %w: it is no JSON object: give one document", ErrInvalidCheckpoint)
+		return Checkpoint{}, fmt.Errorf("session: %w: it is not a JSON object: give one document", ErrInvalidCheckpoint)
 	}
 	for _, sh := range checkpointShapes {
 		if slices.ContainsFunc(sh.has, func(key string) bool { return o.Get(key) == nil }) {
@@ -85,7 +87,7 @@ func ReadCheckpoint(document json.RawMessage) (Checkpoint, error) {
 			Document:  document,
 		}
 		if c.ID == "" && sh.id != nil {
-			return Checkpoint{}, fmt.Errorf("session: %w: its id is missing or no string: it stands in %q", ErrInvalidCheckpoint, sh.id[0])
+			return Checkpoint{}, fmt.Errorf("session: %w: its id is missing or not a string: it belongs in %q", ErrInvalidCheckpoint, sh.id[0])
 		}
 		return c, nil
 	}
@@ -107,8 +109,9 @@ func firstString(o rawjson.Object, paths [][]string) string {
 	return ""
 }
 
-// ParentsFirst returns the checkpoints of a thread in an order in which they can be stored: each behind its parent, where the list has that, and else
-// in the order in which they came. Checkpoints that follow each other in a circle are an error.
+// ParentsFirst returns the checkpoints of a thread in an order in which they can be stored: each
+// after its parent, if the list has that, and otherwise in the given order. It returns an error if
+// checkpoints form a cycle.
 func ParentsFirst(checkpoints []Checkpoint) ([]Checkpoint, error) {
 	type name struct{ namespace, id string }
 	places := map[name]int{}
@@ -122,7 +125,7 @@ func ParentsFirst(checkpoints []Checkpoint) ([]Checkpoint, error) {
 		for at, found := i, true; found && !done[at]; {
 			c := checkpoints[at]
 			if len(waiting) > len(checkpoints) {
-				return nil, fmt.Errorf("session: %w: %q is its own ancestor: its parents go round in a circle", ErrInvalidCheckpoint, c.ID)
+				return nil, fmt.Errorf("session: %w: %q is its own ancestor: its parents form a cycle", ErrInvalidCheckpoint, c.ID)
 			}
 			waiting = append(waiting, at)
 			if at, found = places[name{c.Namespace, c.ParentID}]; c.ParentID == "" {

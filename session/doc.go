@@ -1,15 +1,17 @@
-// Package session keeps what the parts of an agent remember of a conversation between runs: chat history, memory, a todo list.
+// Package session keeps the state that the parts of an agent need between the runs of a conversation: chat
+// history, memory, a todo list. It needs no database.
 //
 // # State and behaviour
 //
-// What is remembered is plain data, the states of a [Session], a JSON document each under a key of its own. So any serialiser of the
-// standard kind writes and reads sessions, alone or in lists and structs, with no method to call:
+// A [Session] is plain data. Its states are JSON documents, each under a key. So any common serializer
+// writes and reads sessions, alone or within lists and structs, without a method to call:
 //
 //	text, err := json.Marshal(sessions)     // or cbor.Marshal, of github.com/fxamacker/cbor
 //	err = json.Unmarshal(text, &sessions)
 //
-// What works with a state is a behaviour: a message store with the client of a database, say. It cannot be written to a document, so it
-// is made of its state when it is first asked for, and kept. What an agent runs in knows how, by a [Registry]; a session does not:
+// A behaviour is what works with a state, for example a message store with the client of a database. A
+// document cannot hold it. So the first use makes it from the state, and the session keeps it. A
+// [Registry] in the context of the agent says how:
 //
 //	registry := session.NewRegistry()
 //	session.Register(registry, "ChatHistory", func(ctx context.Context, history *ChatHistory) (MessageStore, error) {
@@ -19,36 +21,38 @@
 //
 //	store, err := session.Behaviour[MessageStore](ctx, &s)
 //
-// The behaviour and the session share the state: what the behaviour changes in it, the session writes. The agent and its
-// callers ask for a behaviour in the same way, and get the same one, from whichever goroutine; there is no time at which a session
-// that was read is incomplete. [StateOf] gives the state without the behaviour. Behaviours that have methods to serialise
-// themselves fit in by [RegisterSerializer].
+// The behaviour and the session share the state: the session writes what the behaviour changed. The agent
+// and its callers get the same behaviour, from any goroutine. [StateOf] returns the state without the
+// behaviour. [RegisterSerializer] is for behaviours with a method that writes their state.
 //
-// A state belongs to the registration that its member $type names, or its member type, or its key. One that nothing
-// is registered for is kept as it came. Where a session has no state for a behaviour yet, it gets one, which says its type first.
+// A state belongs to the registration that its member $type names, else its member type, else its key. A
+// state that nothing is registered for stays as it was read. If a session has no state for a behaviour,
+// it gets a new one, whose first member is its type.
 //
 // # Nothing is lost
 //
-// A session is written as it was read, byte for byte: the order of members, the spelling of numbers and strings, white space, members that
-// nobody here knows. A state that a behaviour changed is changed where it stands, and only in what the behaviour changed; what its Go
-// type does not know, such as members that another program added, stays. Note that json.Marshal makes compact, and escapes
-// <, > and &, whatever a MarshalJSON gives it: where the very bytes count, call [Session.MarshalJSON], or use a json.Encoder with
-// SetEscapeHTML(false) for all but the white space.
+// A session is written as it was read, byte for byte: the order of members, the spelling of numbers and
+// strings, white space, unknown members. In a state that a behaviour changed, only the changed parts
+// differ; members that its Go type lacks stay. json.Marshal removes white space, and escapes <, > and &,
+// in what any MarshalJSON returns. If the exact bytes matter, call [Session.MarshalJSON]. A json.Encoder
+// with SetEscapeHTML(false) changes only the white space.
 //
-// In CBOR, values are CBOR's own wherever those say the same, and JSON text otherwise, so that JSON comes back byte for byte too. That saves
-// 20 to 30 % of compact JSON, less where texts are long (5 % of a history whose messages have 400 bytes). White space between
-// members, as Python's json.dumps writes it, makes all of a document JSON text, and a few bytes longer.
+// In CBOR, a value is written as CBOR if that can express the same, and as JSON text otherwise, so that
+// JSON comes back byte for byte. This takes 20 to 30 % less than compact JSON; with long texts less is
+// saved (5 % of a history whose messages have 400 bytes). A document with white space between its
+// members, as Python's json.dumps writes it, becomes JSON text as a whole, and a few bytes longer.
 //
 // # Shapes
 //
-// A Session reads the documents of several frameworks, told by their members, and writes the shape that it read:
+// A [Session] reads the documents of several frameworks. It recognizes them by their members, and writes
+// the shape that it read:
 //
-//	{"threadId":…,"runId":…,"state":{…},"versions":{…}}                           pgagui; what a new session is written as
+//	{"threadId":…,"runId":…,"state":{…},"versions":{…}}                           pgagui; the shape of a new session
 //	{"conversationId":…,"stateBag":{…}}                                           Microsoft Agent Framework, .NET
 //	{"type":"session","session_id":…,"service_session_id":…,"state":{…}}          Microsoft Agent Framework, Python
 //
 // # Other documents
 //
-// [ThreadSnapshot] is what a client gets of a thread, from which the private state of the agent is kept apart. [Checkpoint] is what is needed
-// to store the checkpoints of workflows and graphs.
+// A [ThreadSnapshot] is what a client gets of a thread; the private state of the agent is kept apart. A
+// [Checkpoint] holds what is needed to store a checkpoint of a workflow or graph.
 package session

@@ -2,7 +2,7 @@ package session
 
 import "errors"
 
-// What can go wrong, to be told apart with errors.Is. The errors that functions return name the key and the type as well.
+// The errors of this package, for errors.Is. The errors that functions return also name the key and the type.
 var (
 	ErrInvalidDocument = errors.New("not a session document")
 	ErrUnknownShape    = errors.New("unknown shape of a session document")

@@ -9,17 +9,17 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A state in Go often knows less than the document that it was read from: members that another program added, the spelling of a
-// number, the order. So a state is not written over its document. What the state was written as when it was read, and what it
-// is written as now, tell what was changed in between, and that alone is changed in the document.
+// A state in Go often lacks parts of the document that it was read from: members that another program added, the
+// spelling of a number, the order. So a state does not replace its document. The difference between what the
+// state was written as when it was read, and what it is written as now, is applied to the document.
 
-// merge changes a document as a value was changed, from before to after: all three are valid JSON. A value that did not change
-// leaves the document as it is.
+// merge applies the change of a value, from before to after, to a document. All three are valid JSON. A value that
+// did not change leaves the document as it is.
 //
 //   - In objects, members that the value does not have are kept, and all stay in their places; new ones come last. As encoding/json
 //     reads "Messages" into a field named "messages", so this writes it there. Of members for one name that was changed, one is left.
-//   - In arrays, elements that did not change are recognised wherever they went. Where as many elements stand between two of
-//     those as did before, they are taken for the same ones, changed, unless their ids differ.
+//   - In arrays, elements that did not change are found wherever they moved. If the number of elements between two
+//     of those is the same as before, they count as the same elements, changed, unless their ids differ.
 //   - Anything else becomes what it is after.
 func merge(document, before, after json.RawMessage) json.RawMessage {
 	if bytes.Equal(before, after) {
@@ -149,7 +149,7 @@ func matches(before, after []rawjson.Member) []int {
 	return match
 }
 
-// sameID reports whether two values can be one that was changed: not when they are objects with different ids.
+// sameID reports whether two values can be versions of one value: not if they are objects with different ids.
 func sameID(a, b json.RawMessage) bool {
 	x, xIsObject := rawjson.ParseObject(a)
 	y, yIsObject := rawjson.ParseObject(b)

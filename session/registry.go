@@ -11,8 +11,9 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A Registry is a list of types of behaviours: the name of each, what state it has and how it is made. It holds no behaviour; those belong
-// to their sessions. Any number of sessions may use it at once.
+// A Registry is a list of types of behaviours: the name of each, the type of its state, and its
+// factory. It holds no behaviours; those belong to their sessions. Any number of sessions may use
+// it at the same time.
 type Registry struct {
 	mu            sync.RWMutex
 	registrations []*registration
@@ -38,18 +39,19 @@ func NewRegistry() *Registry { return &Registry{} }
 
 type registryKey struct{}
 
-// WithRegistry returns a context in which Behaviour makes the behaviours of a registry.
+// WithRegistry returns a context with a registry, which [Behaviour] uses to make behaviours.
 func WithRegistry(ctx context.Context, registry *Registry) context.Context {
 	return context.WithValue(ctx, registryKey{}, registry)
 }
 
-// Register adds the behaviours that are made of a state: data that encoding/json reads and writes. The name is the type's in
-// documents, where the state says it as $type (or type), or is the key of the state.
+// Register adds behaviours that are made from a state: data that encoding/json reads and writes.
+// The name is the name of the type in documents: the $type (or type) of a state, or its key.
 //
-// Of a state, factory is called once at most. It gets the pointer that the session keeps: what the behaviour changes in the state is
-// written with the session. A factory that gets at the session may ask it for other behaviours, with the context that it is given.
+// The factory is called at most once for each state. It gets the pointer that the session keeps, so
+// the session writes what the behaviour changes in the state. A factory may get other behaviours of
+// the session with the context that it receives.
 //
-// Register panics when the name is empty or in use, which is a mistake in the program.
+// Register panics if the name is empty or in use, which is a mistake in the program.
 func Register[State, B any](registry *Registry, name string, factory func(ctx context.Context, state *State) (B, error)) {
 	attach := func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error) {
 		made, err := known, error(nil)
@@ -84,9 +86,10 @@ type Serializer interface {
 	Serialize() (json.RawMessage, error)
 }
 
-// RegisterSerializer adds behaviours that know how to write themselves, and are made of what they wrote: document, nil for a new one. All
-// else is as with Register; but where what Serialize gives at first is not what the document says, it has another format, and once it has
-// changed it is written in the place of all of the document but the type.
+// RegisterSerializer adds behaviours that write their own state. The factory gets the document that
+// the behaviour wrote, nil for a new one. All else is as with [Register], with one exception: if
+// the first result of Serialize differs from the document, the document has another format. When
+// such a behaviour has changed, its text replaces all of the document but the type.
 func RegisterSerializer[B Serializer](registry *Registry, name string, factory func(ctx context.Context, document json.RawMessage) (B, error)) {
 	attach := func(ctx context.Context, known *part, document json.RawMessage, discriminator string) (*part, error) {
 		if known != nil {

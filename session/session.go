@@ -10,31 +10,37 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A Session is what the parts of an agent keep of a conversation between runs. It is plain data: encoding/json writes and reads it, alone and
-// in anything else, and so does CBOR. What it holds is described in the documentation of the package.
+// A Session holds the states that the parts of an agent keep between the runs of a conversation. It
+// is plain data: encoding/json and CBOR write and read it, alone and within other values. The
+// package documentation describes what it holds.
 //
-// A copy has fields of its own and shares the states, and the behaviours made of them, with the session that it was copied from, as
-// copies of a map do. Only a literal that nobody used yet shares nothing. What is not shared is read from a document: write the session,
-// and read it back.
+// A copy has fields of its own. It shares the states, and the behaviours made from them, with its
+// original, as copies of a map do; only copies of a literal that was never used share nothing. For
+// an independent copy, write the session and read it.
 //
-// A session can be used by several goroutines at once, though not while its fields are changed. A literal must have been used once before
-// that; New returns one that can be used at once. Whoever changes a state sees to it that nobody writes the session meanwhile, or the state is a
-// json.Marshaler with a lock of its own.
+// Several goroutines may use a session at the same time, but not while its fields are changed. A
+// literal must have been used once before; New returns a session that is ready. A caller that
+// changes a state must make sure that no other goroutine writes the session at that time, or the
+// state must be a json.Marshaler with a lock of its own.
 type Session struct {
 	// ID is the id of the conversation: threadId, in Python session_id.
 	ID string
-	// RunID is the run that the states are those of: runId. Empty (null) means that they are the thread's own.
+	// RunID is the id of the run that the states belong to: runId. Empty (null) means that they
+	// belong to the thread.
 	RunID string
-	// ServiceID is the id of a conversation that a remote service keeps: in .NET conversationId, in Python service_session_id.
+	// ServiceID is the id of a conversation that a remote service keeps: conversationId in .NET,
+	// service_session_id in Python.
 	ServiceID string
-	// Versions are the versions of the states that the store gave, by key: versions. Who saves a session gets those that come next, to be set here.
+	// Versions are the versions of the states in the store, by key: versions. Saving a session
+	// returns the next versions; set them here.
 	Versions map[string]int64
 
 	contents *contents // nil until a literal is used
 }
 
-// New returns a session without states. It is written as {"threadId":…,"runId":null,"state":{},"versions":{}}, which tells a store that
-// it expects to find none. A literal, Session{ID: id}, is the same.
+// New returns a session without states. It is written as
+// {"threadId":…,"runId":null,"state":{},"versions":{}}, which means that the writer expects no
+// stored session. The literal Session{ID: id} is the same.
 func New(id string) Session {
 	return Session{ID: id, contents: newContents()}
 }
@@ -143,7 +149,7 @@ func (s *Session) Keys() []string {
 	return c.states.Keys()
 }
 
-// State returns the state with the key as it would be written now, nil when there is none.
+// State returns the state with the key as it would be written now, nil if there is none.
 func (s *Session) State(key string) (json.RawMessage, error) {
 	c := s.use()
 	c.mu.Lock()
@@ -155,8 +161,8 @@ func (s *Session) State(key string) (json.RawMessage, error) {
 	return p.written(key, value)
 }
 
-// SetState sets the state with the key; a new one comes last. A behaviour that was made of the state before is no longer that of
-// the session: the next use makes one of the new state.
+// SetState sets the state with the key; a new one comes last. The session drops a behaviour that
+// was made from the old state: the next use makes one from the new state.
 func (s *Session) SetState(key string, state json.RawMessage) error {
 	if !json.Valid(state) {
 		return fmt.Errorf("session: %w: the text for %q is not JSON: give one JSON value", ErrInvalidState, key)

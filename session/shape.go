@@ -26,7 +26,7 @@ var (
 	pythonShape = shape{states: "state", id: "session_id", serviceID: "service_session_id", discriminator: "type"}
 )
 
-// tellingMembers tell the shape of a document, the first that it has.
+// tellingMembers identify the shape of a document: the first that it has.
 var tellingMembers = []struct {
 	key   string
 	shape *shape
@@ -37,8 +37,8 @@ var tellingMembers = []struct {
 	{"conversationId", &dotnetShape},
 }
 
-// newDocument is what a session that was not read from a document is written over. It has versions, none, because it expects that
-// nothing is stored yet.
+// newDocument is the document of a session that was not read from one. It has empty versions, because it expects
+// that nothing is stored yet.
 const newDocument = `{"threadId":"","runId":null,"state":{},"versions":{}}`
 
 func shapeOf(document rawjson.Object) (*shape, error) {

@@ -8,9 +8,10 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// A ThreadSnapshot is what a thread looks like to a client: messages, shared state and open interrupts. It may have a private part as well,
-// the state of the agent's session, which no client may see. So encoding/json, and CBOR, write it without that, and without
-// members that are unknown here: what they write may go to a client. To store a snapshot, write it as a StoredThreadSnapshot.
+// A ThreadSnapshot is what a client gets of a thread: messages, shared state and open interrupts.
+// It may also hold the state of the agent's session, which is private. encoding/json and CBOR leave
+// out the private part and unknown members, so what they write may go to a client. To store a
+// snapshot, write it as a [StoredThreadSnapshot].
 type ThreadSnapshot struct {
 	Messages     json.RawMessage // messages: an array
 	State        json.RawMessage // state: an object, null, or nil
@@ -20,7 +21,8 @@ type ThreadSnapshot struct {
 	document rawjson.Object // as it was read
 }
 
-// A StoredThreadSnapshot is written whole, as it was read byte for byte but for the fields that were changed.
+// A StoredThreadSnapshot is written with its private part: as it was read, byte for byte, but for
+// fields that were changed.
 type StoredThreadSnapshot struct{ ThreadSnapshot }
 
 // member returns the field for a member of the document, or nil.
@@ -44,7 +46,7 @@ var (
 	storedMembers = append(slices.Clone(clientMembers), "session_state")
 )
 
-// UnmarshalJSON reads a snapshot, with its private part if that is there.
+// UnmarshalJSON reads a snapshot, with its private part if the text has one.
 func (t *ThreadSnapshot) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -106,5 +108,5 @@ func (t ThreadSnapshot) MarshalCBOR() ([]byte, error) { return marshalCBOR(t) }
 // MarshalCBOR writes the snapshot with its private part.
 func (t StoredThreadSnapshot) MarshalCBOR() ([]byte, error) { return marshalCBOR(t) }
 
-// UnmarshalCBOR reads a snapshot, with its private part if that is there.
+// UnmarshalCBOR reads a snapshot, with its private part if the data has one.
 func (t *ThreadSnapshot) UnmarshalCBOR(data []byte) error { return unmarshalCBOR(data, t) }

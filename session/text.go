@@ -13,7 +13,7 @@ func stringOf(value json.RawMessage) (decoded string, ok bool) {
 	return decoded, json.Unmarshal(value, &decoded) == nil
 }
 
-// encode is json.Marshal without the escapes for HTML, which a document between programs has no use for.
+// encode is json.Marshal without the escapes for HTML, which documents between programs do not need.
 func encode(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -395,7 +396,7 @@ func whatRowsMiss(rows []pgagui.HistoryEvent, events []pgagui.Event, options pga
 		case row.Count != int64(len(each.members)) || row.Seq != first.Seq || row.LastSeq != last.Seq ||
 			!row.CreatedAt.Equal(first.RecordedAt) || !row.CompletedAt.Equal(last.RecordedAt):
 			return fmt.Sprintf("the row %+v is of %d events, %+v to %+v", row, len(each.members), first, last)
-		case !compaction.Equal(pieceOf(row.JSON), each.text):
+		case !jsontree.Equal(pieceOf(row.JSON), each.text):
 			return fmt.Sprintf("row %d holds %s, its events hold %s together", row.Seq, row.JSON, each.text)
 		case options.MaxBytes > 0 && len(pieceOf(row.JSON))-2 > options.MaxBytes:
 			return fmt.Sprintf("row %d holds more than %d bytes: %s", row.Seq, options.MaxBytes, row.JSON)
@@ -420,7 +421,7 @@ func (j *joinedText) holds(event pgagui.Event) bool {
 		name = "toolCallId"
 	}
 	same := func(name string) bool {
-		return ofRow[name] == nil && ofEvent[name] == nil || compaction.Equal(ofRow[name], ofEvent[name])
+		return ofRow[name] == nil && ofEvent[name] == nil || jsontree.Equal(ofRow[name], ofEvent[name])
 	}
 	return same("subagentRunId") && (same(name) || ofEvent[name] == nil && strings.HasSuffix(event.Type, "_CHUNK"))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -112,7 +113,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		if err := rows.Scan(&size, &inSQL); err != nil {
 			t.Fatal(err)
 		}
-		if printed, ok := compaction.PrintJSONB([]byte(value)); ok {
+		if printed, ok := jsontree.PrintJSONB([]byte(value)); ok {
 			printedInGo++
 			if string(printed) != inSQL {
 				t.Errorf("%s is printed as %s in Go, as %s in SQL", value, printed, inSQL)
@@ -366,7 +367,7 @@ func TestCostlyPatchesFail(t *testing.T) {
 				t.Errorf("Go allocates %d MiB, want %d at most", allocated, test.allocates)
 			}
 			inSQL := judges.foldInSQL(t, [][]json.RawMessage{stream})[0]
-			if !compaction.Equal(inSQL.State, inGo) {
+			if !jsontree.Equal(inSQL.State, inGo) {
 				t.Errorf("SQL and Go differ: states of %d and %d bytes", len(inSQL.State), len(inGo))
 			}
 		})

@@ -11,7 +11,8 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// A Renderer makes lines of the content of an activity. When it fails, because the content has another shape than it knows, [JSON] shows it.
+// A Renderer makes lines of the content of an activity. If it returns an error, because the content
+// has another shape than it reads, [JSON] shows the content.
 type Renderer func(content json.RawMessage) ([]Line, error)
 
 // render makes the lines of an activity.
@@ -24,15 +25,18 @@ func (w *Writer) render(item Item) []Line {
 	return JSON(item.Content)
 }
 
-// Checklist returns a renderer of steps: PLAN, SEARCH and WORKFLOW are shown by it. The content is an object with a list under one of these keys, or the
-// list itself. A step is
+// Checklist returns a renderer of steps; PLAN, SEARCH and WORKFLOW use it. The content is an object
+// with a list under one of these keys, or the list itself. A step is one of these:
 //
-//   - a string, where ✓ or [x] in front means that it is done, [ ] that it is not, and … behind it that it is under way;
-//   - an object with a title (name, task, description, text, label) and a status (or state) such as pending, running, complete, failed, or
-//     a boolean done (completed, checked). It may have a progress, percentage or share, and a list of steps itself.
+//   - - a string. A leading ✓ or [x] means that it is done, [ ] that it is not; a trailing … that
+//     it is in progress.
+//   - - an object with a title (name, task, description, text, label) and a status (or state) such
+//     as pending, running, complete, failed, or a boolean done (completed, checked). It may have a
+//     progress, percentage or share, and a list of steps.
 //
-// currentStep (current, activeStep) of the content names the step under way, by its title, its id or its place from 0 on, where steps have no status of
-// their own. What else there is in the content or a step is shown beside it.
+// currentStep (current, activeStep) of the content names the step in progress, by its title, its id
+// or its place from 0, if the steps have no status of their own. Other members of the content or of
+// a step are shown beside it.
 func Checklist(keys ...string) Renderer {
 	return func(content json.RawMessage) ([]Line, error) {
 		if !json.Valid(content) {
@@ -62,7 +66,7 @@ func Checklist(keys ...string) Renderer {
 type step struct {
 	id       string
 	title    string
-	mark     Mark // NoMark: nobody says
+	mark     Mark // NoMark: not given
 	note     string
 	rest     members
 	children []byte // a list of steps, or nil
@@ -158,7 +162,7 @@ var signs = []struct {
 	{"☐", Pending}, {"○", Pending}, {"◦", Pending}, {"[ ]", Pending},
 }
 
-// textStep reads what a text says of itself.
+// textStep reads a step that is a text.
 func textStep(text string) (title string, mark Mark) {
 	text = strings.TrimSpace(text)
 	for _, bullet := range []string{"- ", "* "} {
@@ -166,7 +170,7 @@ func textStep(text string) (title string, mark Mark) {
 	}
 	for _, sign := range signs {
 		if rest, found := strings.CutPrefix(text, sign.text); found {
-			return strings.TrimSpace(strings.TrimPrefix(rest, "\ufe0f")), sign.mark // that it shall look like an emoji may follow
+			return strings.TrimSpace(strings.TrimPrefix(rest, "\ufe0f")), sign.mark // the variation selector of an emoji may follow
 		}
 	}
 	if strings.HasSuffix(text, "…") || strings.HasSuffix(text, "...") {
@@ -175,7 +179,7 @@ func textStep(text string) (title string, mark Mark) {
 	return text, NoMark
 }
 
-// statusMark is what a status means, in the words that agents use.
+// statusMark returns the mark for a status, in the words that agents use.
 func statusMark(status string) (mark Mark, known bool) {
 	switch strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(status)) {
 	case "pending", "todo", "queued", "waiting", "notstarted", "planned", "open", "idle":
@@ -241,7 +245,7 @@ func (m members) get(key string) []byte {
 	return nil
 }
 
-// takeIf removes the first member, in the order of the keys, that is wanted, and returns its value.
+// takeIf removes the first member, in the order of the keys, that fits, and returns its value.
 func (m *members) takeIf(keys []string, wanted func(value []byte) bool) []byte {
 	for _, key := range keys {
 		for i, member := range *m {
@@ -281,7 +285,7 @@ func (m members) lines(depth int) (lines []Line) {
 	return lines
 }
 
-// inLine shows the members in a line, if they are short enough.
+// inLine returns the members on one line, if they are short enough.
 func (m members) inLine() (text string, short bool) {
 	var built strings.Builder
 	for _, member := range m {

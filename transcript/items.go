@@ -8,38 +8,40 @@ import (
 	"time"
 )
 
-// Conversation is what to write.
+// Conversation is a conversation to write.
 type Conversation struct {
-	// Title is the first line. Empty: there is none.
+	// Title is the first line; empty means none.
 	Title string
 	// Messages are AG-UI messages, in order, as pgagui.Restored has them.
 	Messages []json.RawMessage
-	// Interrupts are those that wait for an answer.
+	// Interrupts are the interrupts that wait for an answer.
 	Interrupts []json.RawMessage
-	// Running says that the run is in progress: a tool call whose arguments do not parse may still come. It matters for calls that Calls lacks.
+	// Running says that the run is in progress, so that the arguments of a tool call may be
+	// incomplete. It matters for calls that Calls lacks.
 	Running bool
-	// Calls says of tool calls, by their ids, what messages do not. A call that it lacks gets its status from the messages: whether there is a result.
+	// Calls has what messages do not say of tool calls, by their ids. The status of a call that it
+	// lacks depends on whether the messages have its result.
 	Calls map[string]Call
 }
 
-// Call is what is known of a tool call besides its message.
+// Call is what messages do not say of a tool call.
 type Call struct {
 	Status   CallStatus
-	Duration time.Duration // from its first event to its result; 0: not known
+	Duration time.Duration // from its first event to its result; 0 if unknown
 }
 
-// CallStatus is how far a tool call is.
+// CallStatus is the progress of a tool call.
 type CallStatus string
 
 // The statuses of a tool call.
 const (
-	Streaming CallStatus = "streaming" // its arguments still come
-	Called    CallStatus = "called"    // it waits for its result
+	Streaming CallStatus = "streaming" // its arguments are not complete
+	Called    CallStatus = "called"    // it has no result yet
 	Completed CallStatus = "completed" // it has its result
 	CutOff    CallStatus = "cut_off"   // its run failed, or ended before its arguments were all there
 )
 
-// Kind says what an item is.
+// Kind is the kind of an item.
 type Kind string
 
 // The kinds of items.
@@ -52,24 +54,28 @@ const (
 	Interrupt  Kind = "interrupt"
 )
 
-// Item is a part of a conversation. Which fields it has depends on its kind; as JSON it has no others.
+// Item is a part of a conversation. Its kind determines which fields are set; the JSON form has no
+// others.
 type Item struct {
 	Kind Kind `json:"kind"`
-	// ID is that of the message, the tool call or the interrupt.
+	// ID is the id of the message, the tool call or the interrupt.
 	ID            string `json:"id,omitempty"`
 	Role          string `json:"role,omitempty"`
-	Name          string `json:"name,omitempty"`          // who speaks, where that was said
+	Name          string `json:"name,omitempty"`          // of the speaker, if given
 	SubagentRunID string `json:"subagentRunId,omitempty"` // empty: the main agent
-	// Text is that of messages, reasoning and interrupts. Images and other media stand in it as [image/png].
+	// Text is the text of messages, reasoning and interrupts. Images and other media appear in it
+	// as [image/png].
 	Text string `json:"text,omitempty"`
 
-	// ToolName, Arguments, Status and DurationMs (milliseconds; 0: not known) are of tool calls. Arguments that do not parse are a JSON string.
+	// ToolName, Arguments, Status and DurationMs (milliseconds; 0 if unknown) belong to tool calls.
+	// Arguments that are not valid JSON are a JSON string.
 	ToolName   string          `json:"toolName,omitempty"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
 	Status     CallStatus      `json:"status,omitempty"`
 	DurationMs int64           `json:"durationMs,omitempty"`
 
-	// Result is the content of the tool's message, a string or a list of parts; nil: there is none. Error says why a tool failed.
+	// Result is the content of the message of the tool, a string or a list of parts; nil if there
+	// is none. Error says why a tool failed.
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 
@@ -79,7 +85,7 @@ type Item struct {
 	Reason string `json:"reason,omitempty"` // of an interrupt
 }
 
-// message is what this package knows of an AG-UI message.
+// message is what this package reads of an AG-UI message.
 type message struct {
 	ID             string          `json:"id"`
 	Role           string          `json:"role"`
@@ -101,7 +107,8 @@ type message struct {
 	taken bool // the result of a call that has it
 }
 
-// Items returns the parts of the conversation, in order. The result of a tool call is a part of the call, wherever its message stands.
+// Items returns the parts of the conversation, in order. The result of a tool call is part of its
+// call, wherever its message is.
 func (c *Conversation) Items() []Item {
 	messages := make([]message, len(c.Messages))
 	called := map[string]bool{}
@@ -132,7 +139,8 @@ func (c *Conversation) Items() []Item {
 	return items
 }
 
-// readMessage reads a message leniently: a field of another type counts as absent, and what is no object as what somebody said.
+// readMessage reads a message leniently: a field of another type counts as absent, and a value that is not an
+// object as a text.
 func readMessage(raw json.RawMessage) (m message) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) || !json.Valid(raw) {
 		return message{Content: raw}
@@ -141,7 +149,7 @@ func readMessage(raw json.RawMessage) (m message) {
 	return m
 }
 
-// item is what the message is besides its tool calls, and whether it is anything.
+// item returns the item of the message itself, without its tool calls; false if it has no content.
 func (m *message) item() (item Item, ok bool) {
 	item = Item{Kind: Message, ID: m.ID, Role: m.Role, Name: m.Name, SubagentRunID: m.SubagentRunID}
 	switch m.Role {
@@ -192,11 +200,12 @@ func (c *Conversation) toolCalls(m *message, results map[string]*message) []Item
 	return items
 }
 
-// argumentsOf returns the arguments of a call as JSON. Those that do not parse, mostly since they are not all there, become a JSON string.
+// argumentsOf returns the arguments of a call as JSON. Arguments that are not valid, mostly because they are
+// incomplete, become a JSON string.
 func argumentsOf(raw json.RawMessage) (arguments json.RawMessage, whole bool) {
 	text, isText := stringOf(raw)
 	if !isText {
-		return raw, true // no client writes them so, but there they are
+		return raw, true // not a string: no client writes this, but it can be shown
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, []byte(text)) != nil {
@@ -218,7 +227,7 @@ func interruptItem(raw json.RawMessage) Item {
 	}
 }
 
-// textOf returns the text of a content: a string, or a list of parts, where what is no text has a placeholder.
+// textOf returns the text of a content: a string, or a list of parts, with placeholders for parts that are not text.
 func textOf(content json.RawMessage) string {
 	if text, isText := stringOf(content); isText {
 		return text
@@ -262,7 +271,7 @@ func partText(raw json.RawMessage) string {
 	return "[" + placeholder + "]"
 }
 
-// stringOf decodes a JSON string; nothing and null count as the empty one.
+// stringOf decodes a JSON string; a missing value and null count as "".
 func stringOf(raw json.RawMessage) (text string, isText bool) {
 	if len(raw) == 0 {
 		return "", true

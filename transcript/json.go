@@ -17,8 +17,9 @@ const (
 	mostDepth  = 6  // what lies deeper is shown as JSON
 )
 
-// JSON shows any JSON value as indented lines, "key: value", in the order in which it is written: it is the [Renderer] of activities that have none. Small
-// values stand in a line. What is no JSON is shown as it is, nothing as no lines.
+// JSON shows any JSON value as indented lines, "key: value", in the order of the text. It is the
+// default [Renderer]. Small values stand on one line. A text that is not JSON is shown as it is; an
+// empty one gives no lines.
 func JSON(value json.RawMessage) []Line {
 	if len(value) == 0 {
 		return nil
@@ -104,7 +105,7 @@ func shortJSON(value []byte, alone bool) (text string, short bool) {
 	return built.String(), short && uniseg.StringWidth(built.String()) <= mostInLine
 }
 
-// inLine writes a value until it is too long, and reports whether it is all there.
+// inLine writes a value until it is too long, and reports whether it is complete.
 func inLine(text *strings.Builder, value []byte, alone bool) bool {
 	const mostBytes = 4 * mostInLine // no character that takes a column takes more
 	if text.Len()+1 > mostBytes {
@@ -151,7 +152,7 @@ func inLine(text *strings.Builder, value []byte, alone bool) bool {
 	return text.Len() <= mostBytes
 }
 
-// isPlain reports whether a text is told from other JSON without quotation marks.
+// isPlain reports whether a text cannot be mistaken for other JSON without quotation marks.
 func isPlain(text string) bool {
 	return text != "" && strings.TrimSpace(text) == text && !strings.ContainsAny(text, "\n\t\r\"\\,{}[]()") && !json.Valid([]byte(text))
 }

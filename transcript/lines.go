@@ -11,19 +11,19 @@ import (
 	"github.com/pgagui/pgagui/internal/printable"
 )
 
-// A Line is what a [Renderer] makes of an activity. Its texts may be of any length and hold any character, line ends too: the writer wraps them and
-// makes harmless what acts on a terminal.
+// A Line is what a [Renderer] makes of an activity. Its texts may have any length and any
+// characters, line ends too: the writer wraps them, and escapes what would act on a terminal.
 type Line struct {
-	Depth int // how far it is indented, from 0 on
+	Depth int // levels of indentation, from 0
 	Mark  Mark
 	Text  string
-	Note  string // stands behind the text, less bright
+	Note  string // after the text, dimmed
 }
 
-// Mark stands before the text of a line.
+// Mark is a sign before the text of a line.
 type Mark uint8
 
-// The marks. Those of steps say how far they are.
+// The marks of list elements and of steps.
 const (
 	NoMark  Mark = iota
 	Bullet       // - an element of a list
@@ -31,7 +31,7 @@ const (
 	Active       // ▸ under way
 	Done         // ✓
 	Failed       // ✗
-	Skipped      // ~ not done, and never will be
+	Skipped      // ~ will not be done
 )
 
 // Styles, as parameters of the ANSI escape sequence that selects them.

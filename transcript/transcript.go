@@ -1,12 +1,12 @@
-// Package transcript writes AG-UI conversations as text that people read: messages, reasoning, tool calls with their results, activities in
-// their places, and the interrupts that wait for an answer. It needs no database: a [Conversation] is made of messages as AG-UI
-// clients and pgagui.Store.Restore have them.
+// Package transcript writes AG-UI conversations as text for people: messages, reasoning, tool calls with their
+// results, activities at their places, and the interrupts that wait for an answer. It needs no database: a
+// [Conversation] is made of messages as AG-UI clients and pgagui.Store.Restore have them.
 //
-// [Conversation.Items] takes a conversation apart; a [Writer] lays the items out. How an activity looks is up to the [Renderer] that is registered
-// for its type. PLAN, SEARCH and WORKFLOW have one from the start, and any other shows what is in it.
+// [Conversation.Items] splits a conversation into items; a [Writer] lays them out. A [Renderer] says how the
+// activities of a type look. PLAN, SEARCH and WORKFLOW have one; for other types the content is shown as JSON.
 //
-// Agents write what they like, so nothing of a conversation reaches the terminal raw: escape sequences, control characters and those that turn the
-// direction of text come out as visible escapes.
+// The content of a conversation is not trusted: escape sequences, control characters and characters that change
+// the direction of text are written as visible escapes.
 package transcript
 
 import (
@@ -20,20 +20,23 @@ import (
 	"unicode/utf8"
 )
 
-// Options say how to write a conversation.
+// Options say how a [Writer] writes conversations.
 type Options struct {
-	// Width is where lines are wrapped, in columns of the terminal, at least 20. 0: nowhere.
+	// Width is the number of terminal columns at which lines are wrapped, at least 20; 0 means no
+	// wrapping.
 	Width int
-	// Color sets apart who speaks, and what is done, by ANSI escape sequences.
+	// Color marks speakers and progress by ANSI escape sequences.
 	Color bool
-	// Full writes everything. Otherwise long arguments, results, activities, reasoning and instructions are shortened, with a note of how much is left
-	// out; what users and assistants say is always written whole.
+	// Full writes everything. Otherwise long arguments, results, activities, reasoning and
+	// instructions are shortened, with a note of how much was left out. What users and assistants
+	// say is always written in full.
 	Full bool
-	// Hint ends that note: how to see all.
+	// Hint ends that note: how to see everything.
 	Hint string
 }
 
-// A Writer writes conversations. It may be used by several goroutines at once, but for Register. Make one with [New].
+// A Writer writes conversations. Make one with [New]. Several goroutines may use it at the same
+// time, except for Register.
 type Writer struct {
 	options   Options
 	renderers map[string]Renderer
@@ -51,13 +54,14 @@ func New(options Options) *Writer {
 	return w
 }
 
-// Register makes a renderer show the activities of a type, in place of the one before; nil shows them as those of unknown types. The type is compared
-// without regard to case.
+// Register sets the renderer for the activities of a type, in place of an earlier one; nil means
+// the default. The comparison of types ignores case.
 func (w *Writer) Register(activityType string, renderer Renderer) {
 	w.renderers[strings.ToUpper(activityType)] = renderer
 }
 
-// Write writes a conversation. Whatever is in it, the only errors are those of the io.Writer.
+// Write writes a conversation. It returns only errors of the io.Writer, whatever the conversation
+// holds.
 func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 	p := &page{out: bufio.NewWriter(out), width: w.options.Width, color: w.options.Color}
 	if conversation.Title != "" {
@@ -80,7 +84,7 @@ func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 	return p.out.Flush()
 }
 
-// speaker is what stands above all that one says in a row.
+// speaker is the heading of consecutive items of one speaker.
 func (item *Item) speaker() string {
 	speaker := "assistant"
 	switch item.Kind {
@@ -176,7 +180,7 @@ func (w *Writer) writeResult(p *page, item Item) {
 	p.body(framed, w.shorten(lines))
 }
 
-// argumentLines are the arguments of a tool call: short ones for the line with its name, in parentheses, others for the lines below it.
+// argumentLines returns the arguments of a tool call: short ones for the line with its name, in parentheses, others for the lines below it.
 func argumentLines(item Item) (behind string, below []Line) {
 	if text, isText := stringOf(item.Arguments); isText {
 		if text == "" {
@@ -196,7 +200,7 @@ func argumentLines(item Item) (behind string, below []Line) {
 	return "", JSON(item.Arguments)
 }
 
-// resultLines are what a tool answered: mostly JSON in a string.
+// resultLines returns the lines of the result of a tool: mostly JSON in a string.
 func resultLines(result json.RawMessage) []Line {
 	text := textOf(result)
 	for json.Valid([]byte(text)) {
@@ -212,7 +216,7 @@ func resultLines(result json.RawMessage) []Line {
 	return []Line{{Text: text}}
 }
 
-// What is longer than the first of these is shortened to the second.
+// A text longer than the first of these is shortened to the second.
 const (
 	mostLines, keptLines           = 14, 10
 	mostCharacters, keptCharacters = 1000, 700
@@ -250,7 +254,7 @@ func (w *Writer) shorten(lines []Line) []Line {
 	return append(kept, Line{Note: note})
 }
 
-// cut returns so many lines and characters of a text at most, and how many more there may be.
+// cut returns at most a number of lines and characters of a text, and how many more there are.
 func cut(text string, lines, characters int) (kept string, linesLeft, charactersLeft int) {
 	for at, character := range text {
 		if character == '\n' {
@@ -264,7 +268,7 @@ func cut(text string, lines, characters int) (kept string, linesLeft, characters
 	return text, lines - 1, characters
 }
 
-// durationText is a duration in three digits or so: 8ms, 1.25s, 3m12s.
+// durationText returns a duration with about three digits: 8ms, 1.25s, 3m12s.
 func durationText(duration time.Duration) string {
 	switch {
 	case duration < time.Second:

@@ -1,5 +1,5 @@
-// Package worker does the jobs of a store on schedules, in one process. It is what pgagui worker runs; a program of your own can run it
-// too, with more jobs or an observer.
+// Package worker runs the jobs of a store on schedules, in one process. The command pgagui worker
+// is made of it. A program can run it with more jobs, or with an observer.
 package worker
 
 import (
@@ -14,27 +14,32 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// Task is a job with its schedule: a line of five fields as in a crontab ("0 3 * * *", in local time unless it begins with
-// CRON_TZ=Europe/Berlin), or "@every 90s", "@hourly", "@daily", …
+// Task is a job with its schedule. A schedule is a line of five fields as in a crontab ("0 3 * *
+// *"), or "@every 90s", "@hourly", "@daily" and so on. Times are local, unless the schedule begins
+// with a time zone such as CRON_TZ=Europe/Berlin.
 type Task struct {
 	Schedule string
 	Job      jobs.Job
 }
 
-// Options are the settings of Run. The zero value logs nothing and, when asked to stop, waits for no job.
+// Options are the settings of [Run]. The zero value logs nothing, and cancels running jobs when the
+// worker stops.
 type Options struct {
-	// Grace is how long jobs may go on when the worker is to stop, before they are cancelled. They begin nothing more meanwhile.
+	// Grace is how long running jobs may go on after the worker has to stop, before they are
+	// cancelled. In that time they begin no new work.
 	Grace time.Duration
-	// Logger gets a line for each job that has ended; nil drops them.
+	// Logger gets a line for each job that has ended; nil logs nothing.
 	Logger *slog.Logger
-	// Observe watches the jobs; nil: nobody does.
+	// Observe watches the jobs; nil means no observer.
 	Observe jobs.Observer
 }
 
-// Run does the tasks' jobs whenever they are due, until ctx ends; then it returns once those at work have ended. A job that fails is
-// logged, and done again when it is due next, as is one that is still at work or is done elsewhere.
+// Run runs the jobs of the tasks on their schedules until ctx ends. It returns when the running
+// jobs have ended. A job that fails is logged and retried at its next time. A job that is still
+// running, in this process or elsewhere, is skipped until its next time.
 //
-// The error is about a schedule that cannot be understood. Each job at work needs a connection of the pool or more, and one beside it.
+// Run returns an error if a schedule is not valid. Each running job takes one or more connections
+// of the pool, and one more for its lock.
 func Run(ctx context.Context, pool *pgxpool.Pool, tasks []Task, options Options) error {
 	worker := worker{pool: pool, observe: options.Observe, logger: options.Logger}
 	if worker.logger == nil {
@@ -80,14 +85,14 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	}
 }
 
-// stillRunning is a cron.Logger of a job's, which says that a start was left out.
+// stillRunning is the cron.Logger of a job. It logs that a start was skipped.
 type stillRunning struct {
 	logger *slog.Logger
 	job    string
 }
 
 func (s stillRunning) Info(string, ...any) {
-	s.logger.Warn("job is still at work, a start is left out", "job", s.job)
+	s.logger.Warn("job is still running, this start is skipped", "job", s.job)
 }
 
 func (s stillRunning) Error(err error, message string, details ...any) {

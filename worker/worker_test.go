@@ -80,7 +80,7 @@ func TestJobsAreDoneWhenTheyAreDue(t *testing.T) {
 	}()
 	<-slow
 	<-failed
-	for !log.has(t, "job is still at work, a start is left out", "slow") {
+	for !log.has(t, "job is still running, this start is skipped", "slow") {
 		time.Sleep(10 * time.Millisecond)
 	}
 	stop()

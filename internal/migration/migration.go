@@ -65,7 +65,8 @@ const (
 
 // What stands around a migration. Settings of the session and not of the transaction, because some tools send statement by statement.
 const (
-	Prologue = `-- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+	Prologue = `-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
 do $$
 begin
     perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);

@@ -1,4 +1,5 @@
--- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
 do $$
 begin
     perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
@@ -9,15 +10,6 @@ $$;
 -- Record of the install, written by internal/sqlgen. Do not edit.
 drop function agui_internal.installed();
 -- End of the record.
-
--- Names are not resolved in the schemas of the caller's search_path, where others may create
--- objects. The end of the file restores the path.
-do $$
-begin
-    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
-    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
-end
-$$;
 
 drop table agui_internal.job_note, agui_internal.tenant, agui_internal.installed_object, agui_internal.uptime, agui_internal.setting, agui_internal.chained_scope, agui_internal.erasure_salt, agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
 

@@ -1,11 +1,3 @@
--- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
-do $$
-begin
-    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
-    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
-end
-$$;
-
 -- Names are not resolved in the schemas of the caller's search_path, where others may create
 -- objects. The end of the file restores the path.
 do $$
@@ -599,7 +591,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8f28f94cc1b2aaa89856035d5b8d685e0dfc1f23e4373fab2ce9f97ae18be2cb'', ''{
+as 'select 1, ''7bdd0ca364247bb70deba8cacef053428d9d04ccab1bcd887c9fc7b0c61f9848'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -1,4 +1,5 @@
--- No name is looked up in schemas of the session's search_path, where others may create. The end of the file puts it back.
+-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
 do $$
 begin
     perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
@@ -245,6 +246,7 @@ drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
 drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json, beginning bytea);
+drop function agui_internal.is_dense_call(events json, plain_count int);
 drop function agui_internal.is_chained(scope text);
 drop function agui_internal.chain_times(times timestamptz[]);
 drop function agui_internal.chain_origin(scope text, thread_id text);
@@ -257,7 +259,7 @@ drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
 drop function agui_internal.text_bytes_to_store(events json);
 drop function agui_internal.status_after(last_event_type text);
-drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int);
+drop function agui_internal.scan_events(events json, out n int, out all_typed boolean, out any_long boolean, out lifecycle_n int, out is_dense boolean);
 drop function agui_internal.resolve_parent(head agui.run, thread_key uuid, parent_run_id text, subject text);
 drop type agui_internal.run_position;
 drop trigger refuse_truncate on agui.thread;
@@ -413,7 +415,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8f28f94cc1b2aaa89856035d5b8d685e0dfc1f23e4373fab2ce9f97ae18be2cb'', ''{
+as 'select 1, ''7bdd0ca364247bb70deba8cacef053428d9d04ccab1bcd887c9fc7b0c61f9848'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -458,14 +458,15 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	}
 }
 
-// isRetriable reports whether a call may be repeated as ARCHITECTURE.md says: another transaction was in the way, or the schema was upgraded
-// while the call ran.
+// isRetriable reports whether ARCHITECTURE.md allows a retry: another transaction held a lock, or the
+// schema was upgraded while the call ran.
 func isRetriable(refusal *pgconn.PgError) bool {
 	switch refusal.Code {
 	case "40001", "40P01", "42883", "42704", "42804":
 		return true
 	}
-	return refusal.Code == "XX000" && strings.HasPrefix(refusal.Message, "cache lookup failed") ||
+	return refusal.Code == "XX000" && (strings.HasPrefix(refusal.Message, "cache lookup failed") ||
+		strings.HasPrefix(refusal.Message, "could not open relation")) ||
 		refusal.Code == "0A000" && strings.HasPrefix(refusal.Message, "cached plan")
 }
 

@@ -116,13 +116,15 @@ function read(name) {
 }
 
 function caseOf(text) {
-  const { name, rule, judge, reason, run, exact, events, want, ...others } = members(text);
+  const { name, rule, type, field, takes, required, limits, judge, reason, run, exact, events, want, ...others } = members(text);
   if (name === undefined || rule === undefined || events === undefined || Object.keys(others).length > 0) {
-    throw new Error(`golden: a case has name, rule and events, and may have judge, reason, run, exact and want; this has not: ${text}`);
+    throw new Error(`golden: a case has name, rule and events, and may have the other fields of ../golden/README.md; this has not: ${text}`);
   }
   const decode = (part) => (part === undefined ? undefined : JSON.parse(part));
   return {
-    ...{ name: decode(name), rule: decode(rule), judge: decode(judge), reason: decode(reason), run: decode(run), exact: decode(exact) },
+    ...{ name: decode(name), rule: decode(rule) },
+    ...{ type: decode(type), field: decode(field), takes: decode(takes), required: decode(required), limits: decode(limits) },
+    ...{ judge: decode(judge), reason: decode(reason), run: decode(run), exact: decode(exact) },
     events: parts(events).map(onOneLine),
     want: want && wantOf(members(want)),
   };
@@ -132,9 +134,9 @@ function wantOf({ messages, state, interrupts }) {
   return { messages: parts(messages).map(onOneLine), state: onOneLine(state), interrupts: parts(interrupts).map(onOneLine) };
 }
 
-function write({ name, rule, judge, reason, run, exact, events, want }) {
+function write({ name, rule, type, field, takes, required, limits, judge, reason, run, exact, events, want }) {
   const list = (texts, indent) => (texts.length === 0 ? "[]" : `[\n${texts.map((text) => indent + "  " + text).join(",\n")}\n${indent}]`);
-  const fields = Object.entries({ name, rule, judge, reason, run, exact })
+  const fields = Object.entries({ name, rule, type, field, takes, required, limits, judge, reason, run, exact })
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `    "${key}": ${JSON.stringify(value)}`);
   fields.push(`    "events": ${list(events, "    ")}`);

@@ -31,7 +31,7 @@ func join(shapes ...shape) (all shape) {
 
 // rules has all event types that are not skipped.
 var rules = map[string]rule{
-	// Text and reasoning: messages.go
+	// Text and reasoning: fold_messages.go
 	"TEXT_MESSAGE_START":        {join(ofMessage, allow(isString, fieldRole, fieldName)), nil, ownLane, (*Fold).startText},
 	"TEXT_MESSAGE_CONTENT":      {join(ofMessage, withContent), nil, ownLane, (*Fold).continueMessage},
 	"TEXT_MESSAGE_END":          {ofMessage, nil, ownLane, (*Fold).endMessage},
@@ -43,23 +43,23 @@ var rules = map[string]rule{
 	"REASONING_ENCRYPTED_VALUE": {join(need(isString, fieldEntityID, fieldEncryptedValue), allow(isString, fieldSubtype)), nil, noLane, (*Fold).setEncryptedValue},
 	"MESSAGES_SNAPSHOT":         {join(need(isArray, fieldMessages), withMetadata), nil, allLanes, (*Fold).snapshotMessages},
 
-	// Tool calls: toolcalls.go
+	// Tool calls: fold_toolcalls.go
 	"TOOL_CALL_START":  {join(ofToolCall, need(isString, fieldToolCallName), allow(isString, fieldParentMessageID)), nil, ownLane, (*Fold).startToolCall},
 	"TOOL_CALL_ARGS":   {join(ofToolCall, withContent), nil, ownLane, (*Fold).continueToolCall},
 	"TOOL_CALL_END":    {ofToolCall, nil, ownLane, (*Fold).endToolCall},
 	"TOOL_CALL_RESULT": {join(ofToolCall, need(isString, fieldMessageID), need(isString|isArray, fieldContent), allow(isString, fieldRole)), nil, ownLane, (*Fold).addToolResult},
 
-	// Activities: activities.go
+	// Activities: fold_activities.go
 	"ACTIVITY_SNAPSHOT": {join(ofMessage, need(isString, fieldActivityType), need(isObject, fieldContent), allow(isBoolean, fieldReplace)), nil, noLane, (*Fold).snapshotActivity},
 	"ACTIVITY_DELTA":    {join(need(isString, fieldMessageID, fieldActivityType), withMetadata), nil, noLane, (*Fold).patchActivity},
 	"ACTIVITY":          {join(ofMessage, need(isString, fieldActivityType), allow(isObject|isNull, fieldSnapshot), allow(isObject|isArray, fieldPatch)), nil, noLane, (*Fold).proposedActivity},
 
-	// Chunks: chunks.go
+	// Chunks: fold_chunks.go
 	"TEXT_MESSAGE_CHUNK":      {join(ofChunk, allow(isString, fieldMessageID, fieldRole, fieldName)), nil, noLane, textChunks.apply},
 	"REASONING_MESSAGE_CHUNK": {join(ofChunk, allow(isString, fieldMessageID)), nil, noLane, reasoningChunks.apply},
 	"TOOL_CALL_CHUNK":         {join(ofChunk, allow(isString, fieldToolCallID, fieldToolCallName, fieldParentMessageID)), nil, noLane, toolCallChunks.apply},
 
-	// State and runs: runs.go
+	// State and runs: fold_runs.go
 	"STATE_SNAPSHOT": {inLane, readStateSnapshot, ownLane, (*Fold).snapshotState},
 	"STATE_DELTA":    {join(allow(isArray, fieldDelta), inLane), readStateDelta, ownLane, (*Fold).patchState},
 	"RUN_STARTED":    {allow(isObject, fieldInput), readInput, allLanes, (*Fold).startRun},

@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file measures values: see [Limits] for what their size is. Containers keep their size once it is known, and a patch corrects
-// the sizes of those on its way, so no operation measures the document as a whole.
+// This file measures values: the bytes that PostgreSQL prints for them as jsonb. A container keeps its size once it is known, and
+// a patch corrects the sizes of the containers on its way. So no operation measures the document as a whole.
 
 // A ruler says what the reducer in SQL prints differently from jsonb: what jsonb does not hold.
 type ruler struct {
@@ -21,29 +21,29 @@ var (
 	stored  = ruler{backslash: 2, surrogate: 6}          // once it is stored
 )
 
-// octetsOf returns the size of a value.
-func octetsOf(v value) int64 {
+// OctetsOf returns the size of a value.
+func OctetsOf(v Value) int64 {
 	switch v := v.(type) {
-	case raw:
+	case Raw:
 		_, octets := guarded.octetsAt(v, 0)
 		return octets
-	case *text:
+	case *Text:
 		return guarded.string(v.bytes)
-	case *object:
+	case *Object:
 		if v.octets == 0 {
 			v.octets = 2 + separators(v.len())
 			for i := range v.members {
 				if m := &v.members[i]; m.value != nil {
-					v.octets += m.keyOctets() + 2 + octetsOf(m.value)
+					v.octets += m.keyOctets() + 2 + OctetsOf(m.value)
 				}
 			}
 		}
 		return v.octets
-	case *array:
+	case *Array:
 		if v.octets == 0 {
 			v.octets = 2 + separators(len(v.items))
 			for _, item := range v.items {
-				v.octets += octetsOf(item)
+				v.octets += OctetsOf(item)
 			}
 		}
 		return v.octets
@@ -65,16 +65,16 @@ func (m *member) keyOctets() int64 {
 	return guarded.string(m.name[1 : len(m.name)-1])
 }
 
-// octetsOf is the function octetsOf. It remembers the sizes of long texts, for a patch that fails puts them back, and the next one
-// may take them out again.
-func (d *document) octetsOf(v value) int64 {
-	source, ok := v.(raw)
+// octetsOf is the function OctetsOf with a cache for long texts: a patch that fails puts them back, and the next one may
+// take them out.
+func (d *Document) octetsOf(v Value) int64 {
+	source, ok := v.(Raw)
 	if !ok || len(source) < 4096 {
-		return octetsOf(v)
+		return OctetsOf(v)
 	}
 	octets, ok := d.owner.octets[&source[0]]
 	if !ok {
-		octets = octetsOf(source)
+		octets = OctetsOf(source)
 		if d.owner.octets == nil || len(d.owner.octets) == 1000 {
 			d.owner.octets = map[*byte]int64{}
 		}
@@ -256,3 +256,47 @@ func (r ruler) number(number []byte) int64 {
 }
 
 func isNotZero(digit rune) bool { return digit != '0' }
+
+// HeldOctets is the size of a JSON text as the reducer in SQL holds it: guarded, and a string in its usual spelling.
+func HeldOctets(text []byte) int64 {
+	if text[0] == '"' {
+		return guarded.string(text[1 : len(text)-1])
+	}
+	return GuardedOctets(text)
+}
+
+// GuardedOctets is the size of a JSON text as it is written, guarded.
+func GuardedOctets(text []byte) int64 {
+	octets := int64(len(text))
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return octets
+	}
+	for at < len(text) {
+		switch {
+		case text[at] != '\\':
+			at++
+		case text[at+1] == '\\':
+			octets += 5
+			at += 2
+		case text[at+1] == 'u':
+			unit := rawjson.CodeUnit(text[at:])
+			at += 6
+			switch {
+			case rawjson.IsHighSurrogate(unit) && rawjson.HasLowSurrogate(text[at:]):
+				at += 6
+			case unit == 0 || unit == '\\' || rawjson.IsHighSurrogate(unit) || rawjson.IsLowSurrogate(unit):
+				octets++
+			}
+		default:
+			at += 2
+		}
+	}
+	return octets
+}
+
+// StoredOctets is the size of a document that patches have changed.
+func StoredOctets(v Value) int64 {
+	_, octets := stored.octetsAt(JSON(v), 0)
+	return octets
+}

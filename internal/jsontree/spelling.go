@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"bytes"
@@ -7,18 +7,18 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// kept returns a copy of a valid JSON value as a fold keeps it, as the reducer in SQL does: a string in its usual spelling, and any other value as it
+// Kept returns a copy of a valid JSON value as a fold keeps it, as the reducer in SQL does: a string in its usual spelling, and any other value as it
 // is written.
-func kept(value []byte) []byte {
+func Kept(value []byte) Raw {
 	if value[0] == '"' {
 		return slices.Concat([]byte{'"'}, usual(value[1:len(value)-1]), []byte{'"'})
 	}
-	return asWritten(value)
+	return AsWritten(value)
 }
 
-// asWritten returns a copy of a valid JSON value, in which a backslash and a lone surrogate have one spelling each: the reducer in SQL
+// AsWritten returns a copy of a valid JSON value, in which a backslash and a lone surrogate have one spelling each: the reducer in SQL
 // (agui_internal.json_guard) does not keep theirs.
-func asWritten(value []byte) []byte {
+func AsWritten(value []byte) Raw {
 	written := bytes.Clone(value)
 	if !bytes.Contains(value, []byte(`\u`)) {
 		return written

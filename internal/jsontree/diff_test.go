@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"encoding/json"

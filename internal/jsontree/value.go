@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"bytes"
@@ -10,32 +10,26 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file holds JSON values as trees that are taken apart only where something changes: all that is not touched stays the
-// text it came as, so it keeps its spelling and costs neither time nor memory.
-//
-// Trees are copied on write. A container belongs to an owner, one clone of a fold, which alone may change it; whoever finds
-// a container of another owner on the way to a change copies that container first (not what is below it).
-
-// A value is raw, *text, *object or *array. An absent value is nil.
-type value interface {
-	// size is the length of the JSON text.
-	size() int
-	// appendTo appends the JSON text.
-	appendTo(dst []byte) []byte
+// A Value is a [Raw], *[Text], *[Object] or *[Array]. An absent value is nil.
+type Value interface {
+	// Size is the length of the JSON text.
+	Size() int
+	// AppendTo appends the JSON text.
+	AppendTo(dst []byte) []byte
 }
 
-// raw is any JSON value as text. The bytes are never changed.
-type raw []byte
+// Raw is any JSON value as text. The bytes are never changed.
+type Raw []byte
 
-// text is a string that grows: its JSON text without the quotes.
-type text struct {
-	owner *owner
+// Text is a string that grows: its JSON text without the quotes.
+type Text struct {
+	owner *Owner
 	bytes []byte
 }
 
-// object keeps its members in the order in which they were added.
-type object struct {
-	owner   *owner
+// Object keeps its members in the order in which they were added.
+type Object struct {
+	owner   *Owner
 	members []member
 	// places finds a member by its key; nil while the object is small.
 	places map[string]int
@@ -47,23 +41,24 @@ type object struct {
 type member struct {
 	key   string // decoded
 	name  []byte // the key as JSON text; nil when that is the key between quotes
-	value value
+	value Value
 }
 
-type array struct {
-	owner *owner
-	items []value
+// Array is a JSON array.
+type Array struct {
+	owner *Owner
+	items []Value
 	measure
 }
 
-// measure is the size (octets.go) of a container that is part of a document under patches.
+// measure is the size (size.go) of a container that is part of a document under patches.
 type measure struct {
 	octets int64  // 0: not measured
 	noted  uint64 // the patch that noted what it was
 }
 
-// owner is the identity of one clone of a fold.
-type owner struct {
+// An Owner is the only one that may change its containers: one clone of a fold.
+type Owner struct {
 	patches uint64          // that were applied to its documents
 	octets  map[*byte]int64 // the sizes of long texts in them, by their first bytes
 }
@@ -71,10 +66,25 @@ type owner struct {
 // searchUpTo is the number of members up to which an object is searched one by one.
 const searchUpTo = 12
 
+// NewObject returns an empty object with room for so many members.
+func NewObject(by *Owner, capacity int) *Object {
+	o := &Object{owner: by}
+	if capacity > 0 {
+		o.members = make([]member, 0, capacity)
+	}
+	return o
+}
+
+// NewArray returns an empty array.
+func NewArray(by *Owner) *Array { return &Array{owner: by} }
+
+// NewText returns an empty string.
+func NewText(by *Owner) *Text { return &Text{owner: by} }
+
 // --- objects ---
 
 // place returns where the member with the key is, or -1.
-func (o *object) place(key string) int {
+func (o *Object) place(key string) int {
 	if len(o.members) <= searchUpTo {
 		for at := range o.members {
 			if m := &o.members[at]; m.key == key && m.value != nil {
@@ -97,24 +107,33 @@ func (o *object) place(key string) int {
 	return -1
 }
 
-func (o *object) get(key string) value {
+// Get returns the value of a member, nil when the object does not have it.
+func (o *Object) Get(key string) Value {
 	if at := o.place(key); at >= 0 {
 		return o.members[at].value
 	}
 	return nil
 }
 
-// set gives a member a value. A new member comes last.
-func (o *object) set(key string, v value) {
+// MemberJSON returns a member as JSON text, nil if there is none.
+func (o *Object) MemberJSON(key string) []byte {
+	if member := o.Get(key); member != nil {
+		return JSON(member)
+	}
+	return nil
+}
+
+// Set gives a member a value. A new member comes last.
+func (o *Object) Set(key string, v Value) {
 	if at := o.place(key); at >= 0 {
 		o.members[at].value = v
 		return
 	}
-	o.add(key, v)
+	o.Add(key, v)
 }
 
-// add appends a member that the object does not have.
-func (o *object) add(key string, v value) {
+// Add appends a member that the object does not have.
+func (o *Object) Add(key string, v Value) {
 	m := newMember(key)
 	m.value = v
 	o.addMember(m)
@@ -129,7 +148,7 @@ func newMember(key string) member {
 	return m
 }
 
-func (o *object) addMember(m member) {
+func (o *Object) addMember(m member) {
 	o.members = append(o.members, m)
 	if o.places != nil {
 		o.places[m.key] = len(o.members) - 1
@@ -137,7 +156,7 @@ func (o *object) addMember(m member) {
 }
 
 // removeAt takes the value out of a member, which keeps its place.
-func (o *object) removeAt(at int) {
+func (o *Object) removeAt(at int) {
 	if o.places != nil {
 		delete(o.places, o.members[at].key)
 	}
@@ -146,7 +165,7 @@ func (o *object) removeAt(at int) {
 }
 
 // restoreAt undoes removeAt.
-func (o *object) restoreAt(at int, v value) {
+func (o *Object) restoreAt(at int, v Value) {
 	o.members[at].value = v
 	o.removed--
 	if o.places != nil {
@@ -155,7 +174,7 @@ func (o *object) restoreAt(at int, v value) {
 }
 
 // dropLast undoes add.
-func (o *object) dropLast() {
+func (o *Object) dropLast() {
 	last := len(o.members) - 1
 	if o.places != nil {
 		delete(o.places, o.members[last].key)
@@ -163,7 +182,8 @@ func (o *object) dropLast() {
 	o.members = o.members[:last]
 }
 
-func (o *object) delete(key string) {
+// Delete removes a member, if the object has it.
+func (o *Object) Delete(key string) {
 	if at := o.place(key); at >= 0 {
 		o.removeAt(at)
 		o.sweep()
@@ -171,34 +191,35 @@ func (o *object) delete(key string) {
 }
 
 // sweep forgets removed members when they are the greater part.
-func (o *object) sweep() {
+func (o *Object) sweep() {
 	if o.removed > len(o.members)/2 {
 		o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.value == nil })
 		o.places, o.removed = nil, 0
 	}
 }
 
-func (o *object) len() int { return len(o.members) - o.removed }
+func (o *Object) len() int { return len(o.members) - o.removed }
 
 // --- taking apart ---
 
-// parsed returns the container that a raw array or object stands for, with raw values in it; other values as they are.
-func parsed(v value, by *owner) value {
-	source, ok := v.(raw)
+// Open returns the container that a raw array or object stands for, with raw values in it. It
+// returns other values as they are.
+func Open(v Value, by *Owner) Value {
+	source, ok := v.(Raw)
 	if !ok {
 		return v
 	}
 	switch source[0] {
 	case '{':
-		o := &object{owner: by}
+		o := &Object{owner: by}
 		for key, member := range rawjson.Members(source) {
-			o.parseMember(key, raw(member))
+			o.parseMember(key, Raw(member))
 		}
 		return o
 	case '[':
-		a := &array{owner: by}
+		a := &Array{owner: by}
 		for item := range rawjson.Elements(source) {
-			a.items = append(a.items, raw(item))
+			a.items = append(a.items, Raw(item))
 		}
 		return a
 	default:
@@ -207,15 +228,15 @@ func parsed(v value, by *owner) value {
 }
 
 // parsedWhole is parsed, with all that is in the value taken apart too, in one pass.
-func parsedWhole(source raw, by *owner) value {
+func parsedWhole(source Raw, by *Owner) Value {
 	_, v := parsedAt(source, 0, by)
 	return v
 }
 
-func parsedAt(source raw, at int, by *owner) (end int, v value) {
+func parsedAt(source Raw, at int, by *Owner) (end int, v Value) {
 	switch source[at] {
 	case '{':
-		o := &object{owner: by}
+		o := &Object{owner: by}
 		end, _ = rawjson.WalkObject(source, at, func(key []byte, at int) (int, bool) {
 			end, member := parsedAt(source, at, by)
 			o.parseMember(key, member)
@@ -223,7 +244,7 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 		})
 		return end, o
 	case '[':
-		a := &array{owner: by}
+		a := &Array{owner: by}
 		end, _ = rawjson.WalkArray(source, at, func(at int) (int, bool) {
 			end, item := parsedAt(source, at, by)
 			a.items = append(a.items, item)
@@ -237,7 +258,7 @@ func parsedAt(source raw, at int, by *owner) (end int, v value) {
 }
 
 // parseMember adds a member and writes its key in one spelling. Of equal keys the last one counts, in the place of the first.
-func (o *object) parseMember(written []byte, v value) {
+func (o *Object) parseMember(written []byte, v Value) {
 	m := member{key: string(written), value: v}
 	if bytes.IndexByte(written, '\\') >= 0 {
 		m.key = string(rawjson.Decode(nil, written))
@@ -252,65 +273,103 @@ func (o *object) parseMember(written []byte, v value) {
 	o.addMember(m)
 }
 
-// owned returns the value ready for a change by the owner: taken apart and not shared with another owner.
-func owned(v value, by *owner) value {
+// Own returns the value ready for a change by the owner: opened, and not shared with another owner.
+func Own(v Value, by *Owner) Value {
 	switch v := v.(type) {
-	case raw:
-		return parsed(v, by)
-	case *text:
+	case Raw:
+		return Open(v, by)
+	case *Text:
 		if v.owner != by {
-			return &text{owner: by, bytes: bytes.Clone(v.bytes)}
+			return &Text{owner: by, bytes: bytes.Clone(v.bytes)}
 		}
-	case *object:
+	case *Object:
 		if v.owner != by {
-			return &object{owner: by, members: slices.Clone(v.members), removed: v.removed, measure: measure{octets: v.octets}}
+			return &Object{owner: by, members: slices.Clone(v.members), removed: v.removed, measure: measure{octets: v.octets}}
 		}
-	case *array:
+	case *Array:
 		if v.owner != by {
-			return &array{owner: by, items: slices.Clone(v.items), measure: measure{octets: v.octets}}
+			return &Array{owner: by, items: slices.Clone(v.items), measure: measure{octets: v.octets}}
 		}
 	}
 	return v
 }
 
-// ownMember makes a member ready for a change and returns its value, nil when there is none.
-func (o *object) ownMember(key string) value {
+// OwnMember makes a member ready for a change and returns its value, nil if there is none.
+func (o *Object) OwnMember(key string) Value {
 	at := o.place(key)
 	if at < 0 {
 		return nil
 	}
-	o.members[at].value = owned(o.members[at].value, o.owner)
+	o.members[at].value = Own(o.members[at].value, o.owner)
 	return o.members[at].value
 }
 
-// opened takes a member apart, for reading, and returns it; nil when there is none.
-func (o *object) opened(key string) value {
+// OpenMember opens a member for reading and returns it, nil if there is none.
+func (o *Object) OpenMember(key string) Value {
 	at := o.place(key)
 	if at < 0 {
 		return nil
 	}
-	o.members[at].value = parsed(o.members[at].value, o.owner)
+	o.members[at].value = Open(o.members[at].value, o.owner)
 	return o.members[at].value
 }
 
-// copied returns a copy that shares nothing that can change.
-func copied(v value, by *owner) value {
+// With returns a copy of the object, for writing, in which one member has another value.
+func (o *Object) With(key string, v Value) *Object {
+	changed := &Object{members: slices.Clone(o.members), removed: o.removed}
+	changed.Set(key, v)
+	return changed
+}
+
+// AppendText appends to a member that is a string; one that is not counts as empty. The delta is JSON text between quotes.
+func (o *Object) AppendText(key string, delta []byte) {
+	delta = usual(delta)
+	at := o.place(key)
+	if at < 0 {
+		o.Add(key, &Text{owner: o.owner, bytes: bytes.Clone(delta)})
+		return
+	}
+	if t, ok := o.members[at].value.(*Text); ok && t.owner == o.owner {
+		t.bytes = append(t.bytes, delta...)
+		return
+	}
+	existing, _ := StringText(o.members[at].value)
+	o.members[at].value = &Text{owner: o.owner, bytes: slices.Concat(existing, delta)}
+}
+
+// Push appends an item.
+func (a *Array) Push(v Value) { a.items = append(a.items, v) }
+
+// OwnItem makes an item ready for a change by the owner and returns it.
+func (a *Array) OwnItem(at int, by *Owner) Value {
+	a.items[at] = Own(a.items[at], by)
+	return a.items[at]
+}
+
+// OpenItem opens an item for reading and returns it.
+func (a *Array) OpenItem(at int) Value {
+	a.items[at] = Open(a.items[at], a.owner)
+	return a.items[at]
+}
+
+// Copy returns a copy that shares no part that can change.
+func Copy(v Value, by *Owner) Value {
 	switch v := v.(type) {
-	case *text:
-		return &text{owner: by, bytes: bytes.Clone(v.bytes)}
-	case *object:
-		o := &object{owner: by, members: make([]member, 0, v.len()), measure: measure{octets: v.octets}}
+	case *Text:
+		return &Text{owner: by, bytes: bytes.Clone(v.bytes)}
+	case *Object:
+		o := &Object{owner: by, members: make([]member, 0, v.len()), measure: measure{octets: v.octets}}
 		for _, m := range v.members {
 			if m.value != nil {
-				m.value = copied(m.value, by)
+				m.value = Copy(m.value, by)
 				o.members = append(o.members, m)
 			}
 		}
 		return o
-	case *array:
-		a := &array{owner: by, items: make([]value, len(v.items)), measure: measure{octets: v.octets}}
+	case *Array:
+		a := &Array{owner: by, items: make([]Value, len(v.items)), measure: measure{octets: v.octets}}
 		for i, item := range v.items {
-			a.items[i] = copied(item, by)
+			a.items[i] = Copy(item, by)
 		}
 		return a
 	default:
@@ -320,21 +379,21 @@ func copied(v value, by *owner) value {
 
 // --- writing ---
 
-func (r raw) size() int                  { return len(r) }
-func (r raw) appendTo(dst []byte) []byte { return append(dst, r...) }
+func (r Raw) Size() int                  { return len(r) }
+func (r Raw) AppendTo(dst []byte) []byte { return append(dst, r...) }
 
-func (t *text) size() int { return len(t.bytes) + 2 }
-func (t *text) appendTo(dst []byte) []byte {
+func (t *Text) Size() int { return len(t.bytes) + 2 }
+func (t *Text) AppendTo(dst []byte) []byte {
 	dst = append(dst, '"')
 	dst = append(dst, t.bytes...)
 	return append(dst, '"')
 }
 
-func (o *object) size() int {
+func (o *Object) Size() int {
 	size := 2 + max(0, o.len()-1)
 	for i := range o.members {
 		if m := &o.members[i]; m.value != nil {
-			size += m.nameSize() + 1 + m.value.size()
+			size += m.nameSize() + 1 + m.value.Size()
 		}
 	}
 	return size
@@ -347,7 +406,7 @@ func (m *member) nameSize() int {
 	return len(m.key) + 2
 }
 
-func (o *object) appendTo(dst []byte) []byte {
+func (o *Object) AppendTo(dst []byte) []byte {
 	dst = append(dst, '{')
 	first := true
 	for i := range o.members {
@@ -367,58 +426,58 @@ func (o *object) appendTo(dst []byte) []byte {
 			dst = append(dst, '"')
 		}
 		dst = append(dst, ':')
-		dst = m.value.appendTo(dst)
+		dst = m.value.AppendTo(dst)
 	}
 	return append(dst, '}')
 }
 
-func (a *array) size() int {
+func (a *Array) Size() int {
 	size := 2 + max(0, len(a.items)-1)
 	for _, item := range a.items {
-		size += item.size()
+		size += item.Size()
 	}
 	return size
 }
 
-func (a *array) appendTo(dst []byte) []byte {
+func (a *Array) AppendTo(dst []byte) []byte {
 	dst = append(dst, '[')
 	for i, item := range a.items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = item.appendTo(dst)
+		dst = item.AppendTo(dst)
 	}
 	return append(dst, ']')
 }
 
-// written returns the JSON text of a value. The caller may keep it, but not change it.
-func written(v value) []byte {
-	if r, ok := v.(raw); ok {
+// JSON returns the JSON text of a value. The caller may keep it, but not change it.
+func JSON(v Value) []byte {
+	if r, ok := v.(Raw); ok {
 		return r
 	}
-	return v.appendTo(make([]byte, 0, v.size()))
+	return v.AppendTo(make([]byte, 0, v.Size()))
 }
 
 // --- comparing ---
 
-// Equal reports whether two JSON texts say the same: white space, the order of members and the spelling of strings and numbers do
-// not count. Texts that are not JSON are equal to nothing but their own bytes.
+// Equal reports whether two JSON texts mean the same: white space, the order of members and the
+// spelling of strings and numbers do not count. A text that is not JSON equals only the same bytes.
 func Equal(a, b []byte) bool {
 	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
-	return bytes.Equal(a, b) || json.Valid(a) && json.Valid(b) && equal(raw(a), raw(b), sameNumberValue)
+	return bytes.Equal(a, b) || json.Valid(a) && json.Valid(b) && equal(Raw(a), Raw(b), sameNumberValue)
 }
 
 // equal compares two values as JSON does: objects without regard to order, strings by their characters. Numbers are the same
 // if sameNumber, which gets their texts, says so.
-func equal(a, b value, sameNumber func(a, b []byte) bool) bool {
-	if a, ok := a.(raw); ok {
-		if b, ok := b.(raw); ok && bytes.Equal(a, b) {
+func equal(a, b Value, sameNumber func(a, b []byte) bool) bool {
+	if a, ok := a.(Raw); ok {
+		if b, ok := b.(Raw); ok && bytes.Equal(a, b) {
 			return true
 		}
 	}
-	switch a := parsed(a, nil).(type) {
-	case *object:
-		b, ok := parsed(b, nil).(*object)
+	switch a := Open(a, nil).(type) {
+	case *Object:
+		b, ok := Open(b, nil).(*Object)
 		if !ok || a.len() != b.len() {
 			return false
 		}
@@ -426,27 +485,27 @@ func equal(a, b value, sameNumber func(a, b []byte) bool) bool {
 			if m.value == nil {
 				continue
 			}
-			if other := b.get(m.key); other == nil || !equal(m.value, other, sameNumber) {
+			if other := b.Get(m.key); other == nil || !equal(m.value, other, sameNumber) {
 				return false
 			}
 		}
 		return true
-	case *array:
-		b, ok := parsed(b, nil).(*array)
-		return ok && slices.EqualFunc(a.items, b.items, func(a, b value) bool { return equal(a, b, sameNumber) })
+	case *Array:
+		b, ok := Open(b, nil).(*Array)
+		return ok && slices.EqualFunc(a.items, b.items, func(a, b Value) bool { return equal(a, b, sameNumber) })
 	default:
 		return equalScalars(a, b, sameNumber)
 	}
 }
 
-func equalScalars(a, b value, sameNumber func(a, b []byte) bool) bool {
-	aString, aIsString := stringText(a)
-	bString, bIsString := stringText(b)
+func equalScalars(a, b Value, sameNumber func(a, b []byte) bool) bool {
+	aString, aIsString := StringText(a)
+	bString, bIsString := StringText(b)
 	if aIsString || bIsString {
 		return aIsString && bIsString && len(aString) <= 6*len(bString) && len(bString) <= 6*len(aString) && rawjson.SameString(aString, bString)
 	}
-	x, y := a.(raw), raw(nil)
-	if b, ok := b.(raw); ok {
+	x, y := a.(Raw), Raw(nil)
+	if b, ok := b.(Raw); ok {
 		y = b
 	}
 	if isNumber(x) && isNumber(y) {
@@ -455,22 +514,22 @@ func equalScalars(a, b value, sameNumber func(a, b []byte) bool) bool {
 	return bytes.Equal(x, y) // true, false, null, or not of one type
 }
 
-// stringText returns the JSON text between the quotes of a string.
-func stringText(v value) ([]byte, bool) {
+// StringText returns the JSON text between the quotes of a string.
+func StringText(v Value) ([]byte, bool) {
 	switch v := v.(type) {
-	case raw:
+	case Raw:
 		if len(v) > 0 && v[0] == '"' {
 			return v[1 : len(v)-1], true
 		}
-	case *text:
+	case *Text:
 		return v.bytes, true
 	}
 	return nil, false
 }
 
-// stringValue decodes a string; other values, and none, give false.
-func stringValue(v value) (string, bool) {
-	written, ok := stringText(v)
+// StringValue decodes a string; other values, and none, give false.
+func StringValue(v Value) (string, bool) {
+	written, ok := StringText(v)
 	if !ok {
 		return "", false
 	}
@@ -480,7 +539,7 @@ func stringValue(v value) (string, bool) {
 	return string(rawjson.Decode(nil, written)), true
 }
 
-func isNumber(r raw) bool {
+func isNumber(r Raw) bool {
 	return len(r) > 0 && (r[0] == '-' || '0' <= r[0] && r[0] <= '9')
 }
 
@@ -523,10 +582,10 @@ func decimal(number []byte) (negative bool, digits []byte, exponent *big.Int) {
 }
 
 // depth is how many arrays and objects a value is nested in itself.
-func depth(v value) int {
+func depth(v Value) int {
 	deepest := 0
 	switch v := v.(type) {
-	case raw:
+	case Raw:
 		open := 0
 		for at := 0; at < len(v); at++ {
 			switch v[at] {
@@ -541,14 +600,14 @@ func depth(v value) int {
 			}
 		}
 		return deepest
-	case *object:
+	case *Object:
 		for _, m := range v.members {
 			if m.value != nil {
 				deepest = max(deepest, depth(m.value))
 			}
 		}
 		return deepest + 1
-	case *array:
+	case *Array:
 		for _, item := range v.items {
 			deepest = max(deepest, depth(item))
 		}

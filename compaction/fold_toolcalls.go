@@ -1,6 +1,9 @@
 package compaction
 
-import "github.com/pgagui/pgagui/internal/rawjson"
+import (
+	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
 
 // This file folds tool calls and their results.
 
@@ -14,20 +17,20 @@ func (f *Fold) startToolCall(e *event) {
 	}
 	place := f.ownerOfNewCall(e)
 	m := f.edit(place)
-	calls, ok := m.tree.ownMember("toolCalls").(*array)
+	calls, ok := m.tree.OwnMember("toolCalls").(*jsontree.Array)
 	if !ok {
-		calls = &array{owner: f.owner}
-		m.tree.set("toolCalls", calls)
+		calls = jsontree.NewArray(f.owner)
+		m.tree.Set("toolCalls", calls)
 	}
-	function := &object{owner: f.owner}
-	function.add("name", raw(kept(e.values[fieldToolCallName])))
-	function.add("arguments", &text{owner: f.owner})
-	call := &object{owner: f.owner}
-	call.add("id", raw(kept(e.values[fieldToolCallID])))
-	call.add("type", raw(`"function"`))
-	call.add("function", function)
+	function := jsontree.NewObject(f.owner, 0)
+	function.Add("name", jsontree.Kept(e.values[fieldToolCallName]))
+	function.Add("arguments", jsontree.NewText(f.owner))
+	call := jsontree.NewObject(f.owner, 0)
+	call.Add("id", jsontree.Kept(e.values[fieldToolCallID]))
+	call.Add("type", jsontree.Raw(`"function"`))
+	call.Add("function", function)
 	mergeMetadata(call, e.values[fieldMetadata])
-	calls.items = append(calls.items, call)
+	calls.Push(call)
 
 	id := callID{id: string(e.decoded(fieldToolCallID)), hasID: true}
 	m.calls = append(m.calls, id)
@@ -39,14 +42,14 @@ func (f *Fold) restartToolCall(place callPlace, e *event) {
 	if function == nil {
 		return
 	}
-	name, ok := stringText(function.get("name"))
+	name, ok := jsontree.StringText(function.Get("name"))
 	renamed := !ok || !rawjson.SameString(name, e.inner(fieldToolCallName))
 	if !renamed && e.values[fieldMetadata] == nil {
 		return
 	}
 	call := f.edit(place.message).ownCall(place.call)
 	if renamed {
-		call.ownMember("function").(*object).set("name", raw(kept(e.values[fieldToolCallName])))
+		call.OwnMember("function").(*jsontree.Object).Set("name", jsontree.Kept(e.values[fieldToolCallName]))
 	}
 	mergeMetadata(call, e.values[fieldMetadata])
 }
@@ -65,7 +68,7 @@ func (f *Fold) ownerOfNewCall(e *event) int {
 		}
 	}
 	m := f.buildMessage(id, []byte(`"assistant"`))
-	m.tree.add("toolCalls", &array{owner: f.owner})
+	m.tree.Add("toolCalls", jsontree.NewArray(f.owner))
 	if f.find([]byte(m.id)) < 0 {
 		m.setSubagent(e)
 	}
@@ -85,7 +88,7 @@ func (f *Fold) continueToolCall(e *event) {
 		return
 	}
 	call := f.edit(place.message).ownCall(place.call)
-	call.ownMember("function").(*object).appendText("arguments", delta)
+	call.OwnMember("function").(*jsontree.Object).AppendText("arguments", delta)
 	mergeMetadata(call, e.values[fieldMetadata])
 }
 
@@ -103,17 +106,17 @@ func (f *Fold) endToolCall(e *event) {
 // that follow that, for a provider wants them together; at the end when nobody owns the call.
 func (f *Fold) addToolResult(e *event) {
 	f.bring(e, broughtByCall|fieldMessageID.set()|fieldContent.set())
-	m := &Message{owner: f.owner, hasID: true, role: roleTool, tree: &object{owner: f.owner, members: make([]member, 0, 6)}}
+	m := &Message{owner: f.owner, hasID: true, role: roleTool, tree: jsontree.NewObject(f.owner, 6)}
 	m.id = string(e.decoded(fieldMessageID))
-	role := raw(`"tool"`)
+	role := jsontree.Raw(`"tool"`)
 	if e.values[fieldRole] != nil && len(e.inner(fieldRole)) > 0 {
-		role = kept(e.values[fieldRole])
+		role = jsontree.Kept(e.values[fieldRole])
 		m.role = string(e.decoded(fieldRole))
 	}
-	m.tree.add("id", raw(kept(e.values[fieldMessageID])))
-	m.tree.add("toolCallId", raw(kept(e.values[fieldToolCallID])))
-	m.tree.add("role", role)
-	m.tree.add("content", raw(kept(e.values[fieldContent])))
+	m.tree.Add("id", jsontree.Kept(e.values[fieldMessageID]))
+	m.tree.Add("toolCallId", jsontree.Kept(e.values[fieldToolCallID]))
+	m.tree.Add("role", role)
+	m.tree.Add("content", jsontree.Kept(e.values[fieldContent]))
 	m.setSubagent(e)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 
@@ -148,22 +151,19 @@ func (f *Fold) findCallOfAssistant(id []byte) (callPlace, bool) {
 }
 
 // function returns the function of a tool call that the message has, for reading; nil when the call has none.
-func (m *Message) function(place int) *object {
+func (m *Message) function(place int) *jsontree.Object {
 	calls := m.listed
 	if m.tree != nil {
-		calls = m.tree.opened("toolCalls").(*array)
+		calls = m.tree.OpenMember("toolCalls").(*jsontree.Array)
 	} else if calls == nil {
-		calls = parsed(m.member("toolCalls"), m.owner).(*array)
+		calls = jsontree.Open(m.member("toolCalls"), m.owner).(*jsontree.Array)
 		m.listed = calls
 	}
-	calls.items[place] = parsed(calls.items[place], calls.owner)
-	function, _ := calls.items[place].(*object).opened("function").(*object)
+	function, _ := calls.OpenItem(place).(*jsontree.Object).OpenMember("function").(*jsontree.Object)
 	return function
 }
 
 // ownCall returns a tool call that the message has, ready to be changed.
-func (m *Message) ownCall(place int) *object {
-	calls := m.tree.ownMember("toolCalls").(*array)
-	calls.items[place] = owned(calls.items[place], m.owner)
-	return calls.items[place].(*object)
+func (m *Message) ownCall(place int) *jsontree.Object {
+	return m.tree.OwnMember("toolCalls").(*jsontree.Array).OwnItem(place, m.owner).(*jsontree.Object)
 }

@@ -1,6 +1,7 @@
-package compaction
+package jsontree
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -14,14 +15,23 @@ import (
 // is deeper is taken apart at once.
 const wholeFrom = 32
 
+// Limits bound what patches may make and take. A patch that goes beyond one of them fails.
+type Limits struct {
+	DocumentBytes int64 // the size of the document after each operation
+	DocumentDepth int   // how deep an operation may nest arrays and objects
+	Operations    int   // the operations of a patch
+	CopiedBytes   int64 // the size of all values that copy and move put in place in a patch
+	ShiftedItems  int64 // the items behind the places in arrays where a patch inserts or removes one
+}
+
 // A document is a value under patches.
-type document struct {
-	owner *owner
-	root  value
+type Document struct {
+	owner *Owner
+	root  Value
 	// bytes is the size of the JSON text, kept up to date with every change as long as octets is 0. Keys that stood twice in an
 	// object may still count twice.
 	bytes int
-	// octets is the size of the document (octets.go), kept up to date too from when it can come near its limit on; 0: not yet.
+	// octets is the size of the document (size.go), kept up to date too from when it can come near its limit on; 0: not yet.
 	octets int64
 	// isCompact says that there is no white space in root that means nothing.
 	isCompact bool
@@ -32,9 +42,51 @@ type document struct {
 	shifted int64
 	spent   int64 // the fuel that it used
 	changes []change
-	way     []value // the containers from the root to the one that changes
+	way     []Value // the containers from the root to the one that changes
 	sizes   []noted
 }
+
+// NewDocument returns a value as a document that the owner may change.
+func NewDocument(by *Owner, root Value) Document {
+	d := Document{owner: by, root: root}
+	if text, ok := root.(Raw); ok {
+		d.bytes = len(text)
+	}
+	return d
+}
+
+// Value returns the document as it is now.
+func (d *Document) Value() Value { return d.root }
+
+// Text returns the JSON text of the document.
+func (d *Document) Text() []byte {
+	text := JSON(d.root)
+	d.bytes = len(text)
+	return text
+}
+
+// Size returns the length of the JSON text, without making it; of a large document as jsonb prints it. It may be more where a key
+// stands twice in an object.
+func (d *Document) Size() int {
+	if d.octets > 0 {
+		return int(d.octets)
+	}
+	return d.bytes
+}
+
+// Fuel returns the fuel that the last patch used.
+func (d *Document) Fuel() int64 { return d.spent }
+
+// SetOwner makes the document one of another owner.
+func (d *Document) SetOwner(to *Owner) { d.owner = to }
+
+// Clone returns the document for another owner. Neither of them may be changed by the owner that it had.
+func (d *Document) Clone(by *Owner) Document {
+	return Document{owner: by, root: d.root, bytes: d.bytes, octets: d.octets}
+}
+
+// Reset gives the document another value.
+func (d *Document) Reset(root Value) { d.root, d.bytes, d.octets = root, 0, 0 }
 
 // noted is what the size of a container was before a patch.
 type noted struct {
@@ -45,9 +97,9 @@ type noted struct {
 // A change is what it takes to undo one step of a patch.
 type change struct {
 	kind   changeKind
-	target value // *object or *array; nil for the root
+	target Value // *object or *array; nil for the root
 	place  int   // of the member or item
-	old    value // what was there
+	old    Value // what was there
 }
 
 type changeKind int8
@@ -58,9 +110,9 @@ const (
 	removed
 )
 
-// patch applies a list of operations, given as valid JSON, and reports whether all of them succeeded; otherwise the document is
+// Patch applies a list of operations, given as valid JSON, and reports whether all of them succeeded; otherwise the document is
 // what it was, but for white space. The document keeps no part of the operations' text.
-func (d *document) patch(operations []byte, limits *Limits) bool {
+func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	d.limits, d.copied, d.shifted, d.spent = limits, 0, 0, 0
 	if operations[0] != '[' {
 		return false
@@ -68,9 +120,9 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	d.owner.patches++
 	d.begin()
 	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
-	if text, ok := d.root.(raw); ok && !d.isCompact {
-		d.root = raw(compacted(text))
-		d.bytes -= len(text) - len(d.root.(raw))
+	if text, ok := d.root.(Raw); ok && !d.isCompact {
+		d.root = Raw(compacted(text))
+		d.bytes -= len(text) - len(d.root.(Raw))
 	}
 	d.isCompact = true
 	before, octetsBefore := d.bytes, d.octets
@@ -78,7 +130,7 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 	count := 0
 	for operation := range rawjson.Elements(operations) {
 		count++
-		if count > limits.PatchOperations || !d.apply(operation) || d.isTooLarge() || d.shifted > limits.PatchShiftedItems {
+		if count > limits.Operations || !d.apply(operation) || d.isTooLarge() || d.shifted > limits.ShiftedItems {
 			succeeded = false
 			break
 		}
@@ -103,34 +155,34 @@ func (d *document) patch(operations []byte, limits *Limits) bool {
 const maxGrowth = 26
 
 // begin makes the size of the document known where it matters.
-func (d *document) begin() {
+func (d *Document) begin() {
 	if d.octets > 0 {
 		return
 	}
 	if m := measureOf(d.root); m != nil && m.octets > 0 {
 		d.octets = m.octets
 	} else if d.bytes == 0 { // the content of an activity
-		if text, ok := d.root.(raw); ok {
+		if text, ok := d.root.(Raw); ok {
 			d.bytes = len(text)
 		} else {
-			d.octets = octetsOf(d.root)
+			d.octets = OctetsOf(d.root)
 		}
 	}
 	d.isTooLarge()
 }
 
-func (d *document) isTooLarge() bool {
+func (d *Document) isTooLarge() bool {
 	if d.octets == 0 && int64(d.bytes)*maxGrowth > d.limits.DocumentBytes {
 		d.octets = d.octetsOf(d.root)
 	}
 	return d.octets > d.limits.DocumentBytes
 }
 
-func (d *document) apply(operation []byte) bool {
+func (d *Document) apply(operation []byte) bool {
 	if operation[0] != '{' {
 		return false
 	}
-	var op, pathText, fromText, operand raw
+	var op, pathText, fromText, operand Raw
 	for key, value := range rawjson.Members(operation) {
 		switch {
 		case rawjson.SameKey(key, "op"):
@@ -147,7 +199,7 @@ func (d *document) apply(operation []byte) bool {
 	if !ok {
 		return false
 	}
-	kind, ok := stringText(op)
+	kind, ok := StringText(op)
 	switch {
 	case !ok:
 		return false
@@ -156,7 +208,7 @@ func (d *document) apply(operation []byte) bool {
 			return false
 		}
 		v, octets := d.operandOf(operand)
-		return d.add(path, v, octets)
+		return d.Add(path, v, octets)
 	case rawjson.SameKey(kind, "remove"):
 		_, ok := d.remove(path)
 		return ok
@@ -181,17 +233,17 @@ func (d *document) apply(operation []byte) bool {
 }
 
 // operandOf returns the value of an operation and its size, or, as long as sizes do not matter, that of its text.
-func (d *document) operandOf(operand raw) (raw, int64) {
-	v := raw(kept(compacted(operand)))
+func (d *Document) operandOf(operand Raw) (Raw, int64) {
+	v := Kept(compacted(operand))
 	if d.octets == 0 {
 		return v, int64(len(v))
 	}
-	return v, octetsOf(v)
+	return v, OctetsOf(v)
 }
 
 // pointer reads a JSON Pointer (RFC 6901), given as a JSON string, into its decoded tokens.
-func pointer(written raw) ([]string, bool) {
-	path, ok := stringValue(written)
+func pointer(written Raw) ([]string, bool) {
+	path, ok := StringValue(written)
 	if !ok {
 		return nil, false
 	}
@@ -219,16 +271,16 @@ func pointer(written raw) ([]string, bool) {
 // --- operations ---
 
 // tooDeep reports whether a value of a size would be nested too deep at a path. Each level takes two octets.
-func (d *document) tooDeep(path []string, v value, octets int64) bool {
+func (d *Document) tooDeep(path []string, v Value, octets int64) bool {
 	return int64(len(path))+octets/2 > int64(d.limits.DocumentDepth) && len(path)+depth(v) > d.limits.DocumentDepth
 }
 
-func (d *document) add(path []string, v value, octets int64) bool {
+func (d *Document) Add(path []string, v Value, octets int64) bool {
 	return d.addOrCopy(path, v, octets, false)
 }
 
 // addOrCopy adds a value, or a copy of it. What makes the document too large is not copied first.
-func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) bool {
+func (d *Document) addOrCopy(path []string, v Value, octets int64, isCopy bool) bool {
 	if d.tooDeep(path, v, octets) {
 		return false
 	}
@@ -237,7 +289,7 @@ func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) 
 			return false
 		}
 		if isCopy {
-			v = copied(v, d.owner)
+			v = Copy(v, d.owner)
 		}
 		return true
 	}
@@ -250,7 +302,7 @@ func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) 
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
-	case *object:
+	case *Object:
 		if at := parent.place(last); at >= 0 {
 			if !fits(octets - d.leaving(parent.members[at].value)) {
 				return false
@@ -267,11 +319,11 @@ func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) 
 		parent.addMember(m)
 		d.note(change{kind: added, target: parent})
 		if d.octets == 0 {
-			d.bytes += m.nameSize() + 1 + v.size() + comma(parent.len())
+			d.bytes += m.nameSize() + 1 + v.Size() + comma(parent.len())
 		}
 		d.grow(growth)
 		return true
-	case *array:
+	case *Array:
 		at, ok := arrayIndex(last)
 		if last == "-" {
 			at, ok = len(parent.items), true
@@ -287,7 +339,7 @@ func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) 
 		parent.items = slices.Insert(parent.items, at, v)
 		d.note(change{kind: added, target: parent, place: at})
 		if d.octets == 0 {
-			d.bytes += v.size() + comma(len(parent.items))
+			d.bytes += v.Size() + comma(len(parent.items))
 		}
 		d.grow(growth)
 		return true
@@ -297,15 +349,15 @@ func (d *document) addOrCopy(path []string, v value, octets int64, isCopy bool) 
 }
 
 // remove returns what was there.
-func (d *document) remove(path []string) (old value, ok bool) {
+func (d *Document) remove(path []string) (old Value, ok bool) {
 	if len(path) == 0 {
 		old = d.root
-		d.replaceRoot(raw("null"), 4)
+		d.replaceRoot(Raw("null"), 4)
 		return old, true
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
-	case *object:
+	case *Object:
 		at := parent.place(last)
 		if at < 0 {
 			return nil, false
@@ -313,20 +365,20 @@ func (d *document) remove(path []string) (old value, ok bool) {
 		m := &parent.members[at]
 		old = m.value
 		if d.octets == 0 {
-			d.bytes -= m.nameSize() + 1 + m.value.size() + comma(parent.len())
+			d.bytes -= m.nameSize() + 1 + m.value.Size() + comma(parent.len())
 		}
 		d.grow(-(m.keyOctets() + 2 + d.leaving(old) + separator(parent.len())))
 		parent.removeAt(at)
 		d.note(change{kind: removed, target: parent, place: at, old: old})
 		return old, true
-	case *array:
+	case *Array:
 		at, ok := arrayIndex(last)
 		if !ok || at >= len(parent.items) {
 			return nil, false
 		}
 		old = parent.items[at]
 		if d.octets == 0 {
-			d.bytes -= old.size() + comma(len(parent.items))
+			d.bytes -= old.Size() + comma(len(parent.items))
 		}
 		d.grow(-(d.leaving(old) + separator(len(parent.items))))
 		d.shift(len(parent.items), len(parent.items)-at-1)
@@ -338,7 +390,7 @@ func (d *document) remove(path []string) (old value, ok bool) {
 	}
 }
 
-func (d *document) replace(path []string, v value, octets int64) bool {
+func (d *Document) replace(path []string, v Value, octets int64) bool {
 	if d.tooDeep(path, v, octets) {
 		return false
 	}
@@ -348,14 +400,14 @@ func (d *document) replace(path []string, v value, octets int64) bool {
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
-	case *object:
+	case *Object:
 		at := parent.place(last)
 		if at < 0 {
 			return false
 		}
 		d.replaceIn(parent, at, &parent.members[at].value, v, octets)
 		return true
-	case *array:
+	case *Array:
 		at, ok := arrayIndex(last)
 		if !ok || at >= len(parent.items) {
 			return false
@@ -367,7 +419,7 @@ func (d *document) replace(path []string, v value, octets int64) bool {
 	}
 }
 
-func (d *document) copy(from, path []string) bool {
+func (d *Document) copy(from, path []string) bool {
 	source := d.find(from)
 	if source == nil {
 		return false
@@ -376,7 +428,7 @@ func (d *document) copy(from, path []string) bool {
 	return d.takes(octets) && d.addOrCopy(path, *source, octets, true)
 }
 
-func (d *document) move(from, path []string) bool {
+func (d *Document) move(from, path []string) bool {
 	if slices.Equal(from, path) {
 		return d.find(from) != nil
 	}
@@ -388,18 +440,18 @@ func (d *document) move(from, path []string) bool {
 		return false
 	}
 	octets := d.octetsOf(moved)
-	return d.takes(octets) && d.add(path, moved, octets)
+	return d.takes(octets) && d.Add(path, moved, octets)
 }
 
 // takes notes that a value is copied or moved, and reports whether the patch may do that.
-func (d *document) takes(octets int64) bool {
+func (d *Document) takes(octets int64) bool {
 	d.copied += octets
-	d.spent += fuelOfCopiedOctet * octets
-	return d.copied <= d.limits.PatchCopiedBytes
+	d.spent += FuelOfCopiedOctet * octets
+	return d.copied <= d.limits.CopiedBytes
 }
 
 // shift notes that an item of an array of a length is inserted or removed in front of so many others.
-func (d *document) shift(length, behind int) {
+func (d *Document) shift(length, behind int) {
 	d.shifted += int64(behind)
 	d.spent += fuelOfShift(length, behind)
 }
@@ -407,23 +459,23 @@ func (d *document) shift(length, behind int) {
 // --- the way to a value ---
 
 // container returns the array or object at a path, ready to be changed, or another value.
-func (d *document) container(path []string) value {
+func (d *Document) container(path []string) Value {
 	d.way = d.way[:0]
-	d.root = owned(d.root, d.owner)
+	d.root = Own(d.root, d.owner)
 	if m := measureOf(d.root); m != nil && d.octets > 0 {
 		m.octets = d.octets
 	}
 	at := d.root
 	for depth, token := range path {
-		var place *value
+		var place *Value
 		switch parent := at.(type) {
-		case *object:
+		case *Object:
 			index := parent.place(token)
 			if index < 0 {
 				return nil
 			}
 			place = &parent.members[index].value
-		case *array:
+		case *Array:
 			index, ok := arrayIndex(token)
 			if !ok || index >= len(parent.items) {
 				return nil
@@ -433,10 +485,10 @@ func (d *document) container(path []string) value {
 			return nil
 		}
 		d.way = append(d.way, at)
-		if source, ok := (*place).(raw); ok && depth+1 >= wholeFrom {
+		if source, ok := (*place).(Raw); ok && depth+1 >= wholeFrom {
 			*place = parsedWhole(source, d.owner)
 		} else {
-			*place = owned(*place, d.owner)
+			*place = Own(*place, d.owner)
 		}
 		at = *place
 	}
@@ -445,17 +497,17 @@ func (d *document) container(path []string) value {
 }
 
 // find returns where the value at a path stands, nil when there is none.
-func (d *document) find(path []string) *value {
+func (d *Document) find(path []string) *Value {
 	if len(path) == 0 {
 		return &d.root
 	}
 	last := path[len(path)-1]
 	switch parent := d.container(path[:len(path)-1]).(type) {
-	case *object:
+	case *Object:
 		if at := parent.place(last); at >= 0 {
 			return &parent.members[at].value
 		}
-	case *array:
+	case *Array:
 		if index, ok := arrayIndex(last); ok && index < len(parent.items) {
 			return &parent.items[index]
 		}
@@ -465,11 +517,11 @@ func (d *document) find(path []string) *value {
 
 // holds reports whether a value that stands somewhere, in a container of an owner, is the same as another one. It takes apart as
 // much of it as the other one has, and leaves it so: the next comparison takes no longer than the other value is.
-func (d *document) holds(place *value, by *owner, other value) bool {
+func (d *Document) holds(place *Value, by *Owner, other Value) bool {
 	switch other := other.(type) {
-	case *object:
-		*place = parsed(*place, by)
-		found, ok := (*place).(*object)
+	case *Object:
+		*place = Open(*place, by)
+		found, ok := (*place).(*Object)
 		if !ok || found.len() != other.len() {
 			return false
 		}
@@ -480,9 +532,9 @@ func (d *document) holds(place *value, by *owner, other value) bool {
 			}
 		}
 		return true
-	case *array:
-		*place = parsed(*place, by)
-		found, ok := (*place).(*array)
+	case *Array:
+		*place = Open(*place, by)
+		found, ok := (*place).(*Array)
 		if !ok || len(found.items) != len(other.items) {
 			return false
 		}
@@ -494,9 +546,9 @@ func (d *document) holds(place *value, by *owner, other value) bool {
 		return true
 	default:
 		switch found := (*place).(type) {
-		case *object, *array:
+		case *Object, *Array:
 			return false
-		case raw:
+		case Raw:
 			if found[0] == '{' || found[0] == '[' {
 				return false
 			}
@@ -505,11 +557,11 @@ func (d *document) holds(place *value, by *owner, other value) bool {
 	}
 }
 
-func measureOf(v value) *measure {
+func measureOf(v Value) *measure {
 	switch v := v.(type) {
-	case *object:
+	case *Object:
 		return &v.measure
-	case *array:
+	case *Array:
 		return &v.measure
 	default:
 		return nil
@@ -518,10 +570,10 @@ func measureOf(v value) *measure {
 
 // --- changes and undoing them ---
 
-func (d *document) note(c change) { d.changes = append(d.changes, c) }
+func (d *Document) note(c change) { d.changes = append(d.changes, c) }
 
 // grow corrects the sizes of the document and of the containers on the way to a change.
-func (d *document) grow(octets int64) {
+func (d *Document) grow(octets int64) {
 	isMeasured := d.octets > 0
 	if isMeasured {
 		d.octets += octets
@@ -540,18 +592,18 @@ func (d *document) grow(octets int64) {
 	}
 }
 
-func (d *document) replaceRoot(v value, octets int64) {
+func (d *Document) replaceRoot(v Value, octets int64) {
 	d.note(change{kind: replaced, old: d.root})
 	d.root = v
 	if d.octets > 0 {
 		d.octets = octets
 	} else {
-		d.bytes = v.size()
+		d.bytes = v.Size()
 	}
 }
 
 // leaving returns the size of a value that is taken out of the document, where sizes matter.
-func (d *document) leaving(v value) int64 {
+func (d *Document) leaving(v Value) int64 {
 	if d.octets == 0 {
 		return 0
 	}
@@ -559,9 +611,9 @@ func (d *document) leaving(v value) int64 {
 }
 
 // replaceIn gives the element of a container at a place another value.
-func (d *document) replaceIn(target value, at int, place *value, v value, octets int64) {
+func (d *Document) replaceIn(target Value, at int, place *Value, v Value, octets int64) {
 	if d.octets == 0 {
-		d.bytes += v.size() - (*place).size()
+		d.bytes += v.Size() - (*place).Size()
 	}
 	d.note(change{kind: replaced, target: target, place: at, old: *place})
 	d.grow(octets - d.leaving(*place))
@@ -571,7 +623,7 @@ func (d *document) replaceIn(target value, at int, place *value, v value, octets
 // comma is what the comma beside one of n elements takes.
 func comma(n int) int { return min(1, n-1) }
 
-func (d *document) undo() {
+func (d *Document) undo() {
 	for _, size := range d.sizes {
 		size.of.octets = size.octets
 	}
@@ -579,7 +631,7 @@ func (d *document) undo() {
 		switch target := c.target.(type) {
 		case nil:
 			d.root = c.old
-		case *object:
+		case *Object:
 			switch c.kind {
 			case replaced:
 				target.members[c.place].value = c.old
@@ -588,7 +640,7 @@ func (d *document) undo() {
 			case removed:
 				target.restoreAt(c.place, c.old)
 			}
-		case *array:
+		case *Array:
 			switch c.kind {
 			case replaced:
 				target.items[c.place] = c.old
@@ -602,10 +654,42 @@ func (d *document) undo() {
 }
 
 // sweep forgets what removals left behind. Only here, for undo needs the places.
-func (d *document) sweep() {
+func (d *Document) sweep() {
 	for _, c := range d.changes {
-		if o, ok := c.target.(*object); ok && c.kind == removed {
+		if o, ok := c.target.(*Object); ok && c.kind == removed {
 			o.sweep()
 		}
 	}
+}
+
+// --- fuel ---
+
+const (
+	// FuelOfCopiedOctet is the fuel that an octet takes which a patch copies or moves.
+	FuelOfCopiedOctet = 4
+	// nearEnd is the number of items behind a place in an array up to which a change there costs no more than these.
+	nearEnd = 500
+)
+
+// fuelOfShift is the fuel of inserting or removing an item of an array of a length in front of so many others.
+func fuelOfShift(length, behind int) int64 {
+	if behind <= nearEnd {
+		return int64(behind)
+	}
+	return int64(length)
+}
+
+// HasCopy reports whether a JSON patch has an operation `copy`.
+func HasCopy(patch []byte) bool {
+	if patch[0] != '[' || !bytes.Contains(patch, []byte(`"copy"`)) && !bytes.Contains(patch, []byte(`\u00`)) {
+		return false
+	}
+	for operation := range rawjson.Elements(patch) {
+		if operation[0] == '{' {
+			if kind, ok := StringText(Raw(rawjson.MemberOf(operation, "op"))); ok && rawjson.SameKey(kind, "copy") {
+				return true
+			}
+		}
+	}
+	return false
 }

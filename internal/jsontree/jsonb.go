@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // with -0, or with an escape in a key.
 func PrintJSONB(text []byte) (printed []byte, ok bool) {
 	p := jsonbPrinter{out: make([]byte, 0, len(text)+len(text)/8)}
-	_, ok = p.value(text, rawjson.SkipSpace(text, 0))
+	_, ok = p.Value(text, rawjson.SkipSpace(text, 0))
 	return p.out, ok
 }
 
@@ -30,8 +30,8 @@ type printedMember struct {
 	start, end int // in out
 }
 
-// value prints the value that stands at the offset.
-func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
+// Value prints the value that stands at the offset.
+func (p *jsonbPrinter) Value(text []byte, at int) (end int, ok bool) {
 	switch text[at] {
 	case '{':
 		return p.object(text, at)
@@ -43,7 +43,7 @@ func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
 				p.out = append(p.out, ", "...)
 			}
 			isFirst = false
-			return p.value(text, at)
+			return p.Value(text, at)
 		})
 		p.out = append(p.out, ']')
 		return end, ok
@@ -56,7 +56,7 @@ func (p *jsonbPrinter) value(text []byte, at int) (end int, ok bool) {
 		}
 	default:
 		end, ok = rawjson.SkipValue(text, at, 0)
-		if number := text[at:end]; ok && isNumber(raw(number)) {
+		if number := text[at:end]; ok && isNumber(Raw(number)) {
 			ok = len(number) < 250 && !bytes.ContainsAny(number, "eE") && !bytes.HasPrefix(number, []byte("-0"))
 		}
 	}
@@ -82,7 +82,7 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 		p.out = append(p.out, '"')
 		p.out = append(p.out, key...)
 		p.out = append(p.out, `": `...)
-		end, ok := p.value(text, at)
+		end, ok := p.Value(text, at)
 		members = append(members, printedMember{key, begin, len(p.out)})
 		return end, ok
 	})

@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // place, after those that both arrays begin and end with. It returns an error if a document is not JSON.
 func CreatePatch(from, to json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(from) || !json.Valid(to) {
-		return nil, errors.New("compaction: a document to compare is not JSON")
+		return nil, errors.New("jsontree: a document to compare is not JSON")
 	}
 	d := differ{patch: []byte{'['}}
 	d.compare(parsedWhole(bytes.TrimSpace(from), nil), parsedWhole(bytes.TrimSpace(to), nil))
@@ -28,35 +28,35 @@ type differ struct {
 	path  []string // the tokens on the way to what is compared
 }
 
-func (d *differ) compare(from, to value) {
+func (d *differ) compare(from, to Value) {
 	switch to := to.(type) {
-	case *object:
-		if from, ok := from.(*object); ok {
+	case *Object:
+		if from, ok := from.(*Object); ok {
 			d.compareObjects(from, to)
 			return
 		}
-	case *array:
-		if from, ok := from.(*array); ok {
+	case *Array:
+		if from, ok := from.(*Array); ok {
 			d.compareArrays(from, to)
 			return
 		}
 	default:
-		if same(from, to) {
+		if Same(from, to) {
 			return
 		}
 	}
 	d.write("replace", to)
 }
 
-func (d *differ) compareObjects(from, to *object) {
+func (d *differ) compareObjects(from, to *Object) {
 	for _, member := range from.members {
-		if to.get(member.key) == nil {
+		if to.Get(member.key) == nil {
 			d.at(member.key, func() { d.write("remove", nil) })
 		}
 	}
 	for _, member := range to.members {
 		d.at(member.key, func() {
-			if before := from.get(member.key); before != nil {
+			if before := from.Get(member.key); before != nil {
 				d.compare(before, member.value)
 			} else {
 				d.write("add", member.value)
@@ -65,14 +65,14 @@ func (d *differ) compareObjects(from, to *object) {
 	}
 }
 
-func (d *differ) compareArrays(from, to *array) {
+func (d *differ) compareArrays(from, to *Array) {
 	begin, end := 0, 0
 	if len(from.items) != len(to.items) {
 		shorter := min(len(from.items), len(to.items))
-		for begin < shorter && same(from.items[begin], to.items[begin]) {
+		for begin < shorter && Same(from.items[begin], to.items[begin]) {
 			begin++
 		}
-		for end < shorter-begin && same(from.items[len(from.items)-1-end], to.items[len(to.items)-1-end]) {
+		for end < shorter-begin && Same(from.items[len(from.items)-1-end], to.items[len(to.items)-1-end]) {
 			end++
 		}
 	}
@@ -101,7 +101,7 @@ func (d *differ) at(token string, compare func()) {
 var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
 
 // write writes an operation at the path.
-func (d *differ) write(operation string, value value) {
+func (d *differ) write(operation string, value Value) {
 	if len(d.patch) > 1 {
 		d.patch = append(d.patch, ',')
 	}
@@ -114,10 +114,10 @@ func (d *differ) write(operation string, value value) {
 	d.patch = rawjson.Quote(d.patch, path.String())
 	if value != nil {
 		d.patch = append(d.patch, `,"value":`...)
-		d.patch = value.appendTo(d.patch)
+		d.patch = value.AppendTo(d.patch)
 	}
 	d.patch = append(d.patch, '}')
 }
 
-// same reports whether two values say the same, their numbers in the same spelling.
-func same(a, b value) bool { return equal(a, b, sameNumberText) }
+// Same reports whether two values say the same, their numbers in the same spelling.
+func Same(a, b Value) bool { return equal(a, b, sameNumberText) }

@@ -9,9 +9,9 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file expands *_CHUNK events, a shorthand: the first chunk stands for the start of a message or call, each for a piece of
-// it, and an id need not be repeated. What they continue is the open stream of their lane. A lane is a subagent, or the main
-// agent; it has at most one stream.
+// This file expands *_CHUNK events, a shorthand. The first chunk stands for the start of a message or call, and each
+// chunk for a piece of it; only the first needs an id. Chunks continue the open stream of their lane. A lane is a
+// subagent, or the main agent; it has at most one open stream.
 
 // A lane is one with an open stream.
 type lane struct {
@@ -111,10 +111,10 @@ func (f *Fold) expandChunk(s *shorthand, e *event) (starts, proceeds bool) {
 	return starts, proceeds
 }
 
-// laneOfChunk returns the subagent of the lane that a chunk belongs to, and whether that can be said.
+// laneOfChunk returns the subagent of the lane that a chunk belongs to; false if that is ambiguous.
 func (f *Fold) laneOfChunk(kind streamKind, id, subagent []byte) ([]byte, bool) {
 	if id != nil {
-		// An id that is open goes on where it is, whoever sends it.
+		// An open id continues in its lane, whatever the subagent of the chunk.
 		for i := range f.lanes {
 			if f.lanes[i].kind == kind && sameJSONString(f.lanes[i].id, id) {
 				return f.lanes[i].subagent, true
@@ -128,7 +128,7 @@ func (f *Fold) laneOfChunk(kind streamKind, id, subagent []byte) ([]byte, bool) 
 	if main := f.openLane(nil); main >= 0 && f.lanes[main].kind == kind {
 		return nil, true
 	}
-	// The chunk of a subagent that names itself in its first chunk only.
+	// A chunk of a subagent that named itself only in its first chunk.
 	var candidates [][]byte
 	for i := range f.lanes {
 		if f.lanes[i].kind == kind {
@@ -177,7 +177,7 @@ type storedLane struct {
 	ID   json.RawMessage `json:"id"`
 }
 
-// Lanes returns the streams of chunks that are open, in the order in which they were opened, as an opaque JSON document; nil when
+// Lanes returns the streams of chunks that are open, in the order in which they were opened, as an opaque JSON document; nil if
 // there is none.
 func (f *Fold) Lanes() json.RawMessage {
 	if len(f.lanes) == 0 {
@@ -207,7 +207,7 @@ func (f *Fold) resumeLanes(stored json.RawMessage) error {
 	if stored == nil {
 		return nil
 	}
-	problem := errors.New("compaction: resume: the lanes of the snapshot are damaged: fold the events again")
+	problem := errors.New("compaction: resume: the lanes of the snapshot are damaged: fold the events from the beginning")
 	var lanes []storedLane
 	if err := json.Unmarshal(stored, &lanes); err != nil {
 		return problem

@@ -1,4 +1,4 @@
-package compaction
+package jsontree
 
 import (
 	"encoding/json"
@@ -12,23 +12,25 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+var testLimits = Limits{DocumentBytes: 16 << 20, DocumentDepth: 1000, Operations: 10_000, CopiedBytes: 64 << 20, ShiftedItems: 100_000_000}
+
 // patched applies a patch to a document; it returns the result, or "" when the patch fails.
 func patched(t *testing.T, text, operations string) string {
 	t.Helper()
-	limits := DefaultLimits()
-	measured := document{owner: new(owner), root: raw(text), bytes: len(text), octets: octetsOf(raw(text))}
-	measured.patch([]byte(operations), &limits)
-	if _, octets := guarded.octetsAt(written(measured.root), 0); measured.octets != octets && operations[0] == '[' {
+	limits := testLimits
+	measured := Document{owner: new(Owner), root: Raw(text), bytes: len(text), octets: OctetsOf(Raw(text))}
+	measured.Patch([]byte(operations), &limits)
+	if _, octets := guarded.octetsAt(JSON(measured.root), 0); measured.octets != octets && operations[0] == '[' {
 		t.Errorf("%s of %s: kept the size %d of %d", operations, text, measured.octets, octets)
 	}
-	d := document{owner: new(owner), root: raw(text), bytes: len(text)}
-	ok := d.patch([]byte(operations), &limits)
-	result := string(written(d.root))
-	if d.bytes < len(result) || result != string(written(measured.root)) {
-		t.Errorf("%s of %s: counted %d bytes of %d; measured, it becomes %s", operations, text, d.bytes, len(result), written(measured.root))
+	d := NewDocument(new(Owner), Raw(text))
+	ok := d.Patch([]byte(operations), &limits)
+	result := string(JSON(d.root))
+	if d.bytes < len(result) || result != string(JSON(measured.root)) {
+		t.Errorf("%s of %s: counted %d bytes of %d; measured, it becomes %s", operations, text, d.bytes, len(result), JSON(measured.root))
 	}
 	if !ok {
-		if !equal(raw(result), raw(text), sameNumberText) {
+		if !equal(Raw(result), Raw(text), sameNumberText) {
 			t.Errorf("%s of %s: failed, but left %s", operations, text, result)
 		}
 		return ""
@@ -60,7 +62,7 @@ func TestPatchedTreesStayBounded(t *testing.T) {
 	if got := patched(t, `["`+strings.Repeat("x", 1<<20)+`"]`, doubling); got != "" {
 		t.Error("a document of 2^80 bytes was made")
 	}
-	deep := strings.Repeat("[", DefaultLimits().DocumentDepth-1) + strings.Repeat("]", DefaultLimits().DocumentDepth-1)
+	deep := strings.Repeat("[", testLimits.DocumentDepth-1) + strings.Repeat("]", testLimits.DocumentDepth-1)
 	if got := patched(t, `{}`, `[{"op":"add","path":"/a","value":`+deep+`}]`); got == "" {
 		t.Error("a value of the greatest depth was refused")
 	}
@@ -74,8 +76,8 @@ func TestPatchOfALargeObject(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	model := map[string]json.RawMessage{}
-	d := document{owner: new(owner), root: raw("{}"), bytes: 2}
-	limits := DefaultLimits()
+	d := NewDocument(new(Owner), Raw("{}"))
+	limits := testLimits
 	for step := range 5000 {
 		key := fmt.Sprintf("k%d", random.IntN(100))
 		var operations string
@@ -90,17 +92,17 @@ func TestPatchOfALargeObject(t *testing.T) {
 			operations = fmt.Sprintf(`[{"op":"add","path":"/%s","value":%d}]`, key, step)
 			model[key] = json.RawMessage(fmt.Sprint(step))
 		}
-		before := string(written(d.root))
-		if !d.patch([]byte(operations), &limits) && string(written(d.root)) != before {
-			t.Fatalf("%s failed but changed\n%s to\n%s", operations, before, written(d.root))
+		before := string(JSON(d.root))
+		if !d.Patch([]byte(operations), &limits) && string(JSON(d.root)) != before {
+			t.Fatalf("%s failed but changed\n%s to\n%s", operations, before, JSON(d.root))
 		}
 	}
 	want, err := json.Marshal(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := written(d.root)
-	if !equal(raw(got), raw(want), sameNumberText) {
+	got := JSON(d.root)
+	if !equal(Raw(got), Raw(want), sameNumberText) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if d.bytes != len(got) {
@@ -131,7 +133,7 @@ func TestPatchAgreesWithAnotherImplementation(t *testing.T) {
 			}
 			want, err := patch.Apply([]byte(state))
 			got := patched(t, state, string(fields.Delta))
-			if (err != nil) != (got == "") || err == nil && !equal(raw(got), raw(want), sameNumberValue) {
+			if (err != nil) != (got == "") || err == nil && !equal(Raw(got), Raw(want), sameNumberValue) {
 				t.Errorf("%s of %s\ngot  %s\nwant %s %v", fields.Delta, state, got, want, err)
 			}
 			judged++
@@ -146,9 +148,9 @@ func TestPatchAgreesWithAnotherImplementation(t *testing.T) {
 // target, an empty key on the way, and an index with a leading zero.
 func judgeable(operations []byte) bool {
 	for operation := range rawjson.Elements(operations) {
-		kind, _ := stringValue(raw(rawjson.MemberOf(operation, "op")))
-		path, _ := stringValue(raw(rawjson.MemberOf(operation, "path")))
-		from, _ := stringValue(raw(rawjson.MemberOf(operation, "from")))
+		kind, _ := StringValue(Raw(rawjson.MemberOf(operation, "op")))
+		path, _ := StringValue(Raw(rawjson.MemberOf(operation, "path")))
+		from, _ := StringValue(Raw(rawjson.MemberOf(operation, "from")))
 		if path == "" || path[0] != '/' || hasEmptyToken(path) || hasEmptyToken(from) || strings.Contains(path, "/01") || strings.Contains(path, "~2") {
 			return false
 		}

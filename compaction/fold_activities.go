@@ -1,5 +1,7 @@
 package compaction
 
+import "github.com/pgagui/pgagui/internal/jsontree"
+
 // This file folds activities: messages whose content is an object, which patches change.
 
 // snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
@@ -21,10 +23,10 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 			return
 		}
 		m := f.editAlone(place)
-		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
-		m.tree.set("content", raw(kept(content)))
+		m.tree.Set("activityType", jsontree.Kept(e.values[fieldActivityType]))
+		m.tree.Set("content", jsontree.Kept(content))
 		m.patched, m.patching = false, nil
-		m.tree.delete("subagentRunId")
+		m.tree.Delete("subagentRunId")
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 	case replace:
@@ -43,8 +45,8 @@ func (f *Fold) setActivity(e *event, content []byte, replace bool) {
 
 func (f *Fold) newActivity(e *event, content []byte) *Message {
 	m := f.buildMessage(e.values[fieldMessageID], []byte(`"activity"`))
-	m.tree.add("activityType", raw(kept(e.values[fieldActivityType])))
-	m.tree.add("content", raw(kept(content)))
+	m.tree.Add("activityType", jsontree.Kept(e.values[fieldActivityType]))
+	m.tree.Add("content", jsontree.Kept(content))
 	m.setSubagent(e)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 	return m
@@ -59,16 +61,17 @@ func (f *Fold) mergeActivityMetadata(place int, e *event) {
 // patchedContent is the content of an activity under patches. It stays with the message from the first patch on, also if that fails:
 // to find the content in the message, and to take it apart, takes a look at all that is in it.
 type patchedContent struct {
-	document
+	document         jsontree.Document
 	isGiven, hasType bool // the message has a content, an activityType
 }
 
-func newPatchedContent(m *Message, by *owner) *patchedContent {
-	content := &patchedContent{document: document{owner: by, root: m.member("content")}, hasType: m.member("activityType") != nil}
-	content.isGiven = content.root != nil
-	if !content.isGiven {
-		content.root = raw("{}")
+func newPatchedContent(m *Message, by *jsontree.Owner) *patchedContent {
+	given := m.member("content")
+	content := &patchedContent{isGiven: given != nil, hasType: m.member("activityType") != nil}
+	if given == nil {
+		given = jsontree.Raw("{}")
 	}
+	content.document = jsontree.NewDocument(by, given)
 	return content
 }
 
@@ -79,12 +82,12 @@ func (f *Fold) patchActivity(e *event) {
 		patch = e.values[fieldPatch]
 	}
 	f.bring(e, broughtByMessage|fieldActivityType.set())
-	f.usage.brought += guardedOctets(patch)
+	f.usage.brought += jsontree.GuardedOctets(patch)
 	f.applyPatch(e, patch)
 }
 
 func (f *Fold) applyPatch(e *event, patch []byte) {
-	if copies(patch) {
+	if jsontree.HasCopy(patch) {
 		defer f.look()
 	}
 	place := f.find(e.decoded(fieldMessageID))
@@ -99,28 +102,28 @@ func (f *Fold) applyPatch(e *event, patch []byte) {
 	}
 	if m.repeated || !content.isGiven || !content.hasType {
 		// The reducer in SQL cannot put off such a patch.
-		f.usage.spent += fuelOfCopiedOctet * octetsOf(content.root)
+		f.usage.spent += jsontree.FuelOfCopiedOctet * jsontree.OctetsOf(content.document.Value())
 	}
 	if m.repeated {
-		content = &patchedContent{document: document{owner: f.owner, root: copied(content.root, f.owner)}}
+		content = &patchedContent{document: jsontree.NewDocument(f.owner, jsontree.Copy(content.document.Value(), f.owner))}
 	} else {
 		m.patching = content
 	}
-	null, isNull := content.root.(raw)
+	null, isNull := content.document.Value().(jsontree.Raw)
 	if isNull = isNull && string(null) == "null"; isNull {
-		content.root, content.bytes, content.octets = raw("{}"), 0, 0
+		content.document.Reset(jsontree.Raw("{}"))
 	}
 	if f.patch(&content.document, patch) {
 		m := f.editAlone(place)
-		m.tree.set("content", content.root)
+		m.tree.Set("content", content.document.Value())
 		m.patched = true
-		m.tree.set("activityType", raw(kept(e.values[fieldActivityType])))
+		m.tree.Set("activityType", jsontree.Kept(e.values[fieldActivityType]))
 		content.isGiven, content.hasType = true, true
 		m.patching = content
 	} else if isNull {
-		content.root, content.bytes, content.octets = null, 0, 0
+		content.document.Reset(null)
 	}
-	if copies(patch) {
+	if jsontree.HasCopy(patch) {
 		f.mayHaveGrown(string(e.decoded(fieldMessageID)))
 	}
 }
@@ -137,10 +140,10 @@ func (f *Fold) proposedActivity(e *event) {
 	f.bring(e, broughtByMessage|fieldActivityType.set())
 	if patch != nil {
 		patch = asOperations(patch)
-		f.usage.brought += guardedOctets(patch)
+		f.usage.brought += jsontree.GuardedOctets(patch)
 	}
 	if snapshot != nil {
-		f.usage.brought += guardedOctets(snapshot)
+		f.usage.brought += jsontree.GuardedOctets(snapshot)
 		f.setActivity(e, snapshot, true)
 	}
 	if patch != nil {

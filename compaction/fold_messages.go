@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -37,15 +38,15 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 	switch {
 	case place < 0:
 		m := f.buildMessage(e.values[fieldMessageID], role)
-		m.tree.add("content", &text{owner: f.owner})
+		m.tree.Add("content", jsontree.NewText(f.owner))
 		if name != nil {
-			m.tree.add("name", raw(kept(name)))
+			m.tree.Add("name", jsontree.Kept(name))
 		}
 		m.setSubagent(e)
 		mergeMetadata(m.tree, e.values[fieldMetadata])
 		f.push(m)
 	case f.messages.at(place).role == roleActivity:
-		// A message id that is used twice: the activity's content is not text.
+		// The id belongs to an activity, whose content is not text.
 	case e.values[fieldMetadata] != nil:
 		mergeMetadata(f.edit(place).tree, e.values[fieldMetadata])
 	}
@@ -54,7 +55,7 @@ func (f *Fold) startMessage(e *event, role, name []byte) {
 // setSubagent gives a new message the subagent of its event.
 func (m *Message) setSubagent(e *event) {
 	if subagent := e.values[fieldSubagentRunID]; subagent != nil {
-		m.tree.set("subagentRunId", raw(kept(subagent)))
+		m.tree.Set("subagentRunId", jsontree.Kept(subagent))
 	}
 }
 
@@ -67,12 +68,12 @@ func (f *Fold) continueMessage(e *event) {
 	}
 	delta := e.inner(fieldDelta)
 	if len(delta) == 0 && e.values[fieldMetadata] == nil {
-		if _, ok := stringText(f.messages.at(place).member("content")); ok {
+		if _, ok := jsontree.StringText(f.messages.at(place).member("content")); ok {
 			return
 		}
 	}
 	m := f.edit(place)
-	m.tree.appendText("content", delta)
+	m.tree.AppendText("content", delta)
 	mergeMetadata(m.tree, e.values[fieldMetadata])
 }
 
@@ -89,15 +90,15 @@ func (f *Fold) endMessage(e *event) {
 // setEncryptedValue sets the encrypted value of a tool call or of a message that is not an activity.
 func (f *Fold) setEncryptedValue(e *event) {
 	f.bring(e, 1<<fieldEntityID|1<<fieldSubagentRunID|1<<fieldRole|1<<fieldEncryptedValue)
-	encrypted := raw(kept(e.values[fieldEncryptedValue]))
+	encrypted := jsontree.Kept(e.values[fieldEncryptedValue])
 	if e.values[fieldSubtype] != nil && string(e.decoded(fieldSubtype)) == "tool-call" {
 		if place, ok := f.findCallOfAssistant(e.decoded(fieldEntityID)); ok {
-			f.edit(place.message).ownCall(place.call).set("encryptedValue", encrypted)
+			f.edit(place.message).ownCall(place.call).Set("encryptedValue", encrypted)
 		}
 		return
 	}
 	if place := f.find(e.decoded(fieldEntityID)); place >= 0 && f.messages.at(place).role != roleActivity {
-		f.edit(place).tree.set("encryptedValue", encrypted)
+		f.edit(place).tree.Set("encryptedValue", encrypted)
 	}
 }
 
@@ -128,7 +129,7 @@ func (f *Fold) snapshotMessages(e *event) {
 			if placed[m.id] {
 				version.repeated = true
 			} else if !m.patched && bytes.Equal(m.JSON(), version.JSON()) {
-				// Nothing new: the message stays the one that it was, so that it is not stored again.
+				// No difference: the message stays the same object, so that it is not stored a second time.
 				version = m
 				byID[m.id] = m
 			}
@@ -176,14 +177,14 @@ func (f *Fold) namedBy(byID map[string]*Message) func(place int) bool {
 
 // says reports whether two messages are the same but for white space, the order of keys and the spelling of strings.
 func (m *Message) says(other *Message) bool {
-	return m == other || bytes.Equal(m.JSON(), other.JSON()) || equal(m.content(), other.content(), sameNumberText)
+	return m == other || bytes.Equal(m.JSON(), other.JSON()) || jsontree.Same(m.content(), other.content())
 }
 
-func (m *Message) content() value {
+func (m *Message) content() jsontree.Value {
 	if m.tree != nil {
 		return m.tree
 	}
-	return raw(m.body)
+	return jsontree.Raw(m.body)
 }
 
 // keepsUnlisted returns which messages stay that a snapshot does not list. Reasoning messages and activities often live in the
@@ -204,8 +205,8 @@ func keepsUnlisted(listed []*Message, metadata []byte) func(*Message) bool {
 	}
 }
 
-// activityAuthority reads metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot: nil when there is none, otherwise
-// which activities stay. One that makes no sense claims nothing.
+// activityAuthority reads metadata["@ag-ui/client"].authoritativeActivityTypes of a snapshot: nil if there is none, otherwise
+// a function that says which activities stay. An invalid value claims no activities.
 func activityAuthority(metadata []byte) func(*Message) bool {
 	if metadata == nil {
 		return nil
@@ -229,25 +230,25 @@ func activityAuthority(metadata []byte) func(*Message) bool {
 	}
 	claimed := map[string]bool{}
 	for element := range rawjson.Elements(types) {
-		activityType, ok := stringValue(raw(element))
+		activityType, ok := jsontree.StringValue(jsontree.Raw(element))
 		if !ok {
 			return keepsAll
 		}
 		claimed[activityType] = true
 	}
 	return func(m *Message) bool {
-		activityType, ok := stringValue(m.member("activityType"))
+		activityType, ok := jsontree.StringValue(m.member("activityType"))
 		return !ok || !claimed[activityType]
 	}
 }
 
 // member returns a member of a message, nil when it has none.
-func (m *Message) member(key string) value {
+func (m *Message) member(key string) jsontree.Value {
 	if m.tree != nil {
-		return m.tree.get(key)
+		return m.tree.Get(key)
 	}
 	if found := rawjson.MemberOf(m.body, key); found != nil {
-		return raw(found)
+		return jsontree.Raw(found)
 	}
 	return nil
 }
@@ -265,7 +266,7 @@ func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Messa
 				next++
 				continue
 			}
-			m := newMessage(withoutNullSubagent(kept(element)), f.owner)
+			m := newMessage(withoutNullSubagent(jsontree.Kept(element)), f.owner)
 			if m.hasID && present != nil {
 				if place := f.find([]byte(m.id)); place >= 0 {
 					next = place + 1
@@ -293,7 +294,7 @@ func withoutNullSubagent(body []byte) json.RawMessage {
 	if string(rawjson.MemberOf(body, "subagentRunId")) != "null" {
 		return body
 	}
-	tree := parsed(raw(body), nil).(*object)
-	tree.delete("subagentRunId")
-	return written(tree)
+	tree := jsontree.Open(jsontree.Raw(body), nil).(*jsontree.Object)
+	tree.Delete("subagentRunId")
+	return jsontree.JSON(tree)
 }

@@ -3,11 +3,13 @@ package compaction
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
-// This file takes the events of one run apart into what they are about. compactforms.go writes them again.
+// This file groups the events of one run by what they are about. compact_forms.go writes them in a compact form.
 
-// A run is the events of one run behind its RUN_STARTED.
+// A run holds the events of one run after its RUN_STARTED.
 type run struct {
 	events []json.RawMessage // as they came
 	items  []item
@@ -36,7 +38,7 @@ type run struct {
 	startedTwice  bool // an id was started both before and since
 }
 
-// An item is one thing in its place in the run. An item with none of the first four is nothing.
+// An item is one thing in its place in the run. An item with none of the first four is empty.
 type item struct {
 	event    json.RawMessage // stays as it came
 	stream   *streamBlock
@@ -60,7 +62,7 @@ func newRun() *run {
 
 // --- taking apart ---
 
-// add takes an event that is not skipped, and folds it.
+// add adds an event that is not skipped, and folds it.
 func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
 	eventType := string(e.decoded(fieldType))
 	switch eventType {
@@ -107,7 +109,7 @@ func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
 	}
 }
 
-// addSkipped takes an event that means nothing.
+// addSkipped adds an event that the reducer skips.
 func (r *run) addSkipped(text json.RawMessage, e *event) {
 	eventType := ""
 	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
@@ -124,7 +126,7 @@ func (r *run) addSkipped(text json.RawMessage, e *event) {
 	r.carry(text, item{})
 }
 
-// carry takes an event that stays as it came.
+// carry adds an event that stays as it came.
 func (r *run) carry(text json.RawMessage, i item) {
 	i.event = text
 	r.items = append(r.items, i)
@@ -169,7 +171,7 @@ func (r *run) finish(f *Fold) {
 
 // --- text, reasoning and tool calls ---
 
-// A streamKey is what events of text, reasoning and tool calls are about.
+// A streamKey names the message or call that an event is about.
 type streamKey struct {
 	kind streamKind
 	id   string // decoded
@@ -181,8 +183,8 @@ type streamBlock struct {
 	// The fields of the events, as JSON. name is that of the message or of the tool.
 	id, role, name, parent, subagent []byte
 
-	metadata object // holds the key "metadata" when an event has it
-	text     []byte // of all pieces, as JSON text between quotes
+	metadata jsontree.Object // holds the key "metadata" when an event has it
+	text     []byte          // of all pieces, as JSON text between quotes
 	// hasPiece says that there is a piece, textless that one of no length means something: the message had no text.
 	hasPiece, textless bool
 	started, ended     bool
@@ -256,8 +258,8 @@ func (r *run) addToStream(p part, kind *shorthand, e *event, f *Fold) {
 	}
 }
 
-// addChunk adds what a chunk stands for. Something ends each stream of chunks, if only the end of the events, where reopened
-// begins it again: so its block has an end.
+// addChunk adds the events that a chunk stands for. Each stream of chunks ends, at the latest with the events, where
+// reopen opens it anew. So its block has an end.
 func (r *run) addChunk(kind *shorthand, e *event, f *Fold) {
 	starts, proceeds := f.expandChunk(kind, e)
 	if starts {
@@ -307,14 +309,14 @@ func (f *Fold) hasText(key streamKey) bool {
 	if key.kind == toolStream {
 		return true
 	}
-	_, ok := stringText(f.messages.at(f.find([]byte(key.id))).member("content"))
+	_, ok := jsontree.StringText(f.messages.at(f.find([]byte(key.id))).member("content"))
 	return ok
 }
 
 // holds reports whether a stream of chunks is open.
 func (f *Fold) holds(key streamKey) bool {
 	return slices.ContainsFunc(f.lanes, func(l lane) bool {
-		id, _ := stringValue(raw(l.id))
+		id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		return l.kind == key.kind && id == key.id
 	})
 }
@@ -344,12 +346,13 @@ func (r *run) startBlock(key streamKey, e *event, f *Fold) *streamBlock {
 	return b
 }
 
-// droppedSubagent returns whom the message belongs to that is started or gets a call, if the run's input said so and does not any
-// more. The client's verifier wants all events about a message to agree on that; to the message, which exists, it means nothing.
+// droppedSubagent returns the subagent of a message that is started or gets a call, if it was named by a message that
+// the run's input lost. The client's verifier requires that all events about a message agree on the subagent. On the
+// message, which exists, it has no effect.
 func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
 	id := b.key.id
 	if b.key.kind == toolStream {
-		id, _ = stringValue(raw(b.parent))
+		id, _ = jsontree.StringValue(jsontree.Raw(b.parent))
 	}
 	subagent := r.dropped[id]
 	if subagent == nil {
@@ -388,7 +391,7 @@ func (b *streamBlock) addPiece(e *event) {
 // streamOf returns the block, without events, of a message or call that the fold has.
 func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 	b := &streamBlock{id: id}
-	decoded, _ := stringValue(raw(id))
+	decoded, _ := jsontree.StringValue(jsontree.Raw(id))
 	b.key = streamKey{kind, decoded}
 	switch kind {
 	case textStream:
@@ -402,7 +405,7 @@ func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 	case toolStream:
 		if place, ok := f.findCall([]byte(decoded)); ok {
 			if function := f.messages.at(place.message).function(place.call); function != nil {
-				b.name = jsonString(function.get("name"))
+				b.name = jsonString(function.Get("name"))
 			}
 		}
 		if b.name == nil {
@@ -413,11 +416,11 @@ func streamOf(kind streamKind, id []byte, f *Fold) *streamBlock {
 }
 
 // jsonString returns a string as JSON text, nil for any other value.
-func jsonString(v value) []byte {
-	if _, ok := stringText(v); !ok {
+func jsonString(v jsontree.Value) []byte {
+	if _, ok := jsontree.StringText(v); !ok {
 		return nil
 	}
-	return written(v)
+	return jsontree.JSON(v)
 }
 
 // --- activities ---
@@ -425,12 +428,12 @@ func jsonString(v value) []byte {
 // An activityBlock is what the events about one activity become: an ACTIVITY_SNAPSHOT.
 type activityBlock struct {
 	id       []byte
-	metadata object
+	metadata jsontree.Object
 	// What the activity is at last; activityType is nil when there is none.
 	activityType, content, subagent []byte
 }
 
-// addToActivity takes an event that is not folded yet, and leaves out one that means nothing.
+// addToActivity adds an event that is not folded yet. It leaves out an event without effect.
 func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 	id := string(e.decoded(fieldMessageID))
 	place := f.find([]byte(id))
@@ -452,14 +455,14 @@ func (r *run) addToActivity(eventType string, e *event, f *Fold) {
 	mergeMetadata(&b.metadata, e.values[fieldMetadata])
 }
 
-// closeActivities notes what the activities have become.
+// closeActivities stores the activities as they are at the end.
 func (r *run) closeActivities(f *Fold) {
 	for id, b := range r.activities {
 		if place := f.find([]byte(id)); place >= 0 && f.messages.at(place).role == roleActivity {
 			m := f.messages.at(place)
 			b.activityType, b.subagent = jsonString(m.member("activityType")), jsonString(m.member("subagentRunId"))
 			if content := m.member("content"); content != nil {
-				b.content = slices.Clone(written(content))
+				b.content = slices.Clone(jsontree.JSON(content))
 			}
 		}
 	}

@@ -1,16 +1,18 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/json"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file folds the state, and what the beginning and the end of a run say.
+// This file folds the state, and the beginning and the end of runs.
 
-func (f *Fold) setState(state json.RawMessage) {
-	f.state = document{owner: f.owner, root: raw(state), bytes: len(state)}
-	f.stateText = state
+func (f *Fold) setState(state jsontree.Raw) {
+	f.state = jsontree.NewDocument(f.owner, state)
+	f.stateText = json.RawMessage(state)
 	f.statePatched = false
 }
 
@@ -24,11 +26,11 @@ func readStateSnapshot(e *event) bool {
 
 func (f *Fold) snapshotState(e *event) {
 	f.bring(e, broughtByMessage|fieldSnapshot.set())
-	f.setState(kept(e.values[fieldSnapshot]))
+	f.setState(jsontree.Kept(e.values[fieldSnapshot]))
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
-// delta it is a field that nobody reads.
+// delta it has no effect.
 func readStateDelta(e *event) bool {
 	if patch := e.values[fieldPatch]; e.values[fieldDelta] == nil && patch != nil && kindOf(patch)&(isArray|isObject) != 0 {
 		e.values[fieldDelta] = asOperations(patch)
@@ -46,7 +48,7 @@ func (f *Fold) patchedState(e *event) bool {
 		f.stateText = nil
 		f.statePatched = true
 	}
-	if copies(e.values[fieldDelta]) {
+	if jsontree.HasCopy(e.values[fieldDelta]) {
 		f.mayHaveGrown("")
 		f.look()
 	}
@@ -54,9 +56,9 @@ func (f *Fold) patchedState(e *event) bool {
 }
 
 // patch applies a patch to a document of the fold.
-func (f *Fold) patch(d *document, operations []byte) bool {
-	succeeded := d.patch(operations, &f.limits)
-	f.usage.spent += d.spent
+func (f *Fold) patch(d *jsontree.Document, operations []byte) bool {
+	succeeded := d.Patch(operations, &f.patchLimits)
+	f.usage.spent += d.Fuel()
 	return succeeded
 }
 
@@ -86,13 +88,13 @@ func (f *Fold) startRun(e *event) {
 		f.bring(e, broughtByMessage&^fieldMetadata.set())
 	}
 	if hasState {
-		f.usage.brought += guardedOctets(state)
-		f.setState(asWritten(state))
+		f.usage.brought += jsontree.GuardedOctets(state)
+		f.setState(jsontree.AsWritten(state))
 	}
 	if !hasList {
 		return
 	}
-	f.usage.brought += guardedOctets(list)
+	f.usage.brought += jsontree.GuardedOctets(list)
 	for _, m := range f.parseMessages(list, nil) {
 		if !m.hasID || f.find([]byte(m.id)) < 0 {
 			f.push(m)
@@ -112,7 +114,7 @@ func interruptsOf(e *event) (interrupts []byte, interrupted bool) {
 	if outcome == nil || kindOf(outcome) != isObject {
 		return nil, false
 	}
-	if kind, ok := stringText(raw(rawjson.MemberOf(outcome, "type"))); !ok || !rawjson.SameKey(kind, "interrupt") {
+	if kind, ok := jsontree.StringText(jsontree.Raw(rawjson.MemberOf(outcome, "type"))); !ok || !rawjson.SameKey(kind, "interrupt") {
 		return nil, false
 	}
 	return rawjson.MemberOf(outcome, "interrupts"), true
@@ -135,7 +137,31 @@ func (f *Fold) finishRun(e *event) {
 		if kindOf(interrupt) == isObject {
 			interrupt = withoutNullSubagent(interrupt)
 		}
-		list = append(list, asWritten(interrupt)...)
+		list = append(list, jsontree.AsWritten(interrupt)...)
 	}
 	f.interrupts = append(list, ']')
+}
+
+// WithInput returns a RUN_STARTED event with the input in place of its own.
+func WithInput(started, input []byte) []byte {
+	end := bytes.LastIndexByte(started, '}')
+	event := make([]byte, 0, len(started)+len(input)+len(`,"input":`))
+	event = append(event, started[:end]...)
+	event = append(event, `,"input":`...) // where a key stands twice, the last one counts
+	event = append(event, input...)
+	return append(event, started[end:]...)
+}
+
+// ApplyInput folds the input of a run without a RUN_STARTED, as if a RUN_STARTED had carried it.
+func (f *Fold) ApplyInput(input []byte) {
+	if input = bytes.TrimSpace(input); len(input) == 0 || kindOf(input) != isObject {
+		return
+	}
+	f.event.values[fieldInput] = input
+	if readInput(&f.event) && f.beforeEvent() {
+		f.closeLanes(allLanes, &f.event)
+		f.startRun(&f.event)
+		f.endPart()
+	}
+	f.event.clear()
 }

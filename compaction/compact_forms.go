@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
+
+	"github.com/pgagui/pgagui/internal/jsontree"
 )
 
 // This file writes the events of one run in their compact forms.
 
-// A form is the events of a run in one of the ways to write them.
+// A form is one way to write the events of a run.
 type form struct {
 	events []json.RawMessage
-	// checks are what the messages must be on the way, for a MESSAGES_SNAPSHOT may hide what was wrong before it.
+	// checks are the messages that must be there on the way, because a MESSAGES_SNAPSHOT may hide a difference before it.
 	checks []check
 	// isSnapshot says that the form has no events of messages but snapshots of their list.
 	isSnapshot bool
@@ -125,7 +127,7 @@ func (r *run) stateEvent() json.RawMessage {
 }
 
 func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
-	metadata := b.metadata.written("metadata")
+	metadata := b.metadata.MemberJSON("metadata")
 	if b.started {
 		events = append(events, b.startEvent())
 		metadata = nil
@@ -149,7 +151,7 @@ func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
 
 // startEvent writes the start, which has the metadata of all events of the block.
 func (b *streamBlock) startEvent() json.RawMessage {
-	metadata := eventField{"metadata", b.metadata.written("metadata")}
+	metadata := eventField{"metadata", b.metadata.MemberJSON("metadata")}
 	subagent := eventField{"subagentRunId", b.subagent}
 	switch b.key.kind {
 	case textStream:
@@ -172,16 +174,16 @@ func (b *streamBlock) endEvent(metadata []byte) json.RawMessage {
 	}
 }
 
-// reopen writes the chunks that open the streams again which further chunks may continue. Where such a stream was open before the
-// run's events and is not any more, its message or call is one of the compacted run, with an end, as it would be if its chunk
-// were compacted once more.
+// reopen writes the chunks that reopen the streams which later chunks may continue. If such a stream was open before
+// the run's events and is closed now, its message or call becomes part of the compacted run, with an end, as it
+// would if the chunk were compacted a second time.
 func (r *run) reopen(w *form, truth, replica *Fold) (events []json.RawMessage) {
 	var chunks []json.RawMessage
 	for _, l := range truth.lanes {
 		if slices.ContainsFunc(replica.lanes, func(open lane) bool { return sameLane(l, open) }) {
 			continue
 		}
-		decoded, _ := stringValue(raw(l.id))
+		decoded, _ := jsontree.StringValue(jsontree.Raw(l.id))
 		b := r.streams[streamKey{l.kind, decoded}]
 		if b == nil || !b.started {
 			b = streamOf(l.kind, l.id, truth)
@@ -214,7 +216,7 @@ func (b *activityBlock) write(events []json.RawMessage) []json.RawMessage {
 		content = []byte("{}")
 	}
 	events = append(events, newEvent("ACTIVITY_SNAPSHOT", eventField{"messageId", b.id}, eventField{"activityType", b.activityType}, eventField{"content", content},
-		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.written("metadata")}))
+		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.MemberJSON("metadata")}))
 	if !isObject {
 		// A patch can make something else of the content, a snapshot cannot.
 		operation := slices.Concat([]byte(`[{"op":"replace","path":"","value":`), b.content, []byte("}]"))
@@ -249,22 +251,14 @@ func newEvent(eventType string, fields ...eventField) json.RawMessage {
 	return append(event, '}')
 }
 
-// written returns a member as JSON text, nil when there is none.
-func (o *object) written(key string) []byte {
-	if member := o.get(key); member != nil {
-		return written(member)
-	}
-	return nil
-}
-
 // --- whole lists of messages ---
 
-// snapshotEvents returns the MESSAGES_SNAPSHOT events that make of the messages of a fold the list; false when none do. A snapshot
-// leaves the messages that a fold has in their order, and those without an id come last; where that is not the order of the
-// list, a first snapshot clears what is there.
+// snapshotEvents returns the MESSAGES_SNAPSHOT events that turn the messages of a fold into the list; false if none do.
+// A snapshot keeps the order of the messages that a fold has, and puts those without an id last. If that is not the
+// order of the list, a first snapshot clears the messages.
 //
-// A message that did not change is written as compacted has it, which is from over again with, perhaps, keys in another order: so
-// compacting twice changes no byte.
+// A message that did not change is written as compacted has it, perhaps with keys in another order. So compacting
+// twice changes no byte.
 func snapshotEvents(from, compacted *Fold, list []*Message) ([]json.RawMessage, bool) {
 	hasRole := func(messages []*Message, role string) bool {
 		return slices.ContainsFunc(messages, func(m *Message) bool { return m.role == role })

@@ -1,0 +1,131 @@
+package test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// readsTables are the statements of Go code that read tables of the schema, by query of sql/queries or by file. All others call
+// functions, or read views. ARCHITECTURE.md gives the reasons; a statement that is new here needs one there.
+var readsTables = map[string][]string{
+	// Jobs read rows as they are, page by page, bounded by their bytes.
+	"compact.sql CountRunsToCompact": {"agui.run"},
+	"compact.sql RunsToCompact":      {"agui.run"},
+	"compact.sql Tip":                {"agui.run"},
+	"compact.sql LastMessageNo":      {"agui.message"},
+	"compact.sql SnapshotAt":         {"agui.snapshot"},
+	"compact.sql SnapshotMessages":   {"agui.message", "agui.snapshot"},
+	"compact.sql BatchesBetween":     {"agui.batch", "agui.run_input"},
+
+	// A check trusts no function that may have been replaced.
+	"chain.sql ChainState":        {"agui.run", "agui.thread", "agui_internal.chained_scope"},
+	"chain.sql ChainRuns":         {"agui.run", "agui.run_input"},
+	"chain.sql ChainBatches":      {"agui.batch"},
+	"verify.sql ThreadsToVerify":  {"agui.thread"},
+	"verify.sql RandomThreads":    {"agui.thread"},
+	"verify.sql ThreadSize":       {"agui.batch", "agui.run", "agui.snapshot"},
+	"verify.sql RunsToVerify":     {"agui.run", "agui.snapshot"},
+	"verify.sql SnapshotToVerify": {"agui.snapshot"},
+	"verify.sql MessageBodies":    {"agui.message"},
+
+	// Look-ups of a few rows by their keys, and walks along an index.
+	"append.sql RunInput":     {"agui.run_input"},
+	"live.sql OpeningEvents":  {"agui.run"},
+	"live.sql RunsInProgress": {"agui.batch", "agui.run"},
+	"live.sql Attach":         {"agui.run"},
+	"read.sql Batches":        {"agui.batch"},
+	"threads.sql ThreadIDs":   {"agui.thread"},
+
+	// The command line: what only it needs.
+	"cmd/pgagui/log.go":      {"agui.batch", "agui.run", "agui.run_input"},
+	"cmd/pgagui/importer.go": {"agui.batch", "agui.run", "agui.run_input"},
+	"cmd/pgagui/scopes.go":   {"agui.thread"},
+	"cmd/pgagui/migrate.go":  {"agui.run", "agui.thread"},
+	"cmd/pgagui/demo.go":     {"agui.batch", "agui.message", "agui.snapshot", "agui.thread"},
+
+	// The doctor looks at how the schema is installed.
+	"internal/doctor/checks/missing_settings.sql": {"agui_internal.setting"},
+}
+
+var (
+	relationRead    = regexp.MustCompile(`(?i)\b(?:from|join)\s+(?:only\s+)?(agui(?:_internal)?\.[a-z_]+)\b(\s*\()?`)
+	relationWritten = regexp.MustCompile(`(?i)\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(?:table\s+|only\s+)*(agui(?:_internal)?\.[a-z_]+)\b`)
+	sqlComment      = regexp.MustCompile(`(?m)--.*$`)
+)
+
+// Go code calls functions of the schema. It reads no table but where readsTables says so, and writes to none.
+func TestGoCodeCallsFunctions(t *testing.T) {
+	t.Parallel()
+	found := map[string][]string{}
+	look := func(place, text string) {
+		if written := relationWritten.FindStringSubmatch(text); written != nil {
+			t.Errorf("%s writes to %s: only functions of the schema write", place, written[1])
+		}
+		for _, read := range relationRead.FindAllStringSubmatch(text, -1) {
+			isFunction := read[2] != ""
+			schema, name, _ := strings.Cut(strings.ToLower(read[1]), ".")
+			if _, err := os.Stat("../sql/api/views/" + name + ".sql"); isFunction || err == nil && schema == "agui" {
+				continue
+			}
+			if table := schema + "." + name; !slices.Contains(found[place], table) {
+				found[place] = append(found[place], table)
+			}
+		}
+	}
+
+	files, err := filepath.Glob("../sql/queries/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no queries: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
+			name, _, _ := strings.Cut(query, " ")
+			look(filepath.Base(file)+" "+name, sqlComment.ReplaceAllString(query, ""))
+		}
+	}
+
+	// Not the schema itself, what is generated, the benchmark, the examples for users, and tests.
+	others := []string{".git", "sql", "db", "bench", "examples", "test", "tools", "testdata", "bin", "node_modules", "internal/sqlgen", "internal/testdb"}
+	err = filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		name := filepath.ToSlash(strings.TrimPrefix(path, "../"))
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(others, name):
+			return fs.SkipDir
+		case entry.IsDir() || strings.HasSuffix(name, "_test.go") || filepath.Ext(name) != ".go" && filepath.Ext(name) != ".sql":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			look(name, string(text))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, place := range slices.Sorted(maps.Keys(found)) {
+		slices.Sort(found[place])
+		if !slices.Equal(found[place], readsTables[place]) {
+			t.Errorf("%s reads the tables %q, not %q: call a function of the schema, or add it to readsTables and its reason to ARCHITECTURE.md",
+				place, found[place], readsTables[place])
+		}
+	}
+	for place := range readsTables {
+		if found[place] == nil {
+			t.Errorf("%s reads no table: take it from readsTables", place)
+		}
+	}
+}

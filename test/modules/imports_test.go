@@ -1,0 +1,110 @@
+package modules
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const rootModule = "github.com/pgagui/pgagui"
+
+// layers are the packages from the lowest layer to the highest. A package imports nothing of its own layer or of a higher one, neither
+// itself nor through packages that are not listed.
+var layers = [][]string{
+	{"internal/rawjson", "events"},
+	{"internal/jsontree", "db"},
+	{"compaction", "session"},
+	{"transcript"},
+	{""}, // the store
+	{"jobs"},
+	{"worker", "otelagui"},
+	{"bench", "cmd/pgagui"},
+}
+
+type goPackage struct {
+	ImportPath    string
+	Imports, Deps []string // without those of tests
+	Module        *struct{ Path string }
+}
+
+// nameOf returns the path of a package in the repository; false: it is of another module.
+func nameOf(importPath string) (name string, ok bool) {
+	if importPath == rootModule {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, rootModule+"/")
+}
+
+func layerOf(name string) int {
+	return slices.IndexFunc(layers, func(layer []string) bool { return slices.Contains(layer, name) })
+}
+
+func packagesOfAllModules(t *testing.T) (packages []goPackage) {
+	t.Helper()
+	command := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,Module", "work")
+	command.Dir = "../.."
+	var messages strings.Builder
+	command.Stderr = &messages
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, messages.String())
+	}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
+		var p goPackage
+		if err := decoder.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	return packages
+}
+
+func TestNoPackageImportsAHigherLayer(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, p := range packagesOfAllModules(t) {
+		name, _ := nameOf(p.ImportPath)
+		layer := layerOf(name)
+		if layer < 0 {
+			continue
+		}
+		found[name] = true
+		for _, dependency := range p.Deps {
+			if name, ok := nameOf(dependency); ok && layerOf(name) >= layer {
+				t.Errorf("%s depends on %s, which is not of a lower layer", p.ImportPath, dependency)
+			}
+		}
+	}
+	for _, layer := range layers {
+		for _, name := range layer {
+			if !found[name] {
+				t.Errorf("there is no package %q", name)
+			}
+		}
+	}
+}
+
+// The root's internal packages are free to change for all but these: the command line and the benchmark are released with the root.
+func TestOnlyCommandAndBenchmarkImportInternalPackages(t *testing.T) {
+	t.Parallel()
+	modules := map[string]bool{}
+	for _, p := range packagesOfAllModules(t) {
+		modules[p.Module.Path] = true
+		name, _ := nameOf(p.ImportPath)
+		isOutside := p.Module.Path != rootModule || strings.HasPrefix(name, "examples/")
+		mayImport := p.Module.Path == rootModule+"/cmd/pgagui" || p.Module.Path == rootModule+"/bench"
+		if !isOutside || mayImport {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, rootModule+"/internal/") {
+				t.Errorf("%s imports %s: use the packages that every importer has", p.ImportPath, imported)
+			}
+		}
+	}
+	if len(modules) < 4 {
+		t.Errorf("only the modules %v were looked at", modules)
+	}
+}
