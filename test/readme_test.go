@@ -34,7 +34,7 @@ func blocksOf(t *testing.T, page, language string) (blocks []string) {
 	return blocks
 }
 
-var sqlComment = regexp.MustCompile(`--.*`)
+var readmeComment = regexp.MustCompile(`--.*`)
 
 // The SQL that README shows runs, statement by statement, in a new database.
 func TestReadmeSQLRuns(t *testing.T) {
@@ -42,7 +42,7 @@ func TestReadmeSQLRuns(t *testing.T) {
 	for _, page := range []string{"../README.md", "../docs/settings.md"} {
 		pool := testdb.Pool(t)
 		for _, block := range blocksOf(t, page, "sql") {
-			for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(block, ""), ";\n") {
+			for statement := range strings.SplitSeq(readmeComment.ReplaceAllString(block, ""), ";\n") {
 				statement = strings.TrimSuffix(strings.TrimSpace(statement), ";")
 				if statement == "" {
 					continue

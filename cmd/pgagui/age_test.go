@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A point in time is read in the caller's zone unless it has one of its own; a number is a seq.
+// A point in time without a zone is in the zone of the caller. A number is a seq.
 func TestSeqOrTime(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("", 2*60*60)

@@ -13,9 +13,11 @@ func (p *program) branchesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "branches THREAD",
 		Short: "List the branches of a thread",
-		Long: `Lists the branches of a thread: the runs that no other goes on from, with the length of their lineage and the run where they leave
-other branches. * marks the head, which a run follows when it names no parent.`,
-		Args: oneThread,
+		Long: `Lists the branches of a thread: the runs that have no children, the number of runs in their
+lineages, and the run at which they leave other branches. * marks the head, from which a new run
+without a parent continues.`,
+		Example: `  pgagui branches trip-to-lisbon`,
+		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				return p.branches(command.Context(), store, arguments[0])
@@ -56,7 +58,7 @@ func orDash(id string) string {
 	return id
 }
 
-// lastSeqText writes the last seq of a run; one in progress has none yet.
+// lastSeqText formats the last seq of a run. A run in progress has none yet.
 func lastSeqText(seq int64) string {
 	if seq == 0 {
 		return "…"

@@ -8,18 +8,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// importTree makes the thread t with r1 ← r2 ← r3 and r1 ← r4, where r4 fails.
+// importTree creates the thread t with the branches r1 ← r2 ← r3 and r1 ← r4; r4 fails.
 func importTree(t *testing.T, commands commandLine) {
 	t.Helper()
-	asked := `{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u","role":"user","content":"Where\nto?"}]}}`
+	withInput := `{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u","role":"user","content":"Where\nto?"}]}}`
 	commands.must("import", writeFile(t, "tree.ndjson",
-		asked, finished,
+		withInput, finished,
 		started("t", "r2"), `{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}`, `{"type":"STATE_SNAPSHOT","snapshot":{"a":2}}`, finished,
 		started("t", "r3"), textBegins, token(1), textEnds, finished,
 		startedFrom("t", "r4", "r1"), failed,
@@ -57,7 +60,7 @@ func TestLogShowsTheRuns(t *testing.T) {
 	}
 }
 
-// withoutTimes leaves the fields of a row, except dates and times of day.
+// withoutTimes removes dates and times of day from a row.
 func withoutTimes(row string) string {
 	var fields []string
 	for _, field := range strings.Fields(row) {
@@ -123,7 +126,7 @@ func TestRestoreAtAnyPoint(t *testing.T) {
 				t.Errorf("restore %s: %+v, state %s", test.arguments, restored, restored.State)
 			}
 		}
-		commands.must("compact") // once more, from snapshots
+		commands.must("compact") // the second round restores from snapshots
 	}
 	for _, at := range []string{"0", "-1", "", "yesterday", "2026-13-01T00:00", "-2h"} {
 		for _, command := range []string{"restore", "show"} {
@@ -134,7 +137,7 @@ func TestRestoreAtAnyPoint(t *testing.T) {
 	}
 }
 
-// What export and history take from a run is its lineage, unless the run alone is meant.
+// export, history and follow read the lineage of a run, unless --lineage=false is set.
 func TestReadingARunReadsItsLineage(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -182,7 +185,8 @@ func TestCompactFoldsEndedRuns(t *testing.T) {
 	commands.mustFail(exitUsage, "compact", "--workers", "0")
 }
 
-// A thread that was exported in either compact shape and imported elsewhere restores as the original does, at every run.
+// A thread that is exported in either compact shape and imported elsewhere restores like the original,
+// at every run.
 func TestCompactedExportMeansTheSame(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -191,7 +195,7 @@ func TestCompactedExportMeansTheSame(t *testing.T) {
 	raw := commands.must("export", thread)
 	for _, shape := range []string{"stream", "snapshot"} {
 		compacted := commands.must("export", thread, "--compact", shape)
-		// Snapshots of every run hold the whole conversation again each time.
+		// A snapshot of each run repeats the whole conversation, so only the other shape is smaller.
 		if shape == "stream" && len(compacted) > len(raw)*2/3 {
 			t.Errorf("%s: %d of %d bytes are left", shape, len(compacted), len(raw))
 		}
@@ -201,7 +205,7 @@ func TestCompactedExportMeansTheSame(t *testing.T) {
 			runID := fmt.Sprint("run-", run)
 			original := parse[pgagui.Restored](commands, "restore", thread, "--run", runID)
 			copied := parse[pgagui.Restored](commands, "restore", thread, "--run", runID, "--scope", shape)
-			copied.Seq = original.Seq // fewer events, other numbers
+			copied.Seq = original.Seq // the copy has fewer events
 			if got, want := fmt.Sprint(canonical(t, copied)), fmt.Sprint(canonical(t, original)); got != want {
 				t.Errorf("%s, %s: restores as\n%s\nwant\n%s", shape, runID, got, want)
 			}
@@ -254,7 +258,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"verify t", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
 		{"verify t --in-sql", "thread t, run r4: the snapshot is not what the log says: the state differs\n", ": 1 problem, in ", exitProblems},
-		{"verify --sample 100% t", "", "name none with them", exitUsage},
+		{"verify --sample 100% t", "", "do not name threads as well", exitUsage},
 		{"verify --repair t", "thread t, run r4: repaired: the snapshot is not what the log says: the state differs\n", "", exitOK},
 		{"verify t", "", "", exitOK},
 		{"verify other --repair", wrongStatus, ": 1 problem, in ", exitProblems},
@@ -300,7 +304,8 @@ func TestScopesAreSeparate(t *testing.T) {
 	}
 }
 
-// What looks after the database works on all scopes, what removes threads on one, and what was passed over is said.
+// Commands for the database work on all scopes, commands that remove threads on one. They report the
+// threads that they skip.
 func TestWhichScopesACommandWorksOn(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -315,14 +320,14 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	}
 	for arguments, want := range map[string]outcome{
 		"verify --scope mine --json":                           {exitOK, `{"threads":1,`, ""},
-		"verify --scope whose --json":                          {exitOK, `{"threads":0,`, "scope \"whose\": 2 threads of other scopes were not checked: name another --scope, or none to check all\n"},
+		"verify --scope whose --json":                          {exitOK, `{"threads":0,`, "scope \"whose\": 2 threads of other scopes were not checked (use another --scope, or none to check all)\n"},
 		"verify t":                                             {exitRefused, "", "thread \"t\" is unknown. A thread exists once a run of it has begun. Is it in another scope (--scope NAME)?\n"},
 		"verify t --scope mine --json":                         {exitOK, `{"threads":1,`, ""},
-		"erase --older-than 1us --dry-run":                     {exitOK, "would erase 0 threads", "scope \"\": 2 threads of other scopes were passed over: --scope NAME or --all-scopes takes them\n"},
+		"erase --older-than 1us --dry-run":                     {exitOK, "would erase 0 threads", "scope \"\": 2 threads of other scopes were skipped (--scope NAME or --all-scopes includes them)\n"},
 		"erase --older-than 1us --dry-run --scope mine --json": {exitOK, `{"threads":1,`, ""},
 		"erase --older-than 1us --dry-run --all-scopes --json": {exitOK, `{"threads":2,`, ""},
 		"erase --older-than 1us --all-scopes --scope mine":     {exitUsage, "", "exclude each other"},
-		"compact --scope mine":                                 {exitUsage, "", "compact works on the threads of all scopes: leave --scope out"},
+		"compact --scope mine":                                 {exitUsage, "", "compact works on the threads of all scopes, so it does not accept --scope"},
 		"reap --scope mine":                                    {exitUsage, "", "reap works on"},
 		"repack --scope mine":                                  {exitUsage, "", "repack works on"},
 		"stats --scope mine":                                   {exitUsage, "", "stats works on"},
@@ -401,7 +406,7 @@ func TestALostConnectionIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	pool := testdb.Connect(t, commands.databaseURL)
-	// The import meets it in its first append.
+	// The first append of the import triggers it.
 	_, err := pool.Exec(t.Context(), `
 		create function public.hang_up() returns trigger language plpgsql as 'begin perform pg_terminate_backend(pg_backend_pid()); return new; end';
 		create trigger hang_up before insert on agui.run for each row execute function public.hang_up()`)
@@ -428,6 +433,33 @@ func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
 	}
 }
 
+// Every command has a one-line summary, a description and an example, and its help fits on a terminal
+// of helpWidth columns.
+func TestHelpOfEveryCommand(t *testing.T) {
+	t.Parallel()
+	var check func(command *cobra.Command)
+	check = func(command *cobra.Command) {
+		for _, child := range command.Commands() {
+			check(child)
+		}
+		path := command.CommandPath()
+		isTopic := !command.Runnable()
+		if command.Short == "" || strings.HasSuffix(command.Short, ".") || command.Long == "" || command.Example == "" && !isTopic {
+			t.Errorf("%s: the help has no summary, description or example", path)
+		}
+		arguments := append(strings.Fields(path)[1:], "--help")
+		if isTopic {
+			arguments = []string{"help", command.Name()}
+		}
+		for line := range strings.Lines(commandLine{t: t}.must(arguments...)) {
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > helpWidth {
+				t.Errorf("%s: a line of the help has %d columns, want %d at most: %s", path, columns, helpWidth, line)
+			}
+		}
+	}
+	check((&program{}).rootCommand())
+}
+
 func TestNumbersForPeople(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int64]string{
@@ -452,7 +484,7 @@ func TestRepackJoinsBatches(t *testing.T) {
 	commands.must("verify")
 }
 
-// field returns what a table of names and values says of a name.
+// field returns the value of a name in a table of names and values.
 func field(t *testing.T, table, name string) string {
 	t.Helper()
 	for line := range strings.Lines(table) {
@@ -470,7 +502,7 @@ func TestStatusSaysHowARunIs(t *testing.T) {
 	leaveRun(t, commands, "t", "open")
 
 	text := commands.must("status", "t")
-	for name, want := range map[string]string{"run": "open", "status": "in progress", "seq": "14–15", "ended": "", "asked to stop": "", "cut off": ""} {
+	for name, want := range map[string]string{"run": "open", "status": "in progress", "seq": "14–15", "ended": "", "stop requested": "", "cut off": ""} {
 		if got := field(t, text, name); got != want {
 			t.Errorf("%s is %q, want %q, in\n%s", name, got, want, text)
 		}
@@ -497,12 +529,12 @@ func TestStatusSaysHowARunIs(t *testing.T) {
 	}
 }
 
-func TestStopAsksTheRunsInProgress(t *testing.T) {
+func TestStopRequestsThatRunsStop(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importTree(t, commands)
 	for _, arguments := range [][]string{{"stop", "t"}, {"stop", "t", "--run", "r2"}} {
-		if text := commands.must(arguments...); text != "nobody to ask: no run is in progress\n" {
+		if text := commands.must(arguments...); text != "nothing to stop: no run is in progress\n" {
 			t.Errorf("pgagui %s: %q", arguments, text)
 		}
 	}
@@ -513,7 +545,7 @@ func TestStopAsksTheRunsInProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text := commands.must("stop", "t", "--run", "b", "--reason", "out of\nbudget"); text != "asked 1 run to stop\n" {
+	if text := commands.must("stop", "t", "--run", "b", "--reason", "out of\nbudget"); text != "requested a stop of 1 run\n" {
 		t.Errorf("one run: %q", text)
 	}
 	if got := parse[stopResult](commands, "stop", "t", "--reason", "maintenance"); got.Runs != 3 {
@@ -521,13 +553,13 @@ func TestStopAsksTheRunsInProgress(t *testing.T) {
 	}
 	for run, reason := range map[string]string{"a": "maintenance", "b": "out of budget", "c": "maintenance"} {
 		text := commands.must("status", "t", "--run", run)
-		if asked := field(t, text, "asked to stop"); !strings.HasSuffix(asked, " ago): "+reason) || field(t, text, "status") != "in progress" {
+		if request := field(t, text, "stop requested"); !strings.HasSuffix(request, " ago): "+reason) || field(t, text, "status") != "in progress" {
 			t.Errorf("run %s:\n%s", run, text)
 		}
 	}
 }
 
-func TestEraseNeedsToBeMeant(t *testing.T) {
+func TestEraseNeedsConfirmation(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importTree(t, commands)
@@ -536,7 +568,7 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 	} {
 		commands.mustFail(exitUsage, arguments...)
 	}
-	if result := commands.run("erase", "t"); result.code != exitUsage || !strings.Contains(result.messages, "give --yes") {
+	if result := commands.run("erase", "t"); result.code != exitUsage || !strings.Contains(result.messages, "use --yes") {
 		t.Errorf("without --yes: %+v", result)
 	}
 	if text := commands.must("erase", "t", "--dry-run"); !strings.Contains(text, "would erase thread t, 13 events") {
@@ -545,15 +577,15 @@ func TestEraseNeedsToBeMeant(t *testing.T) {
 	if text := commands.must("erase", "--older-than", "7d", "--yes", "--all-scopes"); !strings.Contains(text, "erased 0 threads") {
 		t.Errorf("nothing is that old: %q", text)
 	}
-	if result := commands.run("erase", "t", "unknown", "--yes", "--reason", "asked to"); result.code != exitRefused ||
+	if result := commands.run("erase", "t", "unknown", "--yes", "--reason", "retention"); result.code != exitRefused ||
 		result.out != "erased thread t, 13 events\n" || !strings.Contains(result.messages, `thread "unknown" is unknown. Is it in another scope (--scope NAME)?`) {
 		t.Errorf("one of two: %+v", result)
 	}
-	file := writeFile(t, "again.ndjson", started("t", "r9"), finished)
+	file := writeFile(t, "new.ndjson", started("t", "r9"), finished)
 	if text := commands.mustFail(exitInput, "import", file); !strings.Contains(text, "was erased") {
 		t.Errorf("import of an erased thread: %q", text)
 	}
-	if text := commands.must("allow", "t"); text != "thread t may begin anew\n" {
+	if text := commands.must("allow", "t"); text != "thread t accepts appends again\n" {
 		t.Errorf("allow: %q", text)
 	}
 	commands.must("import", file)
@@ -607,7 +639,7 @@ func TestDatabaseURLFile(t *testing.T) {
 	}
 }
 
-// What cannot be read of an address may be a password.
+// An address that cannot be parsed may contain a password.
 func TestMessagesHoldNoPassword(t *testing.T) {
 	for _, address := range []string{
 		"host=127.0.0.1 port=1 password = s3cret bogus", "postgres://u:s3cret%zz@h/db", "postgres://u:33/s3cret@h/db", "postgres://u:s3cret@127.0.0.1:1/db", "user=u password='s3cret",

@@ -15,10 +15,11 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// defaultGrace is less than the 30 seconds that Kubernetes gives a process after SIGTERM, and the 90 of systemd.
+// defaultGrace is shorter than the time between SIGTERM and SIGKILL: 30 seconds with Kubernetes, 90
+// with systemd.
 const defaultGrace = 20 * time.Second
 
-// compactFlags are the flags of compact and worker that say how to compact.
+// compactFlags are the flags about compaction, which compact and worker share.
 type compactFlags struct {
 	workers   int
 	olderThan time.Duration
@@ -27,13 +28,13 @@ type compactFlags struct {
 }
 
 func (c *compactFlags) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&c.workers, "workers", min(4, runtime.NumCPU()), "threads to compact side by side, each on a connection of its own")
-	flags.Var((*age)(&c.olderThan), "older-than", "compact only runs that ended so long ago, as in 30m or 12h")
-	flags.BoolVar(&c.running, "running", c.running, "make snapshots of long runs in progress too")
-	flags.IntVar(&c.every, "every", 1000, "with --running: events between two snapshots of a run")
+	flags.IntVar(&c.workers, "workers", min(4, runtime.NumCPU()), "`number` of threads to compact in parallel, each on its own connection")
+	flags.Var((*age)(&c.olderThan), "older-than", "compact only runs that ended at least this long ago, for example 30m or 12h")
+	flags.BoolVar(&c.running, "running", c.running, "also write snapshots of long runs in progress")
+	flags.IntVar(&c.every, "every", 1000, "with --running: `number` of events between two snapshots of a run")
 }
 
-// options checks the flags.
+// options validates the flags and returns them as options.
 func (c *compactFlags) options(command *cobra.Command) (jobs.CompactOptions, error) {
 	if c.workers < 1 || c.every < 1 {
 		return jobs.CompactOptions{}, &usageError{problem: "--workers and --every must be 1 or more", command: command.CommandPath()}
@@ -45,7 +46,6 @@ func (c *compactFlags) options(command *cobra.Command) (jobs.CompactOptions, err
 	return options, nil
 }
 
-// compactJob makes a job of compaction.
 func compactJob(pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Job {
 	return jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) { return jobs.Compact(ctx, pool, options) }}
 }
@@ -62,29 +62,37 @@ func (p *program) compactCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compact",
 		Short: "Fold ended runs into snapshots",
-		Long: `Folds every ended run that was not processed yet, of all scopes, the oldest first, and keeps the snapshots that make reading cheap.
-Then it joins the small batches of runs that ended longer ago than the setting agui_internal.repack_after (10m), as "pgagui repack" does, unless
---repack=false or the role may not. What the log says stays as it is. With --running, long runs that are still in progress get a
-snapshot too, and a new one after so many more events.
+		Long: `Folds every ended run that has not been compacted, of all scopes, oldest first, and keeps the
+snapshots that make reading cheap. Then it repacks the runs that are due, as "pgagui repack" does,
+unless --repack=false is set or the role may not repack. The log keeps its contents. With --running,
+long runs in progress also get a snapshot, and a new one after every --every events.
 
-It is made for cron. It can be stopped or killed at any time; what was committed stays. While another pgagui compact or a call of
-agui.compact is at work, and on a standby, it does nothing: exit code 0. When it stopped at --limit or --max-time with runs left, the
-exit code is 6: run it again. A run that it fails at, or at which a process is killed, goes into quarantine: it is tried after all others,
-less and less often, and while there are such runs the exit code is 6, too (select * from agui.quarantine). --retry tries them at once.
-On SIGTERM or Ctrl-C it finishes the threads at hand, for up to --grace, and ends with 130.
+Run it from cron. It can be stopped or killed at any time; what it has committed stays. While
+another pgagui compact or a call of agui.compact is in progress, and on a standby, it does nothing
+and exits with 0. On SIGTERM or Ctrl-C it finishes the threads in progress, for up to --grace, and
+exits with 130.
 
-With --json the result is one line:
+If it fails to process a run, or is killed while it processes one, the run goes into quarantine.
+Such runs come after all others and are retried with backoff; --retry retries them at once.
 
-    threads, runs, events      what was processed
-    logBytes                   what the log of these runs takes as stored
-    snapshots, dropped         snapshots written, and dropped because they were no longer needed
-    waiting, left              runs that waited at the beginning and in the end
-    quarantined                runs that it failed at and tries later
-    busy                       threads that other transactions held
-    stopped                    what ended the job with runs left: "limit", "time" or "interrupted"; else it is not there
-    repacked                   what was repacked, as "pgagui repack --json" says it; else it is not there
-    skipped                    why nothing was done: "another is at work" or "the server is a standby"; else it is not there
-    nanoseconds                how long it took`,
+Exit code 6 means that work is left: the job stopped at --limit or --max-time, other transactions
+held threads, or runs are in quarantine (select * from agui.quarantine). Run it again.
+
+With --json the result is one line with these members:
+
+    threads, runs, events   what was processed
+    logBytes                stored size of the log of these runs, in bytes
+    snapshots, dropped      snapshots written, and snapshots dropped because they became superfluous
+    waiting, left           runs to compact at the beginning and at the end
+    quarantined             runs in quarantine
+    busy                    threads that other transactions held
+    stopped                 why the job stopped with runs left: "limit", "time" or "interrupted";
+                            absent if it did not
+    repacked                the result of repacking, as in "pgagui repack --json"; absent if none
+    skipped                 why the job did nothing; absent if it ran
+    nanoseconds             duration`,
+		Example: `  pgagui compact --running --max-time 50s
+  pgagui compact --older-than 1h --workers 2 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options, err := how.options(command)
@@ -102,15 +110,15 @@ With --json the result is one line:
 	}
 	flags := command.Flags()
 	how.addFlags(flags)
-	flags.IntVar(&limit, "limit", 0, "stop after so many runs; 0: when all are done")
-	flags.DurationVar(&maxTime, "max-time", 0, "stop after so much time, for instance 50s; of the threads at hand the runs at hand are finished. 0: when all are done")
-	flags.BoolVar(&repack, "repack", true, "repack what is due, too")
-	flags.BoolVar(&retry, "retry", false, "try the runs in quarantine at once")
-	flags.DurationVar(&grace, "grace", defaultGrace, "on SIGTERM: how long the threads at hand may take")
+	flags.IntVar(&limit, "limit", 0, "stop after this `number` of runs; 0 means no limit")
+	flags.DurationVar(&maxTime, "max-time", 0, "stop after this time, for example 50s, and finish the runs in progress; 0 means no limit")
+	flags.BoolVar(&repack, "repack", true, "also repack the runs that are due")
+	flags.BoolVar(&retry, "retry", false, "retry the runs in quarantine at once")
+	flags.DurationVar(&grace, "grace", defaultGrace, "after SIGTERM, wait this long for the threads in progress")
 	return command
 }
 
-// compactResult is what compact prints with --json.
+// compactResult is the JSON output of compact.
 type compactResult struct {
 	jobs.Compacted
 	Repacked *jobs.Repacked  `json:"repacked,omitempty"`
@@ -134,7 +142,7 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	}
 	report, failure := compactJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
-	done, _ := report.Result.(jobs.Compacted) // none when it was skipped
+	done, _ := report.Result.(jobs.Compacted) // nil if the job was skipped
 	result := compactResult{Compacted: done, Skipped: report.Skipped}
 	end := jobEnd{report: report, failure: failure, runs: done.Runs, stopped: done.Stopped, left: done.Quarantined > 0 || done.Busy > 0}
 	var left *jobs.RunsLeftError
@@ -156,8 +164,8 @@ func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repa
 	return p.finishJob(end)
 }
 
-// repackDue repacks what is due, within what a compaction that began at begin has left of its limits. It returns nil when
-// another process is at it.
+// repackDue repacks the runs that are due, within the time that is left of options.MaxTime since
+// begin. It returns nil if the same job is in progress elsewhere.
 func repackDue(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOptions, begin time.Time) (*jobs.Repacked, error) {
 	limits := jobs.RepackOptions{MaxRuns: options.MaxRuns, Retry: options.Retry}
 	if options.MaxTime > 0 {
@@ -171,7 +179,7 @@ func repackDue(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOpti
 	return &done, err
 }
 
-// leftText says what a job left for another time.
+// leftText describes the work that a job left.
 func leftText(quarantined int64, busy int) string {
 	text := ""
 	if quarantined > 0 {

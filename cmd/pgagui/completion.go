@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	completionTimeout = 2 * time.Second // somebody holds the Tab key
-	mostCompletions   = 200
+	completionTimeout = 2 * time.Second // the user waits in the shell
+	maxCompletions    = 200
 )
 
-// offerIDs has the shell complete the ids of threads and runs, wherever a command takes one.
-func (p *program) offerIDs(command *cobra.Command) {
+// completeIDs registers the completion of thread ids and run ids for all commands that take them.
+func (p *program) completeIDs(command *cobra.Command) {
 	for _, child := range command.Commands() {
-		p.offerIDs(child)
+		p.completeIDs(child)
 	}
-	offer := func(flag string, complete cobra.CompletionFunc) {
+	register := func(flag string, complete cobra.CompletionFunc) {
 		if command.Flags().Lookup(flag) == nil {
 			return
 		}
@@ -30,18 +30,18 @@ func (p *program) offerIDs(command *cobra.Command) {
 			panic(err)
 		}
 	}
-	offer("thread", p.completeThread)
+	register("thread", p.completeThread)
 	if !strings.Contains(command.Use, "THREAD") {
 		return
 	}
-	offer("run", p.completeRun)
+	register("run", p.completeRun)
 	takesMany, takesFile := strings.Contains(command.Use, "THREAD…"), strings.Contains(command.Use, "FILE")
 	command.ValidArgsFunction = func(
-		command *cobra.Command, arguments []string, begun string,
+		command *cobra.Command, arguments []string, prefix string,
 	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(arguments) == 0 || takesMany:
-			return p.completeThread(command, arguments, begun)
+			return p.completeThread(command, arguments, prefix)
 		case takesFile:
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -49,55 +49,57 @@ func (p *program) offerIDs(command *cobra.Command) {
 	}
 }
 
-// completeThread offers the threads that were active last, with their titles, but for those that
-// are named already.
+// A candidate is an id that the shell may offer, with its description.
+type candidate struct{ id, description string }
+
+// completeThread completes thread ids, most recently active first, described by their titles. It
+// leaves out the threads that the command line already names.
 func (p *program) completeThread(
-	command *cobra.Command, arguments []string, begun string,
+	command *cobra.Command, arguments []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return p.complete(command, begun, func(ctx context.Context, store *pgagui.Store) (offers [][2]string, err error) {
-		page, err := store.Threads(ctx, pgagui.ThreadsOptions{Limit: mostCompletions, Archived: pgagui.WithArchived})
+	return p.complete(command, prefix, func(ctx context.Context, store *pgagui.Store) (candidates []candidate, err error) {
+		page, err := store.Threads(ctx, pgagui.ThreadsOptions{Limit: maxCompletions, Archived: pgagui.WithArchived})
 		for _, thread := range page.Threads {
 			if !slices.Contains(arguments, thread.ID) {
-				offers = append(offers, [2]string{thread.ID, thread.Title})
+				candidates = append(candidates, candidate{thread.ID, thread.Title})
 			}
 		}
-		return offers, err
+		return candidates, err
 	})
 }
 
-// completeRun offers the runs of the thread that is named, the youngest first.
+// completeRun completes the run ids of the thread on the command line, newest first.
 func (p *program) completeRun(
-	command *cobra.Command, arguments []string, begun string,
+	command *cobra.Command, arguments []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return p.complete(command, begun, func(ctx context.Context, store *pgagui.Store) (offers [][2]string, err error) {
+	return p.complete(command, prefix, func(ctx context.Context, store *pgagui.Store) (candidates []candidate, err error) {
 		runs, err := store.Runs(ctx, arguments[0])
 		for _, run := range slices.Backward(runs) {
-			begun := run.StartedAt.Local().Format("2006-01-02 15:04:05")
-			offers = append(offers, [2]string{run.ID, string(run.Status) + ", begun " + begun})
+			startedAt := run.StartedAt.Local().Format("2006-01-02 15:04:05")
+			candidates = append(candidates, candidate{run.ID, string(run.Status) + ", started " + startedAt})
 		}
-		return offers, err
+		return candidates, err
 	})
 }
 
-// complete makes completions of what a look into the database gives: ids, each with what it is.
-// Without a database there are none.
+// complete reads candidates from the database and returns those that begin with prefix. If the
+// database is not reachable, it returns none.
 func (p *program) complete(
-	command *cobra.Command, begun string, look func(context.Context, *pgagui.Store) ([][2]string, error),
+	command *cobra.Command, prefix string, read func(context.Context, *pgagui.Store) ([]candidate, error),
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
 	defer cancel()
 	var completions []cobra.Completion
 	err := p.withStore(ctx, func(store *pgagui.Store) error {
-		offers, err := look(ctx, store)
-		for _, offer := range offers {
-			id, what := offer[0], shorten(printable.Line(offer[1]), 60)
-			// One that does not go through a line of text cannot be offered.
-			if strings.HasPrefix(id, begun) && printable.Line(id) == id && len(completions) < mostCompletions {
-				completions = append(completions, cobra.CompletionWithDesc(id, what))
+		candidates, err := read(ctx, store)
+		for _, one := range candidates {
+			// The shell reads one completion per line, so an id with control characters is left out.
+			if strings.HasPrefix(one.id, prefix) && printable.Line(one.id) == one.id && len(completions) < maxCompletions {
+				completions = append(completions, cobra.CompletionWithDesc(one.id, shorten(printable.Line(one.description), 60)))
 			}
 		}
 		return err

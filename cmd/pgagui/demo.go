@@ -27,22 +27,25 @@ func (p *program) demoCommand() *cobra.Command {
 	var keep bool
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show what pgagui does, on a PostgreSQL server of its own",
-		Long: `Imports recorded conversations, branches one, records an agent while it runs, compacts, restores and verifies, on a private PostgreSQL server that is gone afterwards.
+		Short: "Demonstrate pgagui on a private PostgreSQL server",
+		Long: `Imports recorded conversations, branches one, records an agent while it runs, compacts, restores and
+verifies. It does this on a private PostgreSQL server, which it removes at the end.
 
-With --database-url or DATABASE_URL it uses that database instead: it installs the schema agui there, which stays, and keeps to a
-scope of its own.`,
+With --database-url or $DATABASE_URL it uses that database instead. It installs the schema agui
+there, which stays, and stores its threads in a scope of its own.`,
+		Example: `  pgagui demo
+  pgagui demo --keep`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.demo(command.Context(), keep) },
 	}
-	command.Flags().BoolVar(&keep, "keep", false, "keep the server until Enter is pressed, to try other commands on it")
+	command.Flags().BoolVar(&keep, "keep", false, "keep the server until you press Enter, so that you can try other commands on it")
 	return command
 }
 
 func (p *program) demo(ctx context.Context, keep bool) (err error) {
 	if p.databaseURL != "" {
 		p.scope = cmp.Or(p.scope, "pgagui-demo-"+strings.ToLower(rand.Text()[:6]))
-		fmt.Fprintf(p.out, "Your database: the schema agui is installed in it and stays, with the demo's threads in scope %q.\n", p.scope)
+		fmt.Fprintf(p.out, "Your database: the demo installs the schema agui, which stays, and stores its threads in the scope %q.\n", p.scope)
 	} else {
 		begin := time.Now()
 		server, startErr := cluster.Start(ctx, cluster.Options{})
@@ -51,7 +54,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
 		p.databaseURL = server.URL("postgres")
-		fmt.Fprintf(p.out, "A private PostgreSQL server, up in %s. It is gone when the demo ends.\n", durationText(time.Since(begin)))
+		fmt.Fprintf(p.out, "A private PostgreSQL server, started in %s. The demo removes it at the end.\n", durationText(time.Since(begin)))
 	}
 	if err := schema.Up(ctx, p.databaseURL, schema.OnNotice(p.notice)); err != nil {
 		return err
@@ -81,7 +84,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 func (p *program) waitForEnter(ctx context.Context) {
 	enter := make(chan struct{})
 	go func() {
-		// Without a terminal there is nobody to press it: then only a signal ends the demo.
+		// If stdin has ended, nobody can press Enter, and only a signal ends the demo.
 		if _, err := bufio.NewReader(p.in).ReadString('\n'); err == nil {
 			close(enter)
 		}
@@ -92,14 +95,15 @@ func (p *program) waitForEnter(ctx context.Context) {
 	}
 }
 
-// demonstration is the demo once it has a database: each method is a step.
+// demonstration is the demo on its database. Each step is a method.
 type demonstration struct {
 	p     *program
 	pool  *pgxpool.Pool
 	store *pgagui.Store
 }
 
-// demoRecordings are the recordings to import. Others of the folder break the protocol, or hold the same as one of these.
+// demoRecordings are the recordings to import. The others in the folder break the protocol or repeat
+// one of these.
 var demoRecordings = []string{"trip-to-lisbon.ndjson", "recipe-card.sse", "weather-tools.ndjson"}
 
 const demoThread = "trip-to-lisbon"
@@ -108,7 +112,7 @@ func (d *demonstration) title(text string) {
 	fmt.Fprintf(d.p.out, "\n%s\n", text)
 }
 
-// table prints rows of cells that are separated by tabs, a little indented.
+// table prints indented rows, whose cells are separated by tabs.
 func (d *demonstration) table(rows ...string) {
 	table := tabwriter.NewWriter(d.p.out, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
@@ -128,12 +132,12 @@ func (d *demonstration) importRecordings(ctx context.Context) error {
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s",
 			name, countText(done.Runs, "run"), countText(done.Events, "event"), bytesText(done.Bytes), durationText(done.Duration)))
 	}
-	again, err := d.importRecording(ctx, demoRecordings[0])
+	repeated, err := d.importRecording(ctx, demoRecordings[0])
 	if err != nil {
 		return err
 	}
-	d.table(append(rows, fmt.Sprintf("%s\tonce more:\t%s new, %s already there",
-		demoRecordings[0], humanize.Comma(again.New), humanize.Comma(again.AlreadyThere)))...)
+	d.table(append(rows, fmt.Sprintf("%s\trepeated:\t%s new, %s already there",
+		demoRecordings[0], humanize.Comma(repeated.New), humanize.Comma(repeated.AlreadyThere)))...)
 	return nil
 }
 
@@ -148,7 +152,8 @@ func (d *demonstration) importRecording(ctx context.Context, name string) (impor
 	return importer.result(), err
 }
 
-// branchEvents are a run that goes on from run-3, which waits for an approval: there the user says no, where in run-4 it was yes.
+// branchEvents are a run that continues from run-3, which waits for an approval. Here the user says no;
+// in run-4 the user said yes.
 var branchEvents = []json.RawMessage{
 	json.RawMessage(`{"type":"RUN_STARTED","threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","input":{"threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","messages":[{"id":"user-of-run-8","role":"user","content":"No, too dear. Anything under 100 a night?"}],"tools":[],"context":[],"forwardedProps":{},"resume":[{"interruptId":"book-hotel","status":"resolved","payload":{"approved":false}}]}}`),
 	json.RawMessage(`{"type":"TEXT_MESSAGE_START","messageId":"reply-cheaper","role":"assistant"}`),
@@ -166,7 +171,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.p.out, "  run-8 is in the log up to seq %d; nothing that was there has changed (pgagui log %s --graph)\n\n", seq, demoThread)
+	fmt.Fprintf(d.p.out, "  run-8 is in the log up to seq %d; the events before it are unchanged (pgagui log %s --graph)\n\n", seq, demoThread)
 	runs, err := readLog(ctx, d.pool, d.p.scope, demoThread)
 	if err != nil {
 		return err
@@ -192,7 +197,7 @@ func (d *demonstration) compact(ctx context.Context) error {
 }
 
 func (d *demonstration) restore(ctx context.Context) error {
-	d.title("Restore two branches, and the moment before they parted (pgagui restore THREAD --run RUN)")
+	d.title("Restore two branches, and the run before they diverge (pgagui restore THREAD --run RUN)")
 	for _, runID := range []string{"run-3", "run-4", "run-8"} {
 		if err := d.restoreRun(ctx, runID); err != nil {
 			return err
@@ -228,10 +233,10 @@ func (d *demonstration) restoreRun(ctx context.Context, runID string) error {
 	return nil
 }
 
-// demoWidth is how many characters of a text are shown.
+// demoWidth is the maximum number of characters shown of a text.
 const demoWidth = 90
 
-// view is a restored conversation for people: its last words, the state, what waits for an answer.
+// view summarizes a restored conversation: its last messages, the state, the open interrupts.
 func view(restored *pgagui.Restored) []string {
 	const lastMessages = 2
 	var rows []string
@@ -261,7 +266,7 @@ func view(restored *pgagui.Restored) []string {
 	return rows
 }
 
-// stateView says what the state of the trip has of money and bookings, where its branches differ.
+// stateView summarizes budget and bookings in the state of the trip, in which the branches differ.
 func stateView(state json.RawMessage) string {
 	var trip struct {
 		Budget struct {
@@ -313,7 +318,7 @@ func (d *demonstration) verify(ctx context.Context) error {
 }
 
 func (d *demonstration) sizes(ctx context.Context) error {
-	d.title("What it takes")
+	d.title("Sizes")
 	var events, raw, stored, snapshots int64
 	err := d.pool.QueryRow(ctx, `
 		with mine as (
@@ -348,7 +353,7 @@ func (d *demonstration) sizes(ctx context.Context) error {
 func (d *demonstration) next(keep bool) {
 	d.title("Try next")
 	if keep {
-		address, scope := "export DATABASE_URL='"+d.p.databaseURL+"'", "" // of the private server, whose password nobody else can use
+		address, scope := "export DATABASE_URL='"+d.p.databaseURL+"'", "" // the private server's password may be shown
 		if d.p.scope != "" {
 			address, scope = "export DATABASE_URL=…", " --scope "+d.p.scope
 		}
@@ -363,8 +368,8 @@ func (d *demonstration) next(keep bool) {
 		return
 	}
 	d.table(
-		"pgagui demo --keep\tto look around in this database",
-		"pgagui migrate up --database-url postgres://…\tto begin with your own",
-		"pgagui import chat.ndjson --database-url postgres://…\tand your own streams",
+		"pgagui demo --keep\texplore this database",
+		"pgagui migrate up --database-url postgres://…\tinstall the schema in your own database",
+		"pgagui import chat.ndjson --database-url postgres://…\timport your own event streams",
 	)
 }

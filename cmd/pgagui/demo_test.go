@@ -14,8 +14,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// The demo as a user runs it first, on a server of its own, which is gone when Enter was pressed.
-func TestDemoOnAServerOfItsOwn(t *testing.T) {
+// The demo runs on a private server, which it removes after Enter was pressed.
+func TestDemoOnAPrivateServer(t *testing.T) {
 	t.Parallel()
 	var out, messages bytes.Buffer
 	code := run(t.Context(), []string{"demo", "--keep", "--database-url", ""}, strings.NewReader("\n"), &out, &messages)
@@ -55,7 +55,7 @@ func checkDemo(t *testing.T, out string) {
 		"* run-8 (head)",
 		"attached in the middle of run-9",
 		"Alfama is the oldest quarter",
-		"asked to stop, the agent ended",
+		"stop requested: the agent and its follower ended",
 		"13 runs folded",
 		"waits for   approval: Book Casa do Miradouro",
 		"booked Casa do Miradouro",
@@ -95,6 +95,6 @@ func TestDemoCanBeInterrupted(t *testing.T) {
 		t.Errorf("exit code %d, messages %q", code, messages.String())
 	}
 	if strings.Contains(out.String(), "Verify:") {
-		t.Errorf("the demo went on:\n%s", out.String())
+		t.Errorf("the demo continued:\n%s", out.String())
 	}
 }

@@ -19,7 +19,7 @@ const (
 	liveWordEvery = 15 * time.Millisecond
 )
 
-// live records an agent while it runs, attaches to it in the middle and stops it, each as a process of its own would.
+// live records an agent while it runs, attaches to its run and stops it, each as a separate process would.
 func (d *demonstration) live(ctx context.Context) error {
 	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui follow THREAD, pgagui stop THREAD)")
 	recorder := d.store.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond})
@@ -30,12 +30,12 @@ func (d *demonstration) live(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- talk(ctx, recording) }()
 	if err = d.watch(ctx); err != nil {
-		err = errors.Join(err, recording.Close(ctx)) // the agent's context ends with it
+		err = errors.Join(err, recording.Close(ctx)) // which cancels the agent's context
 	}
 	return errors.Join(err, <-ended, recorder.Close(ctx))
 }
 
-// talk is the agent: it has no end of words, until its context ends.
+// talk is the agent: it streams words until its context is cancelled.
 func talk(ctx context.Context, recording *pgagui.Recording) error {
 	emit := func(format string, arguments ...any) error {
 		return recording.Record(ctx, fmt.Appendf(nil, format, arguments...))
@@ -66,23 +66,23 @@ func talk(ctx context.Context, recording *pgagui.Recording) error {
 	return recording.Close(ctx)
 }
 
-// watch is a page that is loaded while the agent talks, and a user who has read enough.
+// watch is a page that the user loads while the agent streams, and a user who stops the run.
 func (d *demonstration) watch(ctx context.Context) error {
 	const wordsBefore, wordsUntilStop = 12, 12
-	store := d.p.store(d.pool) // a Store of its own: it knows of the agent from the database alone
-	heard := 0
+	store := d.p.store(d.pool) // a separate Store, which sees the agent only through the database
+	received := 0
 	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, NoLineage: true, Stay: true}) {
 		if err != nil {
 			return err
 		}
 		if event.Type == "TEXT_MESSAGE_CONTENT" {
-			if heard++; heard == wordsBefore {
+			if received++; received == wordsBefore {
 				break
 			}
 		}
 	}
 
-	var short, words int
+	var historyEvents, words int
 	var text strings.Builder
 	var stopped time.Time
 	for event, err := range store.Follow(ctx, demoThread, pgagui.FollowOptions{RunID: liveRun, History: compaction.SnapshotShape}) {
@@ -90,7 +90,7 @@ func (d *demonstration) watch(ctx context.Context) error {
 			return err
 		}
 		if words == 0 {
-			short++
+			historyEvents++
 		}
 		if event.Type == "MESSAGES_SNAPSHOT" {
 			var list struct {
@@ -99,7 +99,7 @@ func (d *demonstration) watch(ctx context.Context) error {
 			if err := json.Unmarshal(event.JSON, &list); err != nil {
 				return err
 			}
-			text.WriteString(textOf(list.Messages[len(list.Messages)-1].Content)) // the message that is being written
+			text.WriteString(textOf(list.Messages[len(list.Messages)-1].Content)) // the message in progress
 		}
 		if event.Type != "TEXT_MESSAGE_CONTENT" {
 			continue
@@ -116,8 +116,8 @@ func (d *demonstration) watch(ctx context.Context) error {
 			}
 		}
 	}
-	fmt.Fprintf(d.p.out, "  attached in the middle of %s: all that had passed in %s, then word by word\n", liveRun, countText(short, "event"))
+	fmt.Fprintf(d.p.out, "  attached in the middle of %s: its history in %s, then word by word\n", liveRun, countText(historyEvents, "event"))
 	d.table("  user\t"+livePrompt, "  assistant\t"+shorten(text.String(), demoWidth))
-	fmt.Fprintf(d.p.out, "  asked to stop, the agent ended %s later; so did who followed it\n", durationText(time.Since(stopped)))
+	fmt.Fprintf(d.p.out, "  stop requested: the agent and its follower ended %s later\n", durationText(time.Since(stopped)))
 	return nil
 }

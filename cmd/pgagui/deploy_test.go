@@ -18,7 +18,7 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// The recipes of the folder deploy do what they say: their command lines are run.
+// These tests run the command lines of the files in the folder deploy.
 
 func readDeploy(t *testing.T, name string) string {
 	t.Helper()
@@ -29,7 +29,7 @@ func readDeploy(t *testing.T, name string) string {
 	return string(text)
 }
 
-// shell runs a command line in which the program is called pgagui, and returns its exit code and what it printed on stderr.
+// shell runs a command line with pgagui in $PATH, and returns its exit code and stderr.
 func (c commandLine) shell(line string) (code int, messages string) {
 	c.t.Helper()
 	self, err := os.Executable()
@@ -51,10 +51,10 @@ func (c commandLine) shell(line string) (code int, messages string) {
 	return command.ProcessState.ExitCode(), stderr.String()
 }
 
-// mustServe starts a worker, which has to do a job and to end well.
+// mustServe starts a worker, which has to run a job and to exit with 0 after SIGTERM.
 func (c commandLine) mustServe(arguments ...string) {
 	c.t.Helper()
-	worker := c.start(append(arguments, "--compact", "@every 1s")...) // the last one counts
+	worker := c.start(append(arguments, "--compact", "@every 1s")...) // overrides the schedule of the file
 	worker.waitForLine(c.t, `"msg":"job done","job":"compact"`)
 	worker.terminate(c.t)
 	if code := worker.end(c.t); code != exitOK {
@@ -77,7 +77,7 @@ func TestCrontab(t *testing.T) {
 		if _, err := cron.ParseStandard(strings.TrimSpace(entry[1])); err != nil {
 			t.Errorf("%s: %v", entry[0], err)
 		}
-		if code, messages := commands.shell(entry[2]); code != exitOK || messages != "" && !strings.HasPrefix(messages, "This removes") {
+		if code, messages := commands.shell(entry[2]); code != exitOK || messages != "" && !strings.HasPrefix(messages, "This permanently removes") {
 			t.Errorf("%s: exit code %d, cron would mail: %s", entry[2], code, messages)
 		}
 	}
@@ -98,7 +98,7 @@ func TestSystemdUnits(t *testing.T) {
 			continue
 		}
 		if subcommand == "worker" {
-			// The quotes of systemd are those of a shell, which takes them apart here.
+			// systemd quotes like a shell, so a shell can split the line into words.
 			words, err := exec.CommandContext(t.Context(), "sh", "-c", `set -- `+match[1]+`; shift; printf '%s\n' "$@"`).Output()
 			if err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func TestSystemdUnits(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err == nil {
 		units, _ := filepath.Glob("../../deploy/systemd/*")
 		output, err := exec.CommandContext(t.Context(), "systemd-analyze", append([]string{"verify"}, units...)...).CombinedOutput()
-		// It also looks for the program, which need not be installed here.
+		// It also checks that the program is installed, which it need not be here.
 		for line := range strings.Lines(string(output)) {
 			if strings.Contains(line, "pgagui") && !strings.Contains(line, "/usr/local/bin/pgagui is not executable") {
 				t.Errorf("systemd-analyze verify (%v): %s", err, line)
@@ -190,7 +190,7 @@ func TestKubernetesManifests(t *testing.T) {
 			t.Errorf("%s: %s %s, schedule %v", name, cronJob.APIVersion, cronJob.Kind, err)
 		}
 		job := cronJob.Spec.JobTemplate.Spec
-		// Rules for exit codes take pods that are not restarted.
+		// Kubernetes accepts rules for exit codes only with the restart policy Never.
 		if rules := job.PodFailurePolicy.Rules; job.Template.Spec.RestartPolicy != "Never" || len(rules) != 2 ||
 			rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{exitWorkLeft}) ||
 			rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{exitUsage}) {

@@ -18,10 +18,12 @@ func (p *program) diffCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "diff THREAD",
 		Short: "Show what changed between two points of a conversation",
-		Long: `Shows how messages and state at one point of a thread differ from those at another. The points may be on different branches.
+		Long: `Compares the messages and the state at two points of a thread. The points may be on different
+branches.
 
-Messages are compared by id: "+" was added, "-" removed, "~" changed, ">" moved. The state is shown as the operations of a JSON Patch
-(RFC 6902). With --json the state has a JSON Merge Patch (RFC 7396), too; it is null where a merge patch cannot say it.`,
+Messages are compared by id: "+" means added, "-" removed, "~" changed, ">" moved. The state is
+shown as the operations of a JSON Patch (RFC 6902). With --json the output also has a JSON Merge
+Patch (RFC 7396) of the state; it is null if a merge patch cannot express the change.`,
 		Example: `  pgagui diff trip-to-lisbon --from run-1
   pgagui diff trip-to-lisbon --from run-2 --to run-3
   pgagui diff trip-to-lisbon --from-at 2h`,
@@ -34,7 +36,7 @@ Messages are compared by id: "+" was added, "-" removed, "~" changed, ">" moved.
 				return err
 			}
 			if options.From == options.To {
-				return &usageError{problem: "give two points to compare, for instance --from RUN", command: command.CommandPath()}
+				return &usageError{problem: "expected two different points, for example --from RUN", command: command.CommandPath()}
 			}
 			return nil
 		},
@@ -45,10 +47,10 @@ Messages are compared by id: "+" was added, "-" removed, "~" changed, ">" moved.
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.From.RunID, "from", "", "compare with what was after this run, instead of the head")
-	flags.StringVar(&fromAt, "from-at", "", "back in time there: a seq, so long ago, as in 2h or 7d, or a time, as in 2006-01-02T15:04")
-	flags.StringVar(&options.To.RunID, "to", "", "show what it is after this run, instead of the head")
-	flags.StringVar(&toAt, "to-at", "", "the same for --to")
+	flags.StringVar(&options.From.RunID, "from", "", "`id` of the run whose result is the old point (default: the head)")
+	flags.StringVar(&fromAt, "from-at", "", "earlier `point` in the lineage of --from: a seq such as 100, "+timeFormats)
+	flags.StringVar(&options.To.RunID, "to", "", "`id` of the run whose result is the new point (default: the head)")
+	flags.StringVar(&toAt, "to-at", "", "earlier `point` in the lineage of --to, in the same formats")
 	return command
 }
 
@@ -82,8 +84,8 @@ func (p *program) diff(ctx context.Context, store *pgagui.Store, threadID string
 	return err
 }
 
-// shownOfDiff is how many characters of a message or a value are shown.
-const shownOfDiff = 100
+// diffWidth is the maximum number of characters shown of a message or a value.
+const diffWidth = 100
 
 func messageDiffLine(diff pgagui.MessageDiff) string {
 	sign := map[pgagui.MessageChange]string{
@@ -97,13 +99,13 @@ func messageDiffLine(diff pgagui.MessageDiff) string {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(message, &fields) // what is of another type is shown as it is
+	_ = json.Unmarshal(message, &fields) // fields of another type stay empty
 	content := string(fields.Content)
 	var text string
 	if json.Unmarshal(fields.Content, &text) == nil {
 		content = text
 	}
-	return strings.TrimRight(fmt.Sprintf("%s %s %s: %s", sign, fields.Role, diff.ID, shorten(content, shownOfDiff)), ": ")
+	return strings.TrimRight(fmt.Sprintf("%s %s %s: %s", sign, fields.Role, diff.ID, shorten(content, diffWidth)), ": ")
 }
 
 func operationLine(operation []byte) (string, error) {
@@ -116,5 +118,5 @@ func operationLine(operation []byte) (string, error) {
 		return "", err
 	}
 	sign := map[string]string{"add": "+", "remove": "-", "replace": "~"}[fields.Op]
-	return strings.TrimRight(fmt.Sprintf("%s state%s %s", sign, fields.Path, shorten(string(fields.Value), shownOfDiff)), " "), nil
+	return strings.TrimRight(fmt.Sprintf("%s state%s %s", sign, fields.Path, shorten(string(fields.Value), diffWidth)), " "), nil
 }

@@ -12,14 +12,16 @@ import (
 func (p *program) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine the database and say what to change",
-		Long: `Examines the database and the server, and says what to change: the version of the schema and objects changed by hand, roles, privileges,
-settings of the server, jobs that do not keep up, runs whose writers are gone, indexes, autovacuum, old transactions.
+		Short: "Check the setup of the database and advise what to change",
+		Long: `Checks the database and the server, and advises what to change: the version of the schema and
+objects changed by hand, roles, privileges, server settings, jobs that fall behind, stale runs,
+indexes, autovacuum, old transactions.
 
-It changes nothing, and needs a role with agui_reader. It ends with 1 if it finds a warning or an error. Whether the log and the snapshots
-are intact is a question for pgagui verify.`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.doctor(command.Context()) },
+It changes nothing and needs the role agui_reader. If it finds a warning or an error, it exits with
+1. To check the log and the snapshots themselves, use "pgagui verify".`,
+		Example: `  pgagui doctor`,
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return p.doctor(command.Context()) },
 	}
 }
 
@@ -42,7 +44,7 @@ func (p *program) doctor(ctx context.Context) error {
 	return nil
 }
 
-// printFindings writes a line for each finding, with what to do on a line of its own.
+// printFindings writes a line per finding, and below it a line with the advice.
 func (p *program) printFindings(findings []doctor.Finding) error {
 	var rows [][]string
 	for _, finding := range findings {

@@ -18,20 +18,27 @@ func (p *program) eraseCommand() *cobra.Command {
 	var options jobs.EraseOptions
 	yes := false
 	command := &cobra.Command{
-		Use:   "erase THREAD… | --older-than TIME",
-		Short: "Remove threads for good",
-		Long: `Removes threads entirely: their events, runs, snapshots, session state and checkpoints, each thread in a transaction of its own. With
---older-than those of the scope, or of all scopes, to which nothing was appended, and in which nothing was saved, for so long. What stays
-of a thread is a row in the table agui.erasure: when, by whom and why, without its name. Appends to an erased thread
-are refused until "pgagui allow" lets it begin anew.
+		Use:   "erase THREAD… | --older-than DURATION",
+		Short: "Permanently remove threads",
+		Long: `Removes threads permanently: their events, runs, snapshots, session state and checkpoints, each
+thread in its own transaction. With --older-than it removes the threads of the scope, or of all
+scopes, to which nothing was appended and in which nothing was saved for this time. A tombstone
+remains in the table agui.erasure: when, by whom and why, without the name of the thread. Appends to
+an erased thread are refused until "pgagui allow" permits them.
 
-It asks first; where there is no terminal to ask on, it needs --yes. It takes the rights of the role agui_maintainer. Backups, archived
-WAL and logs hold parts of a thread for a while (docs/erasure.md).`,
+The command asks for confirmation; without a terminal it needs --yes. It needs the role
+agui_maintainer. Backups, archived WAL and server logs keep parts of a thread for some time
+(docs/erasure.md).
+
+Exit code 6 means that work is left: it stopped at --limit or --max-time, or other transactions held
+threads.`,
+		Example: `  pgagui erase trip-to-lisbon --reason "requested by the user"
+  pgagui erase --all-scopes --older-than 90d --dry-run`,
 		RunE: func(command *cobra.Command, threads []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
 			switch {
 			case (len(threads) > 0) == (olderThan > 0):
-				return wrong("name threads, or say with --older-than which ones")
+				return wrong("expected either threads or --older-than")
 			case options.MaxThreads < 0 || options.MaxTime < 0 || olderThan < 0:
 				return wrong("--limit, --max-time and --older-than must not be negative")
 			case len(threads) > 0 && (options.AllScopes || options.MaxThreads > 0 || options.MaxTime > 0):
@@ -43,12 +50,12 @@ WAL and logs hold parts of a thread for a while (docs/erasure.md).`,
 			if !options.DryRun && !yes {
 				what := countText(len(threads), "thread")
 				if len(threads) == 0 {
-					what = "all threads without news for " + olderThan.String()
+					what = "all threads without changes for " + olderThan.String()
 				}
 				if options.AllScopes {
-					what += ", of all scopes,"
+					what += ", of all scopes"
 				}
-				fmt.Fprintf(p.messages, "This removes %s for good.\n", what)
+				fmt.Fprintf(p.messages, "This permanently removes %s.\n", what)
 				if err := p.confirm(command); err != nil {
 					return err
 				}
@@ -59,17 +66,17 @@ WAL and logs hold parts of a thread for a while (docs/erasure.md).`,
 			return p.eraseOlder(command.Context(), options, scopeIsGiven(command))
 		},
 	}
-	command.Flags().Var((*age)(&olderThan), "older-than", "threads without an event or anything saved for so long, as in 12h or 90d")
-	command.Flags().BoolVar(&options.AllScopes, "all-scopes", false, "with --older-than: threads of all scopes")
-	command.Flags().StringVar(&options.Reason, "reason", "", "noted in agui.erasure")
-	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "only say what would be removed")
-	command.Flags().IntVar(&options.MaxThreads, "limit", 0, "with --older-than: stop after so many threads; 0: when all are gone")
-	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "with --older-than: stop after so long; 0: when all are gone")
-	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	command.Flags().Var((*age)(&olderThan), "older-than", "erase the threads in which nothing was stored for at least this long, for example 12h or 90d")
+	command.Flags().BoolVar(&options.AllScopes, "all-scopes", false, "with --older-than: erase threads of all scopes")
+	command.Flags().StringVar(&options.Reason, "reason", "", "`text` to keep in agui.erasure")
+	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "list what would be removed, and remove nothing")
+	command.Flags().IntVar(&options.MaxThreads, "limit", 0, "with --older-than: stop after this `number` of threads; 0 means no limit")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "with --older-than: stop after this time, for example 50s; 0 means no limit")
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return command
 }
 
-// eraseThreads erases the threads that are named. One that does not exist does not keep the others.
+// eraseThreads erases the named threads. If one does not exist, it still erases the others.
 func (p *program) eraseThreads(ctx context.Context, threads []string, options jobs.EraseOptions) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {
@@ -95,7 +102,7 @@ func (p *program) eraseThreads(ctx context.Context, threads []string, options jo
 	return p.finishErase(done, errors.Join(failures...))
 }
 
-// eraseThread erases a thread; a dry run does so too, and takes it back.
+// eraseThread erases a thread. A dry run rolls the transaction back.
 func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID string, options jobs.EraseOptions) (pgagui.Erased, error) {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -109,7 +116,8 @@ func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID 
 	return erased, tx.Commit(ctx)
 }
 
-// eraseOlder says which threads it passed over, unless the scope was given and so meant.
+// eraseOlder erases old threads. If no scope is given, it reports the threads that it skipped because
+// they belong to other scopes.
 func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions, scopeIsGiven bool) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {
@@ -123,7 +131,7 @@ func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions, sco
 	done, err := jobs.Erase(ctx, pool, options)
 	err = p.finishErase(done, errors.Join(err, failure))
 	if (err == nil || errors.Is(err, errWorkLeft)) && !options.AllScopes && !scopeIsGiven {
-		err = errors.Join(err, p.hintAtOtherScopes(ctx, pool, "were passed over: --scope NAME or --all-scopes takes them"))
+		err = errors.Join(err, p.hintAtOtherScopes(ctx, pool, "were skipped (--scope NAME or --all-scopes includes them)"))
 	}
 	return err
 }
@@ -164,9 +172,11 @@ func (p *program) finishErase(done jobs.Erased, failure error) error {
 func (p *program) allowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "allow THREAD",
-		Short: "Let an erased thread begin anew",
-		Long:  `Lets new events into a thread that was erased. It begins anew, from seq 1. It takes the rights of the role agui_maintainer.`,
-		Args:  oneThread,
+		Short: "Permit appends to an erased thread",
+		Long: `Permits appends to a thread that was erased. The thread starts again at seq 1. The command needs the
+role agui_maintainer.`,
+		Example: `  pgagui allow trip-to-lisbon`,
+		Args:    oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				refused, err := store.Maintenance().LiftErasure(command.Context(), arguments[0])
@@ -176,9 +186,9 @@ func (p *program) allowCommand() *cobra.Command {
 				if p.json {
 					return p.printJSON(map[string]any{"threadId": arguments[0], "wasRefused": refused})
 				}
-				text := "thread %s may begin anew\n"
+				text := "thread %s accepts appends again\n"
 				if !refused {
-					text = "thread %s was not refused: there was nothing to allow\n"
+					text = "nothing to allow: appends to thread %s were not refused\n"
 				}
 				_, err = fmt.Fprintf(p.out, text, arguments[0])
 				return err

@@ -18,12 +18,12 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// exportOptions say which events are exported, and how.
+// exportOptions select the events to export and their format.
 type exportOptions struct {
 	runID    string
 	lineage  bool
 	compact  string
-	requests string // file
+	requests string // path of the file
 	null     bool
 }
 
@@ -32,20 +32,24 @@ func (p *program) exportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "export THREAD",
 		Short: "Print the events of a thread, byte for byte",
-		Long: `Prints the raw events of a thread, one a line, their very bytes. The events of a run come together, the runs in the order in which
-they began, so that import can read them again. With --run they are those of the run's lineage, with --lineage=false too those of the run alone.
+		Long: `Prints the raw events of a thread, one a line, byte for byte. The events of a run come together, and
+the runs in the order in which they began, so that "pgagui import" can read the output. With --run
+it prints the lineage of that run; with --lineage=false only the run itself.
 
-What the log keeps beside the events goes to the file that --requests names: the inputs of the runs, byte for byte, and parents that their events
-do not name. "pgagui import --requests" reads it. Without --requests a line on stderr says how many inputs were left out.
+The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that
+no event names. --requests writes them to a file, which "pgagui import --requests" reads. Without
+--requests a line on stderr says how many inputs and parents were left out.
 
-An event may hold line ends between its fields; then --null is needed, which puts a NUL byte behind each event, and each request, instead
-of a line end.
+An event may contain line ends between its fields. Then use --null, which writes a NUL byte instead
+of a line end after each event and each request.
 
-With --compact each run's events are replaced by fewer that mean the same: "stream" gives each message and tool call as a start, one
-piece and an end, "snapshot" all messages and the state as they stood at the end of each run (so it is best with --lineage=false).
-RUN_STARTED carries the input of the run then.`,
-		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson`,
-		Args:    oneThread,
+With --compact the events of each run are replaced by fewer events with the same result. "stream"
+gives each message and tool call as a start, one piece and an end. "snapshot" gives all messages and
+the state as of the end of each run, so combine it with --lineage=false. RUN_STARTED then carries
+the input of the run.`,
+		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson
+  pgagui export trip-to-lisbon --run run-3 --compact stream`,
+		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
 			if options.compact != "" {
@@ -54,7 +58,7 @@ RUN_STARTED carries the input of the run then.`,
 					return wrong(`--compact must be "stream" or "snapshot"`)
 				}
 				if options.requests != "" {
-					return wrong("--compact puts the inputs into RUN_STARTED: leave --requests out")
+					return wrong("--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
 				}
 				return p.withStore(command.Context(), func(store *pgagui.Store) error {
 					return p.exportCompacted(command.Context(), store, arguments[0], options, shape)
@@ -66,16 +70,16 @@ RUN_STARTED carries the input of the run then.`,
 		},
 	}
 	addRunFlags(command, &options.runID, &options.lineage)
-	command.Flags().StringVar(&options.compact, "compact", "", `fewer events that mean the same: "stream" or "snapshot"`)
-	command.Flags().StringVar(&options.requests, "requests", "", "file to write the inputs of the runs to, which import --requests reads")
-	command.Flags().BoolVar(&options.null, "null", false, "end each event with a NUL byte instead of a line end")
+	command.Flags().StringVar(&options.compact, "compact", "", "`shape` of a shorter stream with the same result: stream or snapshot")
+	command.Flags().StringVar(&options.requests, "requests", "", "`file` to write the inputs of the runs to, for import --requests")
+	command.Flags().BoolVar(&options.null, "null", false, "write a NUL byte instead of a line end after each event")
 	return command
 }
 
-// addRunFlags lets a command be told which part of a thread's tree it is about.
+// addRunFlags adds the flags that select a part of the tree of a thread.
 func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
-	command.Flags().StringVar(runID, "run", "", "the events of this run and of the runs that it goes on from")
-	command.Flags().BoolVar(lineage, "lineage", true, "--lineage=false: the events of the run (without --run: of the head) alone, without those of the runs before it")
+	command.Flags().StringVar(runID, "run", "", "`id` of a run: only the events of this run and of the runs before it in its lineage")
+	command.Flags().BoolVar(lineage, "lineage", true, "with false: only the events of the run itself (without --run: of the head)")
 }
 
 func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
@@ -110,7 +114,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 		if err != nil {
 			return err
 		}
-		head := "" // that import would find there
+		head := "" // the head at this point of an import
 		if n > 0 {
 			head = runs[n-1].ID
 		} else if !options.lineage {
@@ -123,7 +127,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 	return out.Flush()
 }
 
-// besideEvents is what an export holds beside the events, and says of what is left out.
+// besideEvents writes the data that the log keeps beside the events, or counts what the export leaves out.
 type besideEvents struct {
 	p        *program
 	threadID string
@@ -132,11 +136,12 @@ type besideEvents struct {
 	file *os.File
 	out  eventWriter
 
-	inputs, parents int // that are left out
+	inputs, parents int // left out of the export
 
-	// What import would make of the events: one that it would take for another run's is the first of its kind.
+	// split assigns the exported events to runs as import would. misplaced is the first run of which
+	// it assigns an event to another run; "" if there is none.
 	split     runSplitter
-	exported  []runName // the runs of the events that it holds back
+	exported  []runName // the actual runs of the events that split has not assigned yet
 	misplaced string
 }
 
@@ -150,18 +155,18 @@ func (b *besideEvents) create() (err error) {
 	return err
 }
 
-// check notes whether import would take an event for another run's.
+// check notes whether import would assign the event to another run.
 func (b *besideEvents) check(run pgagui.Run, event pgagui.Event) {
 	if b.misplaced != "" {
 		return
 	}
 	b.exported = append(b.exported, runName{b.threadID, run.ID})
-	taken, err := b.split.add(eventfile.Event{Raw: event.JSON})
-	b.compare(taken, err)
+	assigned, err := b.split.add(eventfile.Event{Raw: event.JSON})
+	b.compare(assigned, err)
 }
 
-func (b *besideEvents) compare(taken []runEvent, err error) {
-	for n, event := range taken {
+func (b *besideEvents) compare(assigned []runEvent, err error) {
+	for n, event := range assigned {
 		if b.misplaced == "" && event.run != b.exported[n] {
 			b.misplaced = b.exported[n].String()
 		}
@@ -169,10 +174,11 @@ func (b *besideEvents) compare(taken []runEvent, err error) {
 	if err != nil && b.misplaced == "" && len(b.exported) > 0 {
 		b.misplaced = b.exported[len(b.exported)-1].String()
 	}
-	b.exported = b.exported[len(taken):]
+	b.exported = b.exported[len(assigned):]
 }
 
-// write writes the request of a run: its body alone when that says enough.
+// write writes the request of a run. If the input alone identifies the run and its parent, it is
+// written without an envelope.
 func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent, head string) error {
 	request := &request{}
 	if input != nil {
@@ -213,17 +219,17 @@ func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent,
 	}
 }
 
-// close completes the file, and says on stderr what was left out.
+// close completes the file, and prints on stderr what was left out.
 func (b *besideEvents) close() error {
 	b.compare(b.split.end())
 	if b.misplaced != "" {
-		fmt.Fprintf(b.p.messages, "import would not take all events of %s for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)\n", b.misplaced)
+		fmt.Fprintf(b.p.messages, "import would assign some events of %s to another run: export the run alone (--run, --lineage=false) and import it with --thread and --run\n", b.misplaced)
 	}
 	if b.file != nil {
 		return errors.Join(b.out.Flush(), b.file.Close())
 	}
 	if b.inputs > 0 {
-		fmt.Fprintf(b.p.messages, "left out: %s, so the user's words (--requests FILE writes them)\n", countText(b.inputs, "input"))
+		fmt.Fprintf(b.p.messages, "left out: %s with the user's messages (--requests FILE writes them)\n", countText(b.inputs, "input"))
 	}
 	if b.parents > 0 {
 		fmt.Fprintf(b.p.messages, "left out: %s that no event names (--requests FILE writes them)\n", countText(b.parents, "parent"))
@@ -236,7 +242,7 @@ func jsonString(text string) []byte {
 	return encoded
 }
 
-// textMember returns a member of an event that is a string; empty: there is none.
+// textMember returns a string member of an event, or "" if there is none.
 func textMember(event []byte, name string) (text string) {
 	if json.Unmarshal(member(event, name), &text) != nil {
 		return ""
@@ -244,7 +250,8 @@ func textMember(event []byte, name string) (text string) {
 	return text
 }
 
-// exportCompacted compacts run by run, each behind what its lineage means: so all ancestors are read too.
+// exportCompacted compacts run by run. Each run is compacted after a fold of its lineage, so it reads
+// all ancestors, too.
 func (p *program) exportCompacted(
 	ctx context.Context, store *pgagui.Store, threadID string, options exportOptions, shape compaction.Shape,
 ) error {
@@ -253,11 +260,11 @@ func (p *program) exportCompacted(
 		return err
 	}
 	out := newEventWriter(p.out, options.null, "pgagui export")
-	children := map[string]int{} // that are still to come
+	children := map[string]int{} // by parent: the number of children not yet read
 	for _, run := range runs {
 		children[run.ParentRunID]++
 	}
-	lineages := map[string]*compaction.Fold{} // what the lineage means of each run that has such children
+	lineages := map[string]*compaction.Fold{} // by run: the fold of its lineage, while children need it
 	limits, err := store.Maintenance().FoldLimits(ctx)
 	if err != nil {
 		return err
@@ -309,9 +316,10 @@ func (p *program) exportCompacted(
 	return out.Flush()
 }
 
-// withBeginning puts the input that is kept beside the events of a run (nil: none) into its RUN_STARTED, unless that has one of
-// its own, and gives a run that begins with another event a RUN_STARTED. Where the lineage has left chunk streams open, a
-// RUN_STARTED would end them: there only an input brings one.
+// withBeginning adds the stored input of a run (nil: none) to its RUN_STARTED, unless that has an
+// input, and inserts a RUN_STARTED into a run that begins with another event. A RUN_STARTED ends the
+// chunk streams that the lineage has left open. So if there are any (hasLanes), it is inserted only
+// for an input.
 func withBeginning(events []json.RawMessage, input json.RawMessage, run runName, hasLanes bool) []json.RawMessage {
 	started := slices.IndexFunc(events, func(event json.RawMessage) bool { return compaction.EventType(event) == "RUN_STARTED" })
 	if started >= 0 && input != nil && !hasObject(events[started], "input") {
@@ -327,18 +335,19 @@ func withBeginning(events []json.RawMessage, input json.RawMessage, run runName,
 	return slices.Insert(events, 0, beginning)
 }
 
-// eventWriter writes one event a line, or with a NUL byte behind each.
+// eventWriter writes events, each followed by a line end or, with null, by a NUL byte.
 type eventWriter struct {
 	*bufio.Writer
 	null    bool
-	command string // which writes them
+	command string // named in errors
 }
 
 func newEventWriter(w io.Writer, null bool, command string) eventWriter {
 	return eventWriter{bufio.NewWriterSize(w, 1<<16), null, command}
 }
 
-// write refuses an event that holds a line end where a line end is to follow it; format and arguments say which one it is.
+// write writes an event. It refuses an event that contains a line end, unless null is set; format and
+// arguments describe the event for the error.
 func (w eventWriter) write(event []byte, format string, arguments ...any) error {
 	end := byte('\n')
 	if w.null {
@@ -348,13 +357,14 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 			return err
 		}
 		return &usageError{command: w.command, problem: fmt.Sprintf(format, arguments...) +
-			" holds a line end, so it does not fit in a line: use --null"}
+			" contains a line end, so it does not fit on one line: use --null"}
 	}
-	w.Writer.Write(event) // WriteByte returns the error
+	w.Writer.Write(event) // if it fails, WriteByte returns the error
 	return w.WriteByte(end)
 }
 
-// runsUpTo returns the lineage of a run, or all runs of the thread when none is named, parents before children.
+// runsUpTo returns the lineage of the named run, or all runs of the thread if none is named, parents
+// before children.
 func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) ([]pgagui.Run, error) {
 	if options.runID == "" && options.lineage {
 		return store.Runs(ctx, threadID)

@@ -17,7 +17,7 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// Exit codes are part of the interface; exitCodesText documents them.
+// Exit codes are part of the interface. exitCodesText documents them.
 const (
 	exitOK          = 0
 	exitProblems    = 1
@@ -29,57 +29,62 @@ const (
 	exitInterrupted = 130
 )
 
-const exitCodesText = `pgagui ends with one of these codes:
+const exitCodesText = `pgagui exits with one of these codes:
 
-    0   done
+    0   success
     1   verify or doctor found problems
-    2   wrong usage: an unknown command, flag or argument, or no confirmation of what deletes data
-    3   bad input: a file that cannot be read (or written), or an event in it that cannot be used or stored; then the message begins with
-        file:line. pgagui import goes on with the next file first
-    4   refused by the database: an unknown thread or run, an event of a run that has ended, a missing privilege, …
-    5   no database to work on: not reachable, without the schema agui, or with another version or build of it than this program's
-    6   a job left work: it stopped at its limit or time budget, or other transactions held threads (run it again); or it failed at
-        runs that are now in quarantine (select * from agui.quarantine), where they are tried less and less often
-  130   interrupted (Ctrl-C, SIGTERM); a worker that is told to stop so ends with 0
+    2   wrong usage: an unknown command, flag or argument, or a deletion that was not confirmed
+    3   bad input: a file that cannot be read or written, or that holds an event which cannot be
+        used or stored. If the error concerns a line, the message begins with FILE:LINE. pgagui
+        import continues with the next file and exits with 3 at the end
+    4   refused by the database: an unknown thread or run, an event for a run that has ended, a
+        missing privilege, …
+    5   no usable database: it is not reachable, it does not have the schema agui, or its schema has
+        another version or build than this program
+    6   a job left work. Either it stopped at its limit or time budget, or other transactions held
+        threads: run it again. Or it failed to process runs, which are now in quarantine (select *
+        from agui.quarantine): the job retries them with backoff
+  130   interrupted by Ctrl-C or SIGTERM; a worker that is stopped in this way exits with 0
 
-A job that does nothing because another is at work, or because the server is a standby, ends with 0. It ends with 4 if the lock of the job is held by a
-role that may do no job, or for a day.
+If a job does nothing because the same job is in progress elsewhere, or because the server is a
+standby, it exits with 0. If the lock of the job has been held for a day, or is held by a role that
+may not run jobs, it exits with 4.
 
-An error is one line on stderr. What was stored before it stays.`
+An error is one line on stderr. What was stored before the error stays stored.`
 
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
-		Short: "What the exit codes mean",
+		Short: "The exit codes and their meanings",
 		Long:  exitCodesText,
 	}
 }
 
 var (
 	errInterrupted = errors.New("interrupted")
-	// errProblems is the failure of verify and doctor, which have printed their findings already.
+	// errProblems sets the exit code of verify and doctor, which have already printed their findings.
 	errProblems = errors.New("problems were found")
-	// errBadFiles is the failure of import, which has said what is wrong with each file.
+	// errBadFiles sets the exit code of import, which has already printed an error for each file.
 	errBadFiles = errors.New("not all files were imported")
-	// errWorkLeft is how a job ends that stopped early, which its summary says.
+	// errWorkLeft sets the exit code of a job that left work; its summary says so.
 	errWorkLeft = errors.New("work is left")
 )
 
-// usageError is a command line that makes no sense.
+// usageError is an error in the command line.
 type usageError struct {
 	problem string
-	command string // its help says how it is done
+	command string // the command whose help the message refers to
 }
 
 func (e *usageError) Error() string { return e.problem }
 
-// unavailableError means that there is no database to work on.
+// unavailableError means that there is no usable database.
 type unavailableError struct{ err error }
 
 func (e *unavailableError) Error() string { return e.err.Error() }
 func (e *unavailableError) Unwrap() error { return e.err }
 
-// exitCode is the exit code that an error stands for.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	var (
 		usage   *usageError
@@ -110,7 +115,7 @@ func exitCode(err error) int {
 	}
 }
 
-// isUnavailable reports whether there was no connection to the database, or it was lost.
+// isUnavailable reports whether the connection to the database failed or was lost.
 func isUnavailable(err error) bool {
 	var (
 		unavailable *unavailableError
@@ -122,7 +127,7 @@ func isUnavailable(err error) bool {
 		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
 }
 
-// hasNoSchema reports whether a statement failed because what it names of the schema agui does not exist.
+// hasNoSchema reports whether a statement failed because an object of the schema agui does not exist.
 func hasNoSchema(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
@@ -135,7 +140,7 @@ func hasNoSchema(err error) bool {
 	return false
 }
 
-// isUnfit reports whether the schema in the database, or the database, is not what this program works with.
+// isUnfit reports whether this program cannot work with the database or its schema.
 func isUnfit(err error) bool {
 	for _, unfit := range []error{
 		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrOtherBuild, schema.ErrChanged, schema.ErrInstalledOtherwise,
@@ -148,7 +153,8 @@ func isUnfit(err error) bool {
 	return false
 }
 
-// describe makes one line of an error: what went wrong, where, and what to do. It is empty when all has been said already.
+// describe returns an error as one line: what failed, where, and what to do. It returns "" if the
+// command has already printed the error.
 func describe(err error) string {
 	var line *eventfile.Error
 	if errors.As(err, &line) {
@@ -171,15 +177,15 @@ func explain(err error) string {
 	case errors.As(err, &refusal) && refusal.Hint != "":
 		return strings.Replace(err.Error(), "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
 	case hasNoSchema(err):
-		return "the schema agui is not that of this program: see pgagui migrate status (" + err.Error() + ")"
+		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
 	case isUnavailable(err):
-		return err.Error() + " (--database-url or DATABASE_URL says which database to use)"
+		return err.Error() + " (--database-url or $DATABASE_URL selects the database)"
 	default:
 		return err.Error()
 	}
 }
 
-// oneLine joins the lines of a text; indented ones go on with the sentence.
+// oneLine joins the lines of a text. An indented line continues the sentence before it.
 func oneLine(text string) string {
 	text = strings.NewReplacer(":\n\t", ": ", "?\n\t", "? ", "\n\t", ", ", "\n\n", "; ", "\n", "; ").Replace(strings.TrimSpace(text))
 	return strings.Join(strings.Fields(text), " ")

@@ -17,16 +17,21 @@ func (p *program) followCommand() *cobra.Command {
 	var lineage, null bool
 	command := &cobra.Command{
 		Use:   "follow THREAD",
-		Short: "Print the events of a thread as they come, like tail -f",
-		Long: `Prints the events of a thread, those in the log and then those that come, one a line, their very bytes, in the order of their seqs. It ends when no
-run of the thread is in progress any more, with --run when that run has ended. With --run they are those of the run and, before it, of the runs that it
-goes on from; with --lineage=false of the run alone. While the database is away, it waits.
+		Short: "Print the events of a thread as they arrive, like tail -f",
+		Long: `Prints the events of a thread, first those in the log and then new ones as they arrive, one a line,
+byte for byte, in the order of seq. With --run it prints the events of the lineage of that run; with
+--lineage=false those of the run itself. It ends when no run of the thread is in progress, or with
+--run when that run has ended. If the connection to the database is lost, it waits until it is back.
 
-With --history what has passed comes in short: "stream" gives each message and tool call as a start, one piece and an end, "snapshot" all
-messages and the state. What is open stays open, and from there on it comes event by event.
+With --history the past comes in short: "stream" gives each message and tool call as a start, one
+piece and an end; "snapshot" gives all messages and the state. What is open stays open, and the
+events that follow come one by one.
 
-With --json each line is an object with the event's seq, runId, type, recordedAt and payload, which holds its very bytes. Events of a history have no recordedAt,
-and only the last of them a seq: go on behind it with --after.`,
+With --json each line is an object with seq, runId, type, recordedAt, and payload, which has the
+bytes of the event. The events of a history have no recordedAt, and only the last of them has a seq.
+To continue after it, use --after.`,
+		Example: `  pgagui follow trip-to-lisbon
+  pgagui follow trip-to-lisbon --run run-4 --history snapshot --json`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
@@ -36,14 +41,14 @@ and only the last of them a seq: go on behind it with --after.`,
 			options.NoLineage = !lineage
 			if history != "" {
 				if !lineage {
-					return wrong("--history and --lineage=false exclude each other: a history is that of the lineage")
+					return wrong("--history and --lineage=false exclude each other: a history covers the whole lineage")
 				}
 				var err error
 				if options.History, err = compaction.ParseShape(history); err != nil {
 					return wrong(`--history must be "stream" or "snapshot"`)
 				}
 				if command.Flags().Changed("after") {
-					return wrong("--history and --after exclude each other: who has seen a part of the log goes on from there")
+					return wrong("--history and --after exclude each other: a history begins with the first event")
 				}
 			}
 			return p.follow(command.Context(), arguments[0], options, null)
@@ -51,10 +56,10 @@ and only the last of them a seq: go on behind it with --after.`,
 	}
 	flags := command.Flags()
 	addRunFlags(command, &options.RunID, &lineage)
-	flags.Int64Var(&options.After.Seq, "after", 0, "begin behind this seq")
-	flags.BoolVar(&options.Stay, "stay", false, "wait for what is not there yet: the thread, the run, the next run of the thread")
-	flags.StringVar(&history, "history", "", `what has passed in short: "stream" or "snapshot"`)
-	flags.BoolVar(&null, "null", false, "end each event with a NUL byte instead of a line end")
+	flags.Int64Var(&options.After.Seq, "after", 0, "start after this `seq`")
+	flags.BoolVar(&options.Stay, "stay", false, "wait if the thread or the run does not exist yet, and for the next run of the thread")
+	flags.StringVar(&history, "history", "", "`shape` of a short history instead of the past events: stream or snapshot")
+	flags.BoolVar(&null, "null", false, "write a NUL byte instead of a line end after each event")
 	return command
 }
 
@@ -79,7 +84,7 @@ func (p *program) follow(ctx context.Context, threadID string, options pgagui.Fo
 		if err := out.write(text, "event %d of thread %q (run %q)", event.Seq, threadID, event.RunID); err != nil {
 			return err
 		}
-		// Nobody knows when the next one comes.
+		// The next event may arrive much later.
 		if err := out.Flush(); err != nil {
 			return err
 		}
@@ -87,7 +92,7 @@ func (p *program) follow(ctx context.Context, threadID string, options pgagui.Fo
 	return nil
 }
 
-// followedJSON is an event with what the log knows of it.
+// followedJSON encodes an event with its seq, run, type and time.
 func followedJSON(event pgagui.Event) ([]byte, error) {
 	return withPayload(struct {
 		Seq        int64     `json:"seq,omitempty"`
@@ -97,9 +102,9 @@ func followedJSON(event pgagui.Event) ([]byte, error) {
 	}{event.Seq, event.RunID, event.Type, event.RecordedAt}, event.JSON)
 }
 
-// withPayload writes a struct as JSON and the payload as its last member, which stays as it is, white space and all.
-func withPayload(known any, payload []byte) ([]byte, error) {
-	text, err := json.Marshal(known)
+// withPayload encodes a struct as JSON and adds the payload, byte for byte, as its last member.
+func withPayload(fields any, payload []byte) ([]byte, error) {
+	text, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// follower is a follow command at work in this process.
+// follower is a follow command that runs in this process.
 type follower struct {
 	lines *bufio.Scanner
 	stop  context.CancelFunc
@@ -51,7 +51,7 @@ func (f *follower) next(t *testing.T) string {
 	return f.lines.Text()
 }
 
-// appending returns what appends events to a run of the thread t.
+// appending returns a function that appends events to a run of the thread t.
 func appending(t *testing.T, commands commandLine) func(runID string, events ...string) {
 	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
 	return func(runID string, events ...string) {
@@ -78,7 +78,7 @@ func TestFollowPrintsEventsAsTheyComeUntilTheRunEnds(t *testing.T) {
 			t.Errorf("%s, want %s", line, want)
 		}
 	}
-	for n := range 3 { // each comes before the next one is there
+	for n := range 3 { // follow prints each event before the next one exists
 		appendTo("r", token(n))
 		if line := following.next(t); line != token(n) {
 			t.Errorf("%s, want %s", line, token(n))
@@ -164,7 +164,7 @@ func TestFollowBeginsWithAShortHistory(t *testing.T) {
 	}
 }
 
-func TestFollowEndsWhenItsReaderHasGone(t *testing.T) {
+func TestFollowEndsWhenItsOutputIsClosed(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	appendTo := appending(t, commands)
@@ -201,14 +201,14 @@ func TestFollowFailures(t *testing.T) {
 		code      int
 		saying    string
 	}{
-		{commands, "", exitUsage, "name one thread"},
+		{commands, "", exitUsage, "expected one thread id"},
 		{commands, "t --after -1", exitUsage, "--after must be 0 or more"},
 		{commands, "t --history short", exitUsage, "--history must be"},
 		{commands, "t --history stream --after 1", exitUsage, "exclude each other"},
 		{commands, "nobody", exitRefused, `thread "nobody" is unknown`},
 		{commands, "t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
 		{commands, "t --after 9", exitRefused, "its log was rewound"},
-		{commands, "t", exitUsage, "event 2 of thread \"t\" (run \"r\") holds a line end, so it does not fit in a line: use --null (see: pgagui follow --help)"},
+		{commands, "t", exitUsage, "event 2 of thread \"t\" (run \"r\") contains a line end, so it does not fit on one line: use --null (see: pgagui follow --help)"},
 		{commandLine{t, testdb.Empty(t)}, "t", exitUnavailable, "pgagui migrate up"},
 		{commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}, "t", exitUnavailable, "--database-url"},
 	} {

@@ -17,14 +17,16 @@ import (
 func (p *program) headsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "heads",
-		Short: "Print the heads of chained logs, to keep outside of the database",
-		Long: `Prints the head of each thread whose log is chained (agui.enable_chain): the seq of its last event, and the hash of its last link. Each is a
-line of JSON. Without --scope the threads are those of all scopes.
+		Short: "Print the head hashes of chained logs, to keep outside the database",
+		Long: `Prints the head of each thread whose log is chained (agui.enable_chain), one JSON object a line: the
+seq of the last event and the hash of the last link. Without --scope it prints the threads of all
+scopes.
 
-Keep them where nobody who can change the database can write. "pgagui verify --chain --heads FILE" then finds every change to the log
-before each head.`,
-		Example: `  pgagui heads > heads-of-monday.ndjson`,
-		Args:    cobra.NoArgs,
+Keep the output where nobody who can change the database can write. "pgagui verify --chain --heads
+FILE" then finds every change to the part of the log that a head covers.`,
+		Example: `  pgagui heads > heads-of-monday.ndjson
+  pgagui verify --chain --heads heads-of-monday.ndjson`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var scope *string
 			if scopeIsGiven(command) {
@@ -46,7 +48,7 @@ before each head.`,
 	}
 }
 
-// readHeads reads what the command heads printed.
+// readHeads reads the output of the command heads.
 func (p *program) readHeads(path string) ([]jobs.Head, error) {
 	content, name, err := p.open(path)
 	if err != nil {
@@ -59,10 +61,10 @@ func (p *program) readHeads(path string) ([]jobs.Head, error) {
 		var head jobs.Head
 		err := json.Unmarshal(lines.Bytes(), &head)
 		if hash, invalid := hex.DecodeString(head.Hash); err == nil && (invalid != nil || len(hash) != sha256.Size || head.ThreadID == "" || head.Seq < 1) {
-			err = errors.New("a head has a threadId, a seq and a hash of 64 hexadecimal digits")
+			err = errors.New("not a head (expected a threadId, a seq and a hash of 64 hexadecimal digits)")
 		}
 		if err != nil {
-			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: give a file that "pgagui heads" wrote`, err)}
+			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: use the output of "pgagui heads"`, err)}
 		}
 		heads = append(heads, head)
 	}

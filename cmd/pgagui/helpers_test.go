@@ -13,7 +13,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// asProgram, when set, makes the test binary pgagui itself: a process to send signals to, or for a shell to find.
+// asProgram is an environment variable that makes the test binary run as pgagui, for tests that send
+// signals to a process or call it from a shell.
 const asProgram = "PGAGUI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -24,21 +25,21 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-// program prepares a process of pgagui on the test's database.
+// program prepares a process of pgagui on the database of the test.
 func (c commandLine) program(name string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(c.t.Context(), name, arguments...)
 	command.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL="+c.databaseURL)
 	return command
 }
 
-// outcome is what a command line printed and how it ended.
+// outcome is the exit code and the output of a command line.
 type outcome struct {
 	code     int
 	out      string
 	messages string
 }
 
-// commandLine runs commands on a database of the test's own.
+// commandLine runs commands on a private database of the test.
 type commandLine struct {
 	t           *testing.T
 	databaseURL string
@@ -59,7 +60,7 @@ func (c commandLine) runWithInput(input string, arguments ...string) outcome {
 	return outcome{code, out.String(), messages.String()}
 }
 
-// runBefore is run with the flags before the arguments, where what completes a line expects them.
+// runBefore runs a command with the flags before the arguments, as the shell completion expects them.
 func (c commandLine) runBefore(command string, arguments ...string) outcome {
 	c.t.Helper()
 	var out, messages bytes.Buffer
@@ -68,7 +69,7 @@ func (c commandLine) runBefore(command string, arguments ...string) outcome {
 	return outcome{code, out.String(), messages.String()}
 }
 
-// must runs a command that has to succeed and returns what it printed.
+// must runs a command that has to succeed and returns its output.
 func (c commandLine) must(arguments ...string) string {
 	c.t.Helper()
 	result := c.run(arguments...)
@@ -78,7 +79,8 @@ func (c commandLine) must(arguments ...string) string {
 	return result.out
 }
 
-// mustFail runs a command that has to fail with a code, and returns its error, which has to be one line.
+// mustFail runs a command that has to fail with an exit code, and returns its error, which has to be one
+// line.
 func (c commandLine) mustFail(code int, arguments ...string) string {
 	c.t.Helper()
 	result := c.run(arguments...)
@@ -136,7 +138,7 @@ const (
 	failed     = `{"type":"RUN_ERROR","message":"no answer"}`
 )
 
-// answer is a run with a message of so many tokens.
+// answer returns a run with a message of a number of tokens.
 func answer(threadID, runID string, tokens int) []string {
 	lines := []string{started(threadID, runID), textBegins}
 	for n := range tokens {

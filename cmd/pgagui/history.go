@@ -16,7 +16,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// historyFlags are those that are not options of the store as they are.
+// historyFlags are the flags that do not set an option of the store directly.
 type historyFlags struct {
 	since, until string
 	all, null    bool
@@ -28,21 +28,24 @@ func (p *program) historyCommand() *cobra.Command {
 	given := historyFlags{}
 	command := &cobra.Command{
 		Use:   "history THREAD",
-		Short: "Show what happened in a thread, a page at a time",
-		Long: `Shows the log of a thread, all branches in the order of seq. The pieces of a message, or of the arguments of a tool call, that stream in one after the
-other are one row, which says how many events it is; its seq is that of the first. With --raw every event is a row.
+		Short: "Show the log of a thread in pages",
+		Long: `Shows the log of a thread, all branches, in the order of seq. Consecutive pieces of one message, or
+of the arguments of one tool call, are joined into one row with the number of events; its seq is
+that of the first event. With --raw every event is a row.
 
-A page has 100 rows unless --limit says otherwise. Where there is more, the way to the next page is on stderr.
+A page has 100 rows unless --limit sets another number. If there are more, a line on stderr has the
+flag for the next page.
 
-With --json each line is an object with seq, lastSeq, runId, type, eventCount, createdAt, completedAt (of several events) and payload, which holds the very bytes of a
-single event. An event may hold line ends between its fields; then --null is needed.`,
+With --json each line is an object with seq, lastSeq, runId, type, eventCount, createdAt,
+completedAt (if the row joins events) and payload, which has the bytes of a single event. An event
+may contain line ends between its fields; then use --null.`,
 		Example: `  pgagui history trip-to-lisbon --type TOOL_CALL_START --type TOOL_CALL_ARGS
   pgagui history trip-to-lisbon --since 2h --all --json | jq .payload`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			err := given.complete(&options, command.Flags().Changed("limit"), time.Now())
 			if err == nil && given.null && !p.json {
-				err = errors.New("--null goes with --json")
+				err = errors.New("--null needs --json")
 			}
 			if err != nil {
 				return &usageError{problem: err.Error(), command: command.CommandPath()}
@@ -53,21 +56,21 @@ single event. An event may hold line ends between its fields; then --null is nee
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&options.Types, "type", nil, "only events of this type; may be given several times")
-	flags.StringVar(&given.since, "since", "", "only events since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04 (local time unless it has a zone)")
-	flags.StringVar(&given.until, "until", "", "only events before then, in the same way")
-	flags.Int64Var(&options.AfterSeq, "after-seq", 0, "begin behind this seq")
-	flags.IntVar(&options.Limit, "limit", 100, "rows at most, up to 1000")
+	flags.StringArrayVar(&options.Types, "type", nil, "show only events of this `type`; may be repeated")
+	flags.StringVar(&given.since, "since", "", "show only events since this `time`: "+timeFormats)
+	flags.StringVar(&given.until, "until", "", "show only events before this `time`, in the same formats")
+	flags.Int64Var(&options.AfterSeq, "after-seq", 0, "start after this `seq`")
+	flags.IntVar(&options.Limit, "limit", 100, "maximum `number` of rows, from 1 to 1000")
 	addRunFlags(command, &options.RunID, &given.lineage)
-	flags.BoolVar(&options.Raw, "raw", false, "join nothing: every event as it was appended")
-	flags.IntVar(&options.MaxBytes, "max-bytes", 0, "join no more text than so many bytes; 0: no bound")
-	flags.DurationVar(&options.MaxIdle, "max-idle", 0, "join no pieces with a longer pause between them, as in 5s; 0: no bound")
-	flags.BoolVar(&given.all, "all", false, "all pages")
-	flags.BoolVar(&given.null, "null", false, "with --json: end each row with a NUL byte instead of a line end")
+	flags.BoolVar(&options.Raw, "raw", false, "do not join pieces: one row per event")
+	flags.IntVar(&options.MaxBytes, "max-bytes", 0, "join at most this `number` of bytes of text into a row; 0 means no limit")
+	flags.DurationVar(&options.MaxIdle, "max-idle", 0, "do not join pieces with a longer pause between them, for example 5s; 0 means no limit")
+	flags.BoolVar(&given.all, "all", false, "show all pages")
+	flags.BoolVar(&given.null, "null", false, "with --json: write a NUL byte instead of a line end after each row")
 	return command
 }
 
-// complete reads the flags into the options, and makes sure that they go together.
+// complete sets the options from the flags, and checks their combination.
 func (f historyFlags) complete(options *pgagui.HistoryOptions, limited bool, now time.Time) (err error) {
 	options.NoLineage = !f.lineage
 	switch {
@@ -76,7 +79,7 @@ func (f historyFlags) complete(options *pgagui.HistoryOptions, limited bool, now
 	case options.AfterSeq < 0:
 		return errors.New("--after-seq must be 0 or more")
 	case options.MaxBytes < 0 || options.MaxIdle < 0:
-		return errors.New("--max-bytes and --max-idle must not be below zero")
+		return errors.New("--max-bytes and --max-idle must be 0 or more")
 	case f.all && limited:
 		return errors.New("--all and --limit exclude each other")
 	case f.all:
@@ -125,11 +128,11 @@ func (p *program) history(ctx context.Context, store *pgagui.Store, threadID str
 	if !more {
 		return nil
 	}
-	// The page is full: whether it was the last one, only the next one says.
+	// The page is full. Read one row more to find out whether there is a next page.
 	options.Limit = 1
 	next, err := store.History(ctx, threadID, options)
 	if err == nil && len(next.Events) > 0 {
-		fmt.Fprintf(p.messages, "there is more: go on with --after-seq %d, or give --all\n", options.AfterSeq)
+		fmt.Fprintf(p.messages, "more rows follow: continue with --after-seq %d, or use --all\n", options.AfterSeq)
 	}
 	return err
 }
@@ -141,7 +144,7 @@ func historyRow(event pgagui.HistoryEvent) []string {
 	}
 }
 
-// eventText is what an event says to people: the text that it brings, else its members but the type.
+// eventText summarizes an event: its text, or if it has none, all members except the type.
 func eventText(payload []byte) string {
 	members := map[string]string{}
 	var all []string
@@ -163,7 +166,7 @@ func eventText(payload []byte) string {
 	return strings.Join(all, " ")
 }
 
-// historyLine is an event without its payload.
+// historyLine is a row of JSON output without its payload, which withPayload adds.
 type historyLine struct {
 	pgagui.HistoryEvent
 	Payload *json.RawMessage `json:"payload,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// historyLines are the rows of --json.
+// historyLines returns the rows of the JSON output.
 func historyLines(t *testing.T, commands commandLine, arguments ...string) (rows []pgagui.HistoryEvent) {
 	t.Helper()
 	for line := range strings.Lines(commands.must(append([]string{"history", "--json"}, arguments...)...)) {
@@ -57,13 +57,13 @@ func TestHistoryShowsWhatHappened(t *testing.T) {
 	}
 }
 
-func TestHistorySaysHowToGoOn(t *testing.T) {
+func TestHistorySaysHowToContinue(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	commands.must("import", writeFile(t, "chat.ndjson", answer("t", "r", 3)...)) // 7 events in 5 rows
 	var seqs []int64
 	arguments := []string{"t", "--limit", "2"}
-	for page, wantMore := range []string{"there is more: go on with --after-seq 2, or give --all\n", "there is more: go on with --after-seq 6, or give --all\n", ""} {
+	for page, wantMore := range []string{"more rows follow: continue with --after-seq 2, or use --all\n", "more rows follow: continue with --after-seq 6, or use --all\n", ""} {
 		result := commands.run(append([]string{"history"}, arguments...)...)
 		if result.code != exitOK || result.messages != wantMore {
 			t.Errorf("page %d: exit code %d, messages %q, want %q", page, result.code, result.messages, wantMore)
@@ -76,7 +76,7 @@ func TestHistorySaysHowToGoOn(t *testing.T) {
 	if got := jsonText(t, seqs); got != "[1,2,3,6,7]" {
 		t.Errorf("the pages hold %s", got)
 	}
-	// A full page that is the last one does not say that there is more.
+	// After a full last page there is no such line.
 	for _, arguments := range []string{"t --limit 5", "t --all", "t --all --raw"} {
 		if result := commands.run(append([]string{"history"}, strings.Fields(arguments)...)...); result.code != exitOK || result.messages != "" {
 			t.Errorf("%s: exit code %d, messages %q", arguments, result.code, result.messages)
@@ -102,7 +102,7 @@ func jsonText(t *testing.T, value any) string {
 	return string(text)
 }
 
-// What a run has written must not act on the terminal. As JSON it is what it is.
+// Text of a run must not control the terminal. The JSON output has it unchanged.
 func TestHistoryEscapesWhatActsOnATerminal(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -139,13 +139,13 @@ func TestHistoryRefusals(t *testing.T) {
 	}{
 		{"t --limit 0", exitUsage, "--limit must be from 1 to 1000, not 0"},
 		{"t --limit 1001", exitUsage, "--limit must be from 1 to 1000, not 1001"},
-		{"t --max-bytes -1", exitUsage, "--max-bytes and --max-idle must not be below zero"},
+		{"t --max-bytes -1", exitUsage, "--max-bytes and --max-idle must be 0 or more"},
 		{"t --after-seq -1", exitUsage, "--after-seq must be 0 or more"},
 		{"t --all --limit 5", exitUsage, "--all and --limit exclude each other"},
-		{"t --null", exitUsage, "--null goes with --json"},
-		{"t --since yesterday", exitUsage, "--since yesterday: give how long ago"},
-		{"t --until 2024-05-01", exitUsage, "--until 2024-05-01: give how long ago"},
-		{"", exitUsage, "name one thread"},
+		{"t --null", exitUsage, "--null needs --json"},
+		{"t --since yesterday", exitUsage, "--since yesterday: not a point in time"},
+		{"t --until 2024-05-01", exitUsage, "--until 2024-05-01: not a point in time"},
+		{"", exitUsage, "expected one thread id"},
 		{"u", exitRefused, `thread "u" is unknown`},
 		{"t --run s", exitRefused, `run "s" of thread "t" is unknown`},
 	} {

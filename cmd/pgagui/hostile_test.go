@@ -9,7 +9,7 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// Whatever others have planted in a schema of the role's search_path, no command runs it.
+// No command calls functions or operators that others created in a schema of the search_path.
 func TestCommandsLookUpNothingOnTheSearchPath(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -40,6 +40,6 @@ func TestCommandsLookUpNothingOnTheSearchPath(t *testing.T) {
 		}
 	}
 	if calls := hostile.Calls(t, pool); calls > 0 {
-		t.Errorf("%d calls of doubles", calls)
+		t.Errorf("%d calls of planted functions", calls)
 	}
 }

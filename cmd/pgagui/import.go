@@ -24,26 +24,32 @@ func (p *program) importCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "import FILE…",
 		Short: "Append the events of files to the log",
-		Long: `Appends the events of files to the log, their bytes as they are. A file holds JSON objects (NDJSON, or separated by NUL as export
---null writes them), a JSON array, or the body of a server-sent event stream; - is stdin.
+		Long: `Appends the events of files to the log, byte for byte. A file contains JSON objects (NDJSON, or
+separated by NUL bytes as export --null writes them), a JSON array, or the body of a server-sent
+event stream. The name - means stdin.
 
-RUN_STARTED names thread and run, and what follows belongs to that run, behind its end too, up to the RUN_STARTED of another one. (Behind an
-interrupt, what comes before the next RUN_STARTED belongs to the run that it begins.) A run that the file cuts off, so without RUN_FINISHED
-or RUN_ERROR, is closed: what it left open is ended in the log, then a RUN_ERROR says why.
+RUN_STARTED names the thread and the run. The events after it belong to that run, even after its
+end, until the RUN_STARTED of another run. One exception: after an interrupt, the events before the
+next RUN_STARTED belong to the run that it begins. If the file ends before RUN_FINISHED or
+RUN_ERROR, the run is closed: events are appended that end what it left open, then a RUN_ERROR with
+the reason.
 
-Importing a file again adds nothing, and finishes an import that was interrupted. A line that cannot be used ends its file: the runs before
-it are stored, its own run as far as that had ended, and the import goes on with the next file. In the end the exit code is 3; repeat the
-import once the file is mended.
+A second import of a file adds nothing, and completes an import that was interrupted. A line that
+cannot be used ends the import of its file. The runs before it are stored, and of its own run what
+had ended. The import continues with the next file and exits with 3. Correct the file and repeat the
+import.
 
-Most servers do not repeat what the user asked in RUN_STARTED. --requests brings it: a file with the body of each request (RunAgentInput), one
-JSON object a line. It belongs to the run that its threadId and runId name; requests without a runId go to the other runs in order.
+Most servers do not repeat the user's messages in RUN_STARTED. --requests supplies them: a file with
+the body of each request (RunAgentInput), one JSON object a line. A request belongs to the run that
+its threadId and runId name. Requests without a runId belong to the other runs, in order.
 
-Events are recorded at the times that they name (timestamp), which takes the rights of agui_maintainer beside those of agui_writer; without them, and with
---now, as of now.
+Events are recorded at the times in their member timestamp, which needs the role agui_maintainer
+besides agui_writer. Without that role, or with --now, they are recorded as of now.
 
-With --session-messages the file holds the messages of a session from before AG-UI in place of events: objects {event_type, payload,
-created_at, message_id}, of the types user, assistant, tool_use, tool_result, system and error. They become runs of --thread, one for each
-message of the user; all of them are stored or none.`,
+With --session-messages the file contains the messages of a legacy session instead of events:
+objects {event_type, payload, created_at, message_id} with the types user, assistant, tool_use,
+tool_result, system and error. They become runs of --thread, one per message of the user. All of
+them are stored, or none.`,
 		Example: `  pgagui import chat.ndjson
   pgagui import chat.ndjson --requests chat.requests.ndjson
   curl -N … | pgagui import --leave-open -
@@ -52,7 +58,7 @@ message of the user; all of them are stored or none.`,
 		RunE: func(command *cobra.Command, files []string) error {
 			if sessionMessages {
 				if options.defaults.threadID == "" || len(files) > 1 || requestsFile != "" {
-					return &usageError{problem: "--session-messages needs --thread, and takes one file and no --requests", command: command.CommandPath()}
+					return &usageError{problem: "--session-messages needs --thread and exactly one file, and excludes --requests", command: command.CommandPath()}
 				}
 				return p.importSessionMessages(command.Context(), options.defaults.threadID, files[0], options.now)
 			}
@@ -71,19 +77,20 @@ message of the user; all of them are stored or none.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.defaults.threadID, "thread", "", "thread of the runs whose RUN_STARTED names none")
-	flags.StringVar(&options.defaults.runID, "run", "", "run of the events whose RUN_STARTED is missing or names none")
-	flags.StringVar(&requestsFile, "requests", "", "file with the inputs of the runs, as their clients sent them")
-	flags.BoolVar(&options.leaveOpen, "leave-open", false, "leave a run that a file cuts off in progress, to go on with it later;\nwhat there is of it is stored as it comes, up to a line that cannot be used")
-	flags.BoolVar(&options.now, "now", false, "record events as of now, whatever times they name")
-	flags.BoolVar(&sessionMessages, "session-messages", false, "the file holds messages of a session from before AG-UI")
+	flags.StringVar(&options.defaults.threadID, "thread", "", "`id` of the thread if RUN_STARTED has none")
+	flags.StringVar(&options.defaults.runID, "run", "", "`id` of the run if RUN_STARTED is missing or has none")
+	flags.StringVar(&requestsFile, "requests", "", "`file` with the inputs of the runs, as the clients sent them")
+	flags.BoolVar(&options.leaveOpen, "leave-open", false,
+		"do not close a run without an end, so that a later import can continue it; its events are stored as they are read")
+	flags.BoolVar(&options.now, "now", false, "record all events as of now, and ignore their timestamps")
+	flags.BoolVar(&sessionMessages, "session-messages", false, "the file contains the messages of a legacy session")
 	return command
 }
 
-// maxSessionBytes is how large an old session may be: as large as one append.
+// maxSessionBytes limits the size of a legacy session to that of one append.
 const maxSessionBytes = 64 << 20
 
-// importSessionMessages appends an old session to a thread.
+// importSessionMessages appends a legacy session to a thread.
 func (p *program) importSessionMessages(ctx context.Context, threadID, name string, now bool) error {
 	content, name, err := p.open(name)
 	if err != nil {
@@ -98,7 +105,7 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 		}
 		if bytes += len(message.Raw); bytes > maxSessionBytes {
 			return &eventfile.Error{File: name, Line: message.Line, Err: fmt.Errorf(
-				"a session may have %d MB, for all of it is stored or nothing, and this one has more", maxSessionBytes>>20)}
+				"the session is larger than %d MB (it is stored in one transaction, so it must not be larger)", maxSessionBytes>>20)}
 		}
 		messages = append(messages, message.Raw)
 	}
@@ -118,9 +125,9 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 		return err
 	}
 	for _, message := range messages {
-		importer.namesTimes = importer.namesTimes || textMember(message, "created_at") != ""
+		importer.hasTimestamps = importer.hasTimestamps || textMember(message, "created_at") != ""
 	}
-	p.hintAtTimes(importer)
+	p.warnAboutTimes(importer)
 	if p.json {
 		return p.printJSON(map[string]any{"threadId": threadID, "messages": len(messages), "lastSeq": lastSeq})
 	}
@@ -128,10 +135,10 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	return err
 }
 
-// hintAtTimes says that events were not recorded at the times that they name, unless that was asked for.
-func (p *program) hintAtTimes(importer *importer) {
-	if importer.namesTimes && !importer.keepsTimes && !importer.options.now {
-		fmt.Fprintf(p.messages, "events are recorded as of now, not at the times that they name: that takes the role agui_maintainer, which %s does not have\n", importer.role)
+// warnAboutTimes prints a warning if events were not recorded at their timestamps, unless --now is set.
+func (p *program) warnAboutTimes(importer *importer) {
+	if importer.hasTimestamps && !importer.keepsTimes && !importer.options.now {
+		fmt.Fprintf(p.messages, "events are recorded as of now, not at their timestamps: this needs the role agui_maintainer, which %s does not have\n", importer.role)
 	}
 }
 
@@ -156,14 +163,14 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 	failure := p.importAll(ctx, importer, files)
 	line.clear()
 
-	// Also after a failure: it says what is stored.
+	// Print the result after a failure, too: it says what was stored.
 	result := importer.result()
 	if result.New > 0 {
-		p.hintAtTimes(importer)
+		p.warnAboutTimes(importer)
 	}
 	if rest := options.requests.unused(); failure == nil && len(rest) > 0 {
-		fmt.Fprintf(p.messages, "%s:%d: %s belong to no run that was imported; this is the first\n",
-			options.requests.file, rest[0].line, countText(len(rest), "request"))
+		fmt.Fprintf(p.messages, "%s:%d: no imported run matches this request (unmatched requests: %s)\n",
+			options.requests.file, rest[0].line, humanize.Comma(int64(len(rest))))
 	}
 	if p.json {
 		err = p.printJSON(result)
@@ -176,7 +183,8 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 	return err
 }
 
-// importAll imports the files. What is wrong with one is said on stderr, and the next ones are imported all the same.
+// importAll imports the files. If a file has an error, it prints the error and continues with the next
+// file.
 func (p *program) importAll(ctx context.Context, importer *importer, files []string) (failure error) {
 	for n, name := range files {
 		err := p.importFile(ctx, importer, name)
@@ -188,8 +196,8 @@ func (p *program) importAll(ctx context.Context, importer *importer, files []str
 			importer.done.FailedFiles++
 			failure = errBadFiles
 			if rest := len(files) - n - 1; rest > 0 && importer.options.requests.hasUnnamed() {
-				// They would go to other runs than they are meant for.
-				importer.onNotice(fmt.Sprintf("%s behind it left out, for some requests name no run and are matched in order", countText(rest, "file")))
+				// The requests without a run would be matched with the wrong runs.
+				importer.onNotice(fmt.Sprintf("skipped the next %s: requests without a runId are matched in order, and runs are missing", countText(rest, "file")))
 				importer.done.FailedFiles += rest
 				return failure
 			}
@@ -207,7 +215,7 @@ func (p *program) importFile(ctx context.Context, importer *importer, name strin
 	return importer.importFile(ctx, name, content)
 }
 
-// open opens a file, and says what errors call it; - is stdin, which stays open.
+// open opens a file and returns its name for error messages. The name - means stdin, which stays open.
 func (p *program) open(name string) (content io.ReadCloser, called string, err error) {
 	if name == "-" {
 		return io.NopCloser(p.in), "stdin", nil
@@ -216,10 +224,9 @@ func (p *program) open(name string) (content io.ReadCloser, called string, err e
 	return file, name, err
 }
 
-// shownThreads is how many threads the table of an import has; with --json it has all.
+// shownThreads limits the table of an import. With --json all threads are printed.
 const shownThreads = 20
 
-// printImported prints the threads of the files, and a summary.
 func (p *program) printImported(result imported) error {
 	rows := [][]string{{"THREAD", "RUNS", "EVENTS", "NEW"}}
 	for _, thread := range result.Threads[:min(len(result.Threads), shownThreads)] {
@@ -246,7 +253,7 @@ func (i imported) String() string {
 	}
 	fmt.Fprintf(&text, ", %s in %s", bytesText(i.Bytes), durationText(i.Duration))
 	if i.WithoutInput > 0 {
-		fmt.Fprintf(&text, "; %s came without input, so without the user's words (--requests brings them)", countText(i.WithoutInput, "run"))
+		fmt.Fprintf(&text, "; %s without input, so without the user's messages (--requests supplies them)", countText(i.WithoutInput, "run"))
 	}
 	return text.String()
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 )
 
-// Every recording comes back byte for byte, thread by thread, and importing it again changes nothing.
+// An export equals the imported recording byte for byte, and a second import adds nothing.
 func TestExportGivesBackWhatWasImported(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
-	// The second folder may lie beside the repository, with recordings that are not part of it.
+	// The second folder is optional: recordings beside the repository.
 	for _, folder := range []string{"../../testdata/recordings", "../../../shared/recordings"} {
 		entries, err := os.ReadDir(folder)
 		if err != nil && folder == "../../testdata/recordings" {
@@ -43,16 +43,16 @@ func TestExportGivesBackWhatWasImported(t *testing.T) {
 					}
 				}
 				commands.must("verify", "--scope", name)
-				again := parse[imported](commands, "import", file, "--scope", name)
-				if again.New != 0 || again.Events == 0 || again.AlreadyThere != again.Events {
-					t.Errorf("the second import: %+v", again)
+				second := parse[imported](commands, "import", file, "--scope", name)
+				if second.New != 0 || second.Events == 0 || second.AlreadyThere != second.Events {
+					t.Errorf("the second import: %+v", second)
 				}
 			})
 		}
 	}
 }
 
-// linesByThread returns the events of a recording: a line each, perhaps behind "data: ".
+// linesByThread returns the events of a recording, one a line, with or without the prefix "data: ".
 func linesByThread(t *testing.T, content string) map[string][]string {
 	t.Helper()
 	threads := map[string][]string{}
@@ -74,7 +74,8 @@ func linesByThread(t *testing.T, content string) map[string][]string {
 	return threads
 }
 
-// TanStack AI goes on behind RUN_FINISHED in the same run, and answers an interrupt before the RUN_STARTED of the run that goes on.
+// TanStack AI sends events of a run after its RUN_FINISHED, and answers an interrupt before the
+// RUN_STARTED of the run that resumes.
 func TestRunsThatBreakTheProtocolKeepTheirEvents(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -89,10 +90,10 @@ func TestRunsThatBreakTheProtocolKeepTheirEvents(t *testing.T) {
 	} {
 		var types []string
 		for line := range strings.Lines(commands.must("export", thread, "--run", run, "--lineage=false")) {
-			kind := compaction.EventType([]byte(line))
+			eventType := compaction.EventType([]byte(line))
 			switch {
-			case strings.HasPrefix(kind, "RUN_"), kind == "TOOL_CALL_RESULT":
-				types = append(types, kind)
+			case strings.HasPrefix(eventType, "RUN_"), eventType == "TOOL_CALL_RESULT":
+				types = append(types, eventType)
 			case types[len(types)-1] != "…":
 				types = append(types, "…")
 			}
@@ -124,13 +125,13 @@ func TestImportCountsWhatIsNew(t *testing.T) {
 		t.Errorf("second import: %+v", got)
 	}
 	want := "THREAD  RUNS  EVENTS  NEW\nt       3     19      0\n1 thread, 3 runs, 19 events (0 new, 19 already there), "
-	if out := commands.must("import", first, both); !strings.HasPrefix(out, want) || !strings.Contains(out, "; 3 runs came without input, ") {
+	if out := commands.must("import", first, both); !strings.HasPrefix(out, want) || !strings.Contains(out, "; 3 runs without input, ") {
 		t.Errorf("third import: %s", out)
 	}
 }
 
-// Calls to the database end within runs. An import that was interrupted there goes on, wherever the borders of its calls lie.
-func TestAnInterruptedImportGoesOn(t *testing.T) {
+// An import has several appends per run. It continues an interrupted one, after any number of lines.
+func TestAnInterruptedImportContinues(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	lines := answer("t", "r1", 3*eventsPerCall)
@@ -161,12 +162,12 @@ func TestARunThatIsCutOffIsClosedOnce(t *testing.T) {
 		t.Errorf("runs: %+v", runs)
 	}
 
-	again := commands.run("import", file, "--json")
-	if again.code != exitOK || again.messages != "" || !strings.Contains(again.out, `"new":0`) || !strings.Contains(again.out, `"closed":0`) {
-		t.Errorf("imported again: exit code %d, %s%s", again.code, again.out, again.messages)
+	second := commands.run("import", file, "--json")
+	if second.code != exitOK || second.messages != "" || !strings.Contains(second.out, `"new":0`) || !strings.Contains(second.out, `"closed":0`) {
+		t.Errorf("the second import: exit code %d, %s%s", second.code, second.out, second.messages)
 	}
 	if now := commands.must("export", "t", "--run", "r1"); now != log {
-		t.Errorf("importing again made of the log\n%s", now)
+		t.Errorf("after the second import the log is\n%s", now)
 	}
 	commands.must("verify")
 }
@@ -186,13 +187,13 @@ func TestAFileMayGrowBetweenImports(t *testing.T) {
 		t.Errorf("the log:\n%s", got)
 	}
 
-	// A run that was closed takes no more events, and the message says where it came to that.
+	// A closed run accepts no more events, and the message has the line of the refused event.
 	commands.must("import", part, "--scope", "closed")
 	message := commands.mustFail(exitInput, "import", whole, "--scope", "closed")
 	if !strings.HasPrefix(message, whole+":5: ") || !strings.Contains(message, "--leave-open") {
 		t.Errorf("message: %s", message)
 	}
-	// A file that is behind the log is no reason to close a run.
+	// If the log has more events of a run than the file, the run is not closed.
 	commands.must("import", "--leave-open", "--scope", "behind", writeFile(t, "longer.ndjson", lines[:6]...))
 	commands.must("import", "--scope", "behind", part)
 	if runs := parse[[]loggedRun](commands, "log", "t", "--scope", "behind"); runs[0].Status != "running" {
@@ -231,8 +232,8 @@ func TestAnEventStreamFromStdin(t *testing.T) {
 		t.Errorf("exported %q, want %q", events, want)
 	}
 	commands.runWithInput(events, "import", "-", "--scope", "copy")
-	if again := commands.must("export", "t", "--null", "--scope", "copy"); again != want {
-		t.Errorf("exported again: %q, want %q", again, want)
+	if copied := commands.must("export", "t", "--null", "--scope", "copy"); copied != want {
+		t.Errorf("the copy: %q, want %q", copied, want)
 	}
 }
 
@@ -241,7 +242,7 @@ func TestBadInputIsReportedWithItsLine(t *testing.T) {
 	commands := newCommandLine(t)
 	good := answer("t", "r1", 2)
 	tests := map[string]struct {
-		bad    []string // the lines behind the good ones
+		bad    []string // the lines after the good ones
 		line   int
 		code   int
 		saying string
@@ -279,8 +280,9 @@ func TestBadInputIsReportedWithItsLine(t *testing.T) {
 	}
 }
 
-// A file with a bad line does not keep the others, and once it is mended the import adds what is missing, in its order.
-func TestImportGoesOnWithTheNextFile(t *testing.T) {
+// After a bad line the import continues with the next file. After the correction a second import adds
+// the missing runs in their order.
+func TestImportContinuesWithTheNextFile(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	long := answer("t", "r2", 2*eventsPerCall) // several calls
@@ -295,7 +297,7 @@ func TestImportGoesOnWithTheNextFile(t *testing.T) {
 	want := []string{
 		fmt.Sprintf("%s:%d: not valid JSON", bad, len(cutOff)-1),
 		"pgagui: open nowhere.ndjson: no such file or directory",
-		fmt.Sprintf(`%s:1: thread "t" broke off in %s:%d: its later runs must not come before the rest.`, next, bad, len(cutOff)-1),
+		fmt.Sprintf(`%s:1: thread "t" is incomplete since the error in %s:%d, and its later runs must not come before the missing ones: `, next, bad, len(cutOff)-1),
 		other + ":6: an event must be a JSON object",
 	}
 	lines := strings.Split(strings.TrimSuffix(result.messages, "\n"), "\n")
@@ -312,12 +314,12 @@ func TestImportGoesOnWithTheNextFile(t *testing.T) {
 		len(got.Threads) != 2 || got.Threads[0].ThreadID != "t" || got.Threads[1].ThreadID != "other" {
 		t.Errorf("error %v, %s", err, result.out)
 	}
-	// Nothing of the run that broke off is stored, so nothing waits for it or closes it.
+	// Nothing of the incomplete run is stored, so no run is left in progress.
 	if log := commands.must("export", "t"); log != joinLines(answer("t", "r1", 1)) {
 		t.Errorf("the log:\n%s", log)
 	}
 
-	bad = writeFile(t, "mended.ndjson", long...)
+	bad = writeFile(t, "corrected.ndjson", long...)
 	if got := parse[imported](commands, "import", good, bad, next); got.FailedFiles != 0 || got.New != int64(len(long)+5) || got.AlreadyThere != 5 {
 		t.Errorf("the second import: %+v", got)
 	}
@@ -328,7 +330,7 @@ func TestImportGoesOnWithTheNextFile(t *testing.T) {
 		t.Errorf("runs: %+v", runs)
 	}
 
-	// Another conversation with the same ids is no reason to pass over what comes behind it.
+	// A conflict with another conversation of the same ids does not stop the later files.
 	conflict := writeFile(t, "conflict.ndjson", started("t", "r1"), failed)
 	last := writeFile(t, "last.ndjson", answer("t", "r4", 1)...)
 	result = commands.run("import", conflict, last)
@@ -338,8 +340,9 @@ func TestImportGoesOnWithTheNextFile(t *testing.T) {
 	commands.must("verify")
 }
 
-// What comes behind the end of a run in a file that breaks off there is missing after the first import, and added by the second.
-func TestAFileThatBreaksOffBehindTheEndOfARun(t *testing.T) {
+// If a bad line follows events after the end of a run, the first import does not store these events,
+// and an import of the corrected file adds them.
+func TestABadLineAfterTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	lines := append(answer("t", "r1", 1), token(2), finished)
@@ -355,8 +358,8 @@ func TestAFileThatBreaksOffBehindTheEndOfARun(t *testing.T) {
 	}
 }
 
-// With --leave-open what there is before a bad line is stored, and gone on with.
-func TestARunThatBreaksOffAndIsLeftOpen(t *testing.T) {
+// With --leave-open the events before a bad line are stored, and a later import continues the run.
+func TestABadLineInARunThatIsLeftOpen(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	lines := answer("t", "r1", 3)
@@ -372,8 +375,8 @@ func TestARunThatBreaksOffAndIsLeftOpen(t *testing.T) {
 	}
 }
 
-// Line 1 of a file is where a run begins that has no RUN_STARTED, or one without ids, so there the flags give them.
-func TestIDsThatAFileDoesNotGive(t *testing.T) {
+// The flags supply the ids of a run without RUN_STARTED, or whose RUN_STARTED has none.
+func TestIDsThatAFileDoesNotHave(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	file := writeFile(t, "chat.ndjson", failed)

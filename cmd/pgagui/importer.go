@@ -19,66 +19,66 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// importer appends the events of files to the log, one run after another, each in a transaction of its own: whatever ends an import,
-// no run is stored in part.
+// importer appends the events of files to the log, run by run, each run in its own transaction. So
+// whatever ends an import, no run is stored in part.
 //
-// It gives every call the seq that the last one of its run returned, beginning with 0. So events that the log has already are
-// compared with it and not stored again, however often a file is imported and wherever an import before was interrupted.
+// It passes to each append the seq that the previous append of the run returned, starting with 0.
+// Events that are already in the log are therefore compared and not stored a second time. So an import
+// may be repeated, and may continue after an interruption at any place.
 type importer struct {
 	pool    *pgxpool.Pool
 	store   *pgagui.Store
 	scope   string
 	options importOptions
 
-	onNotice   func(string)   // something that the user should know
+	onNotice   func(string)   // a message for the user
 	onProgress func(imported) // after each call to the database
 
 	begin   time.Time
 	done    imported
 	threads map[string]*importedThread
-	halted  map[string]string // threads that a file before broke off in: where that was
+	halted  map[string]string // by thread: FILE:LINE of an error in an earlier file
 
-	// keepsTimes: events are recorded at the times that they name, which the role must be allowed to. See chooseTimes.
-	keepsTimes bool
-	role       string // of the connection; empty: not known yet
-	namesTimes bool   // an event that was imported does
+	keepsTimes    bool   // events are recorded at their timestamps; see chooseTimes
+	role          string // role of the connection; "" before chooseTimes
+	hasTimestamps bool   // an imported event has a timestamp
 
 	file       string
-	lastThread string       // that a run of this file belongs to
-	run        *importedRun // the one that the events belong to at the moment; nil: none has begun in this file
+	lastThread string       // thread of the last run that began in this file
+	run        *importedRun // current run; nil if none has begun in this file
 }
 
 type importOptions struct {
-	// defaults stand in for ids that a file does not give.
+	// defaults are the ids to use if a file has none.
 	defaults runName
-	// leaveOpen leaves a run that a file cuts off in progress, and stores what comes as it comes.
+	// leaveOpen leaves a run without an end in progress, and stores its events as they are read.
 	leaveOpen bool
-	// now records events as of now, whatever times they name.
+	// now records all events as of now.
 	now bool
-	// requests are the inputs of the runs; nil: none are given.
+	// requests are the inputs of the runs; nil if there are none.
 	requests *requests
 }
 
-// imported is what an import did.
+// imported is the result of an import.
 type imported struct {
 	Threads []*importedThread `json:"threads"` // in the order in which the files name them
 	Runs    int               `json:"runs"`
-	// Events counts those of the files; some are New to the log, the others were AlreadyThere.
+	// Events counts the events of the files: those New to the log and those AlreadyThere.
 	Events       int64 `json:"events"`
 	New          int64 `json:"new"`
 	AlreadyThere int64 `json:"alreadyThere"`
 	// Bytes is the size of these events.
 	Bytes int64 `json:"bytes"`
-	// Closed counts the runs that the files cut off and that were closed for that.
+	// Closed counts the runs without an end in the files, which the import closed.
 	Closed int `json:"closed"`
-	// WithoutInput counts the runs of which the log does not hold what the user asked.
+	// WithoutInput counts the runs whose input is not in the log.
 	WithoutInput int `json:"withoutInput"`
-	// FailedFiles counts the files that were not imported, or not to their end.
+	// FailedFiles counts the files that were imported only in part or not at all.
 	FailedFiles int           `json:"failedFiles"`
 	Duration    time.Duration `json:"nanoseconds"`
 }
 
-// importedThread is what an import did to a thread.
+// importedThread is the result of an import for one thread.
 type importedThread struct {
 	ThreadID string `json:"threadId"`
 	Runs     int    `json:"runs"`
@@ -92,18 +92,18 @@ type importedRun struct {
 	line    int // of its first event
 	request *request
 
-	// What the log had of it before.
-	status      pgagui.Status // empty: nothing
-	stored      int64         // events
+	// Contents of the log before the import.
+	status      pgagui.Status // "" if the run was not in the log
+	stored      int64         // number of events
 	storedInput json.RawMessage
 
-	// What its first RUN_STARTED carries.
-	hasStarted, carriesInput, namesParent bool
+	hasStarted                bool // RUN_STARTED was read; its contents:
+	carriesInput, namesParent bool
 
-	tx    pgx.Tx // nil: no transaction has begun
-	sent  int64  // events appended or found in the log
-	seq   int64  // of the last of them
-	ended bool   // the file has its end
+	tx    pgx.Tx // nil before the first append
+	sent  int64  // number of events appended or found in the log
+	seq   int64  // seq of the last of them
+	ended bool   // the file contains the end of the run
 
 	pending      []eventfile.Event
 	pendingBytes int
@@ -113,9 +113,9 @@ type importedRun struct {
 }
 
 const (
-	// eventsPerCall makes batches that stay in their row when compressed.
+	// eventsPerCall is small enough that a compressed batch is stored inside its row.
 	eventsPerCall = 200
-	// bytesPerCall is far below the 64 MB that a call takes. A single event may be larger than this.
+	// bytesPerCall is far below the limit of 64 MB per append. A single event may be larger than this.
 	bytesPerCall = 4 << 20
 )
 
@@ -134,7 +134,7 @@ func newImporter(pool *pgxpool.Pool, scope string, options importOptions) *impor
 	}
 }
 
-// result is what was done so far.
+// result returns the result so far.
 func (i *importer) result() imported {
 	done := i.done
 	done.AlreadyThere = done.Events - done.New
@@ -142,16 +142,17 @@ func (i *importer) result() imported {
 	return done
 }
 
-// importFile imports the events of a file. Errors that concern an event are *eventfile.Error: the runs before it are stored, and of its
-// own run what had ended. Files that come later may not go on with that thread.
+// importFile imports the events of a file. An error about an event is an *eventfile.Error. The runs
+// before that event are stored, and of its own run what had ended. Later files cannot continue the
+// thread.
 func (i *importer) importFile(ctx context.Context, name string, content io.Reader) error {
 	i.file, i.lastThread, i.run = name, "", nil
 	err := i.importEvents(ctx, name, content)
 	if i.run != nil && i.run.tx != nil {
-		_ = i.run.tx.Rollback(context.WithoutCancel(ctx)) // err says what happened
+		_ = i.run.tx.Rollback(context.WithoutCancel(ctx)) // err has the cause
 	}
 	var where *eventfile.Error
-	// A conflict is with another conversation that has the same ids, and says nothing of this one.
+	// A conflict means that another conversation has the same ids. It does not halt the thread.
 	if errors.As(err, &where) && i.lastThread != "" && !errors.Is(err, pgagui.ErrConflictingRepeat) && i.halted[i.lastThread] == "" {
 		i.halted[i.lastThread] = fmt.Sprintf("%s:%d", where.File, where.Line)
 	}
@@ -192,7 +193,7 @@ func (i *importer) importEvents(ctx context.Context, name string, content io.Rea
 
 func (i *importer) add(ctx context.Context, event runEvent) error {
 	if i.run == nil || i.run.name != event.run {
-		if err := i.endRun(ctx, fmt.Sprintf("the imported log goes on with another run in line %d of %s", event.Line, i.file)); err != nil {
+		if err := i.endRun(ctx, fmt.Sprintf("the imported log continues with another run in line %d of %s", event.Line, i.file)); err != nil {
 			return err
 		}
 		if err := i.beginRun(ctx, event); err != nil {
@@ -205,27 +206,27 @@ func (i *importer) add(ctx context.Context, event runEvent) error {
 			return err
 		}
 	}
-	i.namesTimes = i.namesTimes || bytes.Contains(event.Raw, []byte(`"timestamp"`))
+	i.hasTimestamps = i.hasTimestamps || bytes.Contains(event.Raw, []byte(`"timestamp"`))
 	run.pending = append(run.pending, event.Event)
 	run.pendingBytes += len(event.Raw)
-	switch event.kind {
+	switch event.eventType {
 	case "RUN_STARTED":
 		if !run.hasStarted {
 			run.hasStarted, run.carriesInput, run.namesParent = true, hasObject(event.Raw, "input"), textMember(event.Raw, "parentRunId") != ""
 		}
 	case "RUN_FINISHED", "RUN_ERROR":
 		run.ended = true
-		return i.commit(ctx) // whatever is wrong with the rest of the file, so much is complete
+		return i.commit(ctx) // the run stays complete even if the rest of the file has an error
 	}
 	return nil
 }
 
-// beginRun makes the run of an event the current one.
+// beginRun makes the run of an event the current run.
 func (i *importer) beginRun(ctx context.Context, first runEvent) error {
 	run := &importedRun{name: first.run, line: first.Line}
 	i.lastThread = run.name.threadID
 	if where := i.halted[run.name.threadID]; where != "" {
-		return i.badInput(first.Line, fmt.Errorf("thread %q broke off in %s: its later runs must not come before the rest. Mend that and import all of them",
+		return i.badInput(first.Line, fmt.Errorf("thread %q is incomplete since the error in %s, and its later runs must not come before the missing ones: correct that file and import all files again",
 			run.name.threadID, where))
 	}
 	if err := i.chooseTimes(ctx); err != nil {
@@ -258,7 +259,7 @@ func (i *importer) beginRun(ctx context.Context, first runEvent) error {
 	return nil
 }
 
-// chooseTimes finds out whether events can be recorded at the times that they name.
+// chooseTimes sets keepsTimes: whether the role may record events at their timestamps.
 func (i *importer) chooseTimes(ctx context.Context) error {
 	if i.role != "" {
 		return nil
@@ -276,7 +277,7 @@ func hasObject(event []byte, name string) bool {
 	return bytes.HasPrefix(member(event, name), []byte("{"))
 }
 
-// send appends the pending events, as long as no error keeps it from that.
+// send appends the pending events, in the transaction of the run unless leaveOpen is set.
 func (i *importer) send(ctx context.Context) error {
 	run := i.run
 	if len(run.pending) == 0 {
@@ -310,7 +311,7 @@ func (i *importer) send(ctx context.Context) error {
 	run.uncommitted.events += int64(len(events))
 	run.uncommitted.new += max(0, run.sent-max(before, run.stored))
 	run.uncommitted.bytes += int64(run.pendingBytes)
-	clear(run.pending) // they may be large
+	clear(run.pending) // releases the events, which may be large
 	run.pending, run.pendingBytes = run.pending[:0], 0
 	if i.options.leaveOpen {
 		i.count(run)
@@ -322,9 +323,9 @@ func (i *importer) send(ctx context.Context) error {
 	return nil
 }
 
-// beginWith adds the input and the parent to the call that begins the run.
+// beginWith sets the input and the parent for the append that begins the run.
 func (r *importedRun) beginWith(options *pgagui.AppendOptions) {
-	options.Input = r.storedInput // a second import of a file need not bring the requests
+	options.Input = r.storedInput // a repeated import does not need the requests
 	if r.request != nil {
 		if r.request.input != nil {
 			options.Input = r.request.input
@@ -339,7 +340,7 @@ func (r *importedRun) beginWith(options *pgagui.AppendOptions) {
 	}
 }
 
-// commit appends the pending events, and makes what was appended last.
+// commit appends the pending events and commits the transaction of the run.
 func (i *importer) commit(ctx context.Context) error {
 	if err := i.send(ctx); err != nil {
 		return err
@@ -355,7 +356,7 @@ func (i *importer) commit(ctx context.Context) error {
 	return nil
 }
 
-// count adds what was stored of a run to what was done.
+// count adds the committed events of a run to the result.
 func (i *importer) count(run *importedRun) {
 	thread := i.threads[run.name.threadID]
 	if thread == nil {
@@ -379,7 +380,7 @@ func (i *importer) count(run *importedRun) {
 	run.uncommitted.events, run.uncommitted.new, run.uncommitted.bytes = 0, 0, 0
 }
 
-// endRun appends what is left of the current run, and closes the run when the file does not.
+// endRun appends the rest of the current run. If the file has no end of the run, it closes the run.
 func (i *importer) endRun(ctx context.Context, cutOff string) error {
 	run := i.run
 	if run == nil {
@@ -392,7 +393,7 @@ func (i *importer) endRun(ctx context.Context, cutOff string) error {
 	switch {
 	case run.ended || run.status == pgagui.Finished || run.status == pgagui.Failed:
 	case run.stored > run.sent:
-		i.onNotice(name + " is in progress, and the log has more of it than this file")
+		i.onNotice(name + " is in progress, and the log has more events of it than this file")
 	case i.options.leaveOpen:
 		i.onNotice(name + " has no end and stays in progress")
 	default:
@@ -409,7 +410,7 @@ func (i *importer) endRun(ctx context.Context, cutOff string) error {
 	return nil
 }
 
-// close ends a run that the file cuts off.
+// close closes a run that has no end in the file.
 func (i *importer) close(ctx context.Context, run *importedRun, cutOff string) error {
 	store := i.store
 	if run.tx != nil {
@@ -425,8 +426,8 @@ func (i *importer) badInput(line int, err error) error {
 
 var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
 
-// refused names the line of the event that the database did not take. An error that is no refusal stays as it is, and so does one that is for any line:
-// the role has not the right.
+// refused adds to an error of the database the line of the event that it refused. It returns other
+// errors, and a missing privilege, which concerns all lines, unchanged.
 func (i *importer) refused(err error) error {
 	var refusal *pgagui.Error
 	if !errors.As(err, &refusal) || errors.Is(err, pgagui.ErrPermissionDenied) {
@@ -434,15 +435,15 @@ func (i *importer) refused(err error) error {
 	}
 	run := i.run
 	if errors.Is(err, pgagui.ErrConflictingRepeat) {
-		refusal.Hint = "Is this another conversation with the same ids? Give it a --scope."
+		refusal.Hint = "If this is another conversation with the same ids, import it into another --scope."
 		if strings.HasSuffix(refusal.Message, "the call brings one") {
-			refusal.Hint = "An input comes with the call that begins a run: erase the thread first, or give another --scope."
+			refusal.Hint = "An input can only be stored when the run begins: erase the thread first, or import into another --scope."
 		}
 	}
 	if errors.Is(err, pgagui.ErrRunCutOff) {
-		refusal.Hint = "Was the run imported when this file was shorter? It was closed then; --leave-open does not."
+		refusal.Hint = "An earlier import of a shorter file may have closed the run; --leave-open prevents that."
 	}
-	// Where no event is named, it is the first one that the log does not have, or all of the run.
+	// If the message names no event, report the first event that is new to the log, or the whole run.
 	position := max(0, run.stored-run.sent)
 	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
 		position, _ = strconv.ParseInt(match[1], 10, 64)

@@ -11,12 +11,12 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// at puts a timestamp, in milliseconds, into an event.
+// at adds a timestamp, in milliseconds, to an event.
 func at(event string, when time.Time) string {
 	return strings.TrimSuffix(event, "}") + fmt.Sprintf(`,"timestamp":%d}`, when.UnixMilli())
 }
 
-// datedRun is a run of five events, a second apart.
+// datedRun returns a run of five events, one per second.
 func datedRun(threadID, runID string, begin time.Time) []string {
 	lines := answer(threadID, runID, 1)
 	for n, line := range lines {
@@ -37,7 +37,7 @@ func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
 	if len(runs) != 2 || !runs[0].StartedAt.Equal(begin) || !runs[0].EndedAt.Equal(begin.Add(4*time.Second)) || !runs[1].StartedAt.Equal(begin.Add(time.Hour)) {
 		t.Errorf("runs: %+v", runs)
 	}
-	// The end that a run was given because the file cuts it off is dated as the last event that it has.
+	// A run that the import closes ends at the time of its last event.
 	if run := parse[[]loggedRun](commands, "log", "cut")[0]; !run.StartedAt.Equal(begin) || !run.EndedAt.Equal(begin.Add(2*time.Second)) || run.Status != pgagui.Failed {
 		t.Errorf("run: %+v", run)
 	}
@@ -48,10 +48,10 @@ func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
 		t.Errorf("erase: %s", out)
 	}
 
-	// A second import adds nothing, whatever its dates.
+	// A second import adds nothing, with or without --now.
 	for _, arguments := range [][]string{{whole, cutOff}, {whole, cutOff, "--now"}} {
 		if got := parse[imported](commands, append([]string{"import"}, arguments...)...); got.New != 0 || got.AlreadyThere != 13 || got.Closed != 0 {
-			t.Errorf("import once more: %+v", got)
+			t.Errorf("the second import: %+v", got)
 		}
 	}
 	result := commands.run("import", "--now", whole, cutOff, "--scope", "now")
@@ -68,8 +68,8 @@ func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
 	commands.must("verify")
 }
 
-// Who may only append imports as of now, and reads why.
-func TestImportWithoutTheRightToDate(t *testing.T) {
+// A role that may only append imports as of now and gets a warning.
+func TestImportWithoutTheRightToSetTimes(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	pool := testdb.Connect(t, commands.databaseURL)
@@ -88,7 +88,7 @@ func TestImportWithoutTheRightToDate(t *testing.T) {
 	}
 	begin := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 	file := writeFile(t, "chat.ndjson", datedRun("t", "r1", begin)...)
-	want := "events are recorded as of now, not at the times that they name: that takes the role agui_maintainer, which " + role + " does not have\n"
+	want := "events are recorded as of now, not at their timestamps: this needs the role agui_maintainer, which " + role + " does not have\n"
 	if result := writer.run("import", file); result.code != exitOK || result.messages != want {
 		t.Errorf("%+v, want %q", result, want)
 	}

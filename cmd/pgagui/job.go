@@ -6,25 +6,26 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// jobEnd is what became of a job, as far as all commands that do one tell it in the same way.
+// jobEnd is the result of a job, in the form that all commands which run one report it.
 type jobEnd struct {
 	report  jobs.Report
 	failure error
-	// result is what --json prints.
+	// result is printed with --json.
 	result any
-	// print prints what was done otherwise; runs is how many.
+	// print prints the summary without --json.
 	print func() error
-	runs  int
-	// stopped says what ended the job with work left.
+	// runs is the number of runs processed.
+	runs int
+	// stopped is the reason why the job stopped with work left, if it did.
 	stopped jobs.StopReason
-	// left says that runs or threads were left, in quarantine or because others hold them.
+	// left is true if runs are in quarantine or other transactions held threads.
 	left bool
 }
 
-// finishJob prints what a job did and returns what its command ends with.
+// finishJob prints the result of a job and returns the error of its command.
 func (p *program) finishJob(end jobEnd) error {
 	var err error
-	// Also after a failure: what was committed is done.
+	// Print the result after a failure, too: it says what was committed.
 	switch {
 	case p.json:
 		err = p.printJSON(end.result)

@@ -21,8 +21,11 @@ func (p *program) logCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "log THREAD",
 		Short: "Show the runs of a thread, as a table or a tree",
-		Long: `Shows the runs of a thread: which run each follows, how it ended, its events (their seqs; runs side by side interleave), and
-what the user asked, where the input of the run is known. * marks the head, which a run follows when it names no parent.`,
+		Long: `Shows the runs of a thread: the parent of each run, its status, the seqs of its events, and the
+message of the user if the input of the run is stored. The seqs of runs in parallel interleave. *
+marks the head, from which a new run without a parent continues.`,
+		Example: `  pgagui log trip-to-lisbon
+  pgagui log trip-to-lisbon --graph`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			pool, err := p.connect(command.Context(), 1)
@@ -33,11 +36,11 @@ what the user asked, where the input of the run is known. * marks the head, whic
 			return p.log(command.Context(), pool, arguments[0], drawGraph)
 		},
 	}
-	command.Flags().BoolVar(&drawGraph, "graph", false, "draw the tree, the newest run first")
+	command.Flags().BoolVar(&drawGraph, "graph", false, "draw the tree, newest run first")
 	return command
 }
 
-// loggedRun is a run with what the user asked.
+// loggedRun is a run with the message of the user.
 type loggedRun struct {
 	pgagui.Run
 	IsHead bool   `json:"isHead"`
@@ -76,7 +79,7 @@ func readLog(ctx context.Context, pool *pgxpool.Pool, scope, threadID string) ([
 	return logged, nil
 }
 
-// readInputs returns what the user asked in each run of a thread, by the number of the run.
+// readInputs returns the message of the user for each run of a thread, by the number of the run.
 func readInputs(ctx context.Context, pool *pgxpool.Pool, scope, threadID string) (map[int]string, error) {
 	rows, err := pool.Query(ctx, `
 		select run.run_no, batch.events, given.input
@@ -105,13 +108,13 @@ func readInputs(ctx context.Context, pool *pgxpool.Pool, scope, threadID string)
 				break
 			}
 		}
-		inputs[number] = wordsOf(input)
+		inputs[number] = userText(input)
 		return nil
 	})
 	return inputs, err
 }
 
-// member returns the value of a member of a JSON object; nil: there is none.
+// member returns the value of a member of a JSON object, or nil if there is none.
 func member(object []byte, name string) (value []byte) {
 	for key, found := range compaction.Members(object) {
 		if key == name {
@@ -121,28 +124,28 @@ func member(object []byte, name string) (value []byte) {
 	return value
 }
 
-// wordsOf returns what the user asked with the input of a run: its last message if that is the user's.
-func wordsOf(input []byte) string {
-	var asked struct {
+// userText returns the text of the last message of an input, if the user wrote it.
+func userText(input []byte) string {
+	var request struct {
 		Messages []struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 		Resume []json.RawMessage `json:"resume"`
 	}
-	if json.Unmarshal(input, &asked) != nil {
-		return "" // there is none, or one of another shape: the log takes any
+	if json.Unmarshal(input, &request) != nil {
+		return "" // no input, or not a RunAgentInput: the log accepts any JSON
 	}
-	if last := len(asked.Messages) - 1; last >= 0 && asked.Messages[last].Role == "user" {
-		return textOf(asked.Messages[last].Content)
+	if last := len(request.Messages) - 1; last >= 0 && request.Messages[last].Role == "user" {
+		return textOf(request.Messages[last].Content)
 	}
-	if len(asked.Resume) > 0 {
+	if len(request.Resume) > 0 {
 		return "(answer to an interrupt)"
 	}
 	return ""
 }
 
-// textOf returns the text of a message's content, which is a string or a list of parts.
+// textOf returns the text of the content of a message, which is a string or a list of parts.
 func textOf(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -189,11 +192,11 @@ func logTable(runs []loggedRun) [][]string {
 	return rows
 }
 
-// shorten makes one line of a text, of so many characters at most.
-func shorten(text string, most int) string {
+// shorten joins the lines of a text and cuts it to a maximum number of characters.
+func shorten(text string, limit int) string {
 	characters := []rune(strings.Join(strings.Fields(text), " "))
-	if len(characters) > most {
-		return string(characters[:most-1]) + "…"
+	if len(characters) > limit {
+		return string(characters[:limit-1]) + "…"
 	}
 	return string(characters)
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// peakWithInput runs pgagui as a process, with what write writes as its input, and returns how many megabytes of memory it took, and what it said.
+// peakWithInput runs pgagui as a process with the input that write writes. It returns the peak memory in
+// megabytes, the exit code and stderr.
 func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (megabytes int64, code int, messages string) {
 	c.t.Helper()
 	if memory.Peak(os.Getpid()) == 0 {
-		c.t.Skip("this system does not tell how much memory a process takes")
+		c.t.Skip("this system does not report the memory of a process")
 	}
 	process := c.program(os.Args[0], arguments...)
 	folder := c.t.TempDir()
 	process.Env = append(process.Env, "GOMEMLIMIT=100MiB", "TMPDIR="+folder)
-	var said strings.Builder
-	process.Stderr = &said
+	var stderr strings.Builder
+	process.Stderr = &stderr
 	input, err := process.StdinPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -44,17 +45,17 @@ func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (
 			if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 				c.t.Errorf("temporary files are left: %v, error %v", left, err)
 			}
-			return peak >> 20, process.ProcessState.ExitCode(), said.String()
+			return peak >> 20, process.ProcessState.ExitCode(), stderr.String()
 		case <-time.After(10 * time.Millisecond):
 			peak = max(peak, memory.Peak(process.Process.Pid))
 		}
 	}
 }
 
-// The memory of an import does not grow with its file, whatever the events are.
+// The memory of an import does not grow with its file, for runs and events of any size.
 func TestImportTakesConstantMemory(t *testing.T) {
 	t.Parallel()
-	const most = 128 // MB
+	const limit = 128 // MB
 	event := `{"type":"RAW","event":"` + strings.Repeat("0123456789abcdef", 250) + `"}` + "\n"
 	for _, test := range []struct {
 		name  string
@@ -87,8 +88,8 @@ func TestImportTakesConstantMemory(t *testing.T) {
 			if code != exitOK {
 				t.Fatalf("exit code %d: %s", code, messages)
 			}
-			if peak > most {
-				t.Errorf("it took %d MB, want %d at most", peak, most)
+			if peak > limit {
+				t.Errorf("it took %d MB, want %d at most", peak, limit)
 			}
 			t.Logf("%d MB", peak)
 		})
@@ -98,7 +99,7 @@ func TestImportTakesConstantMemory(t *testing.T) {
 // The inputs of runs may each repeat the whole conversation.
 func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
 	t.Parallel()
-	const runs, most = 30, 128 // MB
+	const runs, limit = 30, 128 // MB
 	c := newCommandLine(t)
 	requests, err := os.Create(filepath.Join(t.TempDir(), "requests.ndjson"))
 	if err != nil {
@@ -118,8 +119,8 @@ func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, messages)
 	}
-	if peak > most {
-		t.Errorf("it took %d MB, want %d at most", peak, most)
+	if peak > limit {
+		t.Errorf("it took %d MB, want %d at most", peak, limit)
 	}
 	t.Logf("%d MB", peak)
 	pool := testdb.Connect(t, c.databaseURL)
@@ -129,7 +130,7 @@ func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
 	}
 }
 
-// Events that wait for the run that they belong to are bounded.
+// The events that are held back until their run is known are bounded.
 func TestEventsThatNoRunClaims(t *testing.T) {
 	t.Parallel()
 	c := newCommandLine(t)
@@ -138,10 +139,10 @@ func TestEventsThatNoRunClaims(t *testing.T) {
 	peak, code, messages := c.peakWithInput(func(file io.Writer) {
 		io.WriteString(file, started("t", "r")+"\n"+interrupted+"\n")
 		for range 100 {
-			io.WriteString(file, event) // until it is not read any more
+			io.WriteString(file, event) // until the import stops reading
 		}
 	}, "import", "-")
-	if want := "stdin:3: RAW, and 64 MB of events behind it, come before a RUN_STARTED that names their run"; code != exitInput || !strings.Contains(messages, want) {
+	if want := "stdin:3: no RUN_STARTED follows RAW within 64 MB of events, so their run is unknown"; code != exitInput || !strings.Contains(messages, want) {
 		t.Errorf("exit code %d, want %d; %q, want %q", code, exitInput, messages, want)
 	}
 	if peak > 200 {

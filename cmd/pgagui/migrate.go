@@ -18,11 +18,13 @@ func (p *program) migrateCommand() *cobra.Command {
 	migrate := &cobra.Command{
 		Use:   "migrate",
 		Short: "Install, upgrade or remove the schema agui",
-		Long: `Installs, upgrades or removes the schema agui in the database. Give it the address of the server itself: a pooler in transaction
-mode cannot keep the lock that holds off other migrations.`,
+		Long: `Installs, upgrades or removes the schema agui in the database. Use the address of the server itself:
+a pooler in transaction mode cannot hold the lock against concurrent migrations.`,
+		Example: `  pgagui migrate up
+  pgagui migrate status`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return &usageError{problem: "which one: up, down, status or sql?", command: command.CommandPath()}
+			return &usageError{problem: "a subcommand is missing (expected up, down, status or sql)", command: command.CommandPath()}
 		},
 	}
 	migrate.AddCommand(
@@ -30,9 +32,12 @@ mode cannot keep the lock that holds off other migrations.`,
 		p.migrateDownCommand(),
 		&cobra.Command{
 			Use:   "status",
-			Short: "Say which version is installed",
-			Args:  cobra.NoArgs,
-			RunE:  func(command *cobra.Command, _ []string) error { return p.migrateStatus(command.Context()) },
+			Short: "Show the installed version and changes by hand",
+			Long: `Shows the version of the schema in the database, and whether it was changed by hand. If the schema
+is newer than this program, of another build, or changed by hand, the exit code is 5.`,
+			Example: `  pgagui migrate status --json`,
+			Args:    cobra.NoArgs,
+			RunE:    func(command *cobra.Command, _ []string) error { return p.migrateStatus(command.Context()) },
 		},
 		p.migrateSQLCommand(),
 	)
@@ -40,10 +45,10 @@ mode cannot keep the lock that holds off other migrations.`,
 }
 
 type migrated struct {
-	// From and Version are the numbers of the last migration before and now; 0: none.
+	// From and Version are the versions before and after the command; 0 means not installed.
 	From    uint `json:"from"`
 	Version uint `json:"version"`
-	// RowSecurity says whether row-level security is on now.
+	// RowSecurity is true if row-level security is on after the command.
 	RowSecurity bool `json:"rowSecurity"`
 }
 
@@ -52,13 +57,18 @@ func (p *program) migrateUpCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or upgrade it",
-		Long: `Installs the schema agui, or upgrades it to the version of this program. Where there is nothing to upgrade, it makes the roles and
-privileges that are missing: those of a database that was restored on another server, for instance.
+		Long: `Installs the schema agui, or upgrades it to the version of this program. If it is already at that
+version, the command creates roles and privileges that are missing, for example in a database that
+was restored on another server.
 
-It refuses a schema that another build of pgagui has installed, or a newer one, and one in which objects were changed by hand.
+It refuses a schema that another build of pgagui installed, a newer schema, and one whose objects
+were changed by hand.
 
-With --rls it turns row-level security on: each role sees and changes the threads of the scope that it is mapped to (agui.map_tenant,
-agui.map_pool, agui.map_operator), and a role without a mapping none. --no-rls turns it off. Without either it stays as it is.`,
+--rls turns row-level security on: each role can access only the threads of the scope that it is
+mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role without a mapping none.
+--no-rls turns it off. Without these flags it stays as it is.`,
+		Example: `  pgagui migrate up --database-url postgres://agui@localhost/agui
+  pgagui migrate up --rls`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if rowSecurity && noRowSecurity {
@@ -74,9 +84,9 @@ agui.map_pool, agui.map_operator), and a role without a mapping none. --no-rls t
 			return p.migrateUp(command.Context(), options)
 		},
 	}
-	command.Flags().BoolVar(&rowSecurity, "rls", false, "turn row-level security on, as well")
-	command.Flags().BoolVar(&noRowSecurity, "no-rls", false, "turn row-level security off, as well")
-	command.Flags().BoolVar(&acceptChanges, "accept-changes", false, "go on where objects were changed by hand, and take them as they are")
+	command.Flags().BoolVar(&rowSecurity, "rls", false, "also turn row-level security on")
+	command.Flags().BoolVar(&noRowSecurity, "no-rls", false, "also turn row-level security off")
+	command.Flags().BoolVar(&acceptChanges, "accept-changes", false, "continue if objects were changed by hand, and accept the changes")
 	return command
 }
 
@@ -112,25 +122,28 @@ func (p *program) migrateUp(ctx context.Context, options []schema.Option) error 
 	return nil
 }
 
-// notice shows what the server noted.
+// notice prints a notice of the server on stderr.
 func (p *program) notice(text string) { fmt.Fprintln(p.messages, oneLine("pgagui: "+text)) }
 
 func (p *program) migrateDownCommand() *cobra.Command {
 	var yes, force bool
 	command := &cobra.Command{
 		Use:   "down",
-		Short: "Remove the schema with everything in it",
-		Long: `Removes the schema agui with everything that it stores: all threads of all scopes, their events and their snapshots. There is no way
-back but a backup. It asks first; where there is no terminal to ask on, it needs --yes.
+		Short: "Remove the schema and all data in it",
+		Long: `Removes the schema agui and all data in it: all threads of all scopes, their events and snapshots.
+Only a backup can restore them. The command asks for confirmation; without a terminal it needs
+--yes.
 
-It removes what the install has recorded as its own, whichever build of pgagui made it. What others made in the schemas stays. When
-something of others depends on what it removes, it removes nothing and says what.`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
+It removes the objects that the installation recorded, of any build of pgagui. Objects that others
+created in the schemas stay. If other objects depend on those to remove, it removes nothing and
+names them.`,
+		Example: `  pgagui migrate down --yes`,
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
 	}
-	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	command.Flags().BoolVar(&force, "force", false,
-		"remove it also where another tool has installed it, and where nothing says what belongs to it:\nthen the schemas go with all that is in them")
+		"remove the schema even if another tool installed it; if no record of its objects exists, remove the schemas with all objects in them")
 	return command
 }
 
@@ -174,7 +187,7 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 	return err
 }
 
-// describeLoss says what "migrate down" would delete, of another build too.
+// describeLoss describes the data that "migrate down" would delete. It also works with other builds.
 func (p *program) describeLoss(ctx context.Context) (string, error) {
 	pool, err := p.openPool(ctx, 1)
 	if err != nil {
@@ -199,21 +212,21 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 	if err := pool.QueryRow(ctx, `select (select pg_catalog.count(*) from agui.thread), (select pg_catalog.count(*) from agui.run)`).Scan(&threads, &runs); err == nil {
 		everything = fmt.Sprintf("%s with %s (%s)", countText(threads, "thread"), countText(runs, "run"), everything)
 	}
-	return fmt.Sprintf("This deletes the schema agui of database %q with everything in it: %s.", database, everything), nil
+	return fmt.Sprintf("This deletes the schema agui of the database %q and all data in it: %s.", database, everything), nil
 }
 
-// confirm asks on the terminal.
+// confirm asks for confirmation on the terminal. Without a terminal it returns an error.
 func (p *program) confirm(command *cobra.Command) error {
 	if terminalOf(p.in) == nil {
-		return &usageError{problem: "nothing was deleted: give --yes to say that you mean it", command: command.CommandPath()}
+		return &usageError{problem: "nothing was deleted: the command needs a confirmation (without a terminal, use --yes)", command: command.CommandPath()}
 	}
-	fmt.Fprint(p.messages, "Type yes to go on: ")
+	fmt.Fprint(p.messages, "Type yes to continue: ")
 	answer, err := bufio.NewReader(p.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if strings.TrimSpace(answer) != "yes" {
-		return &usageError{problem: "nothing was deleted", command: command.CommandPath()}
+		return &usageError{problem: "nothing was deleted: the answer was not yes", command: command.CommandPath()}
 	}
 	return nil
 }
@@ -222,11 +235,11 @@ type migrationStatus struct {
 	Version     uint   `json:"version"`
 	Latest      uint   `json:"latest"`
 	Fingerprint string `json:"fingerprint"`
-	// Expected is the fingerprint of the version in this program.
+	// Expected is the fingerprint of the installed version as this program has it.
 	Expected  string          `json:"expected"`
 	OtherTool bool            `json:"otherTool"`
 	Changes   []schema.Change `json:"changes"`
-	// RowSecurity says whether row-level security is on.
+	// RowSecurity is true if row-level security is on.
 	RowSecurity bool `json:"rowSecurity"`
 	// Problem is empty when the schema is up to date.
 	Problem string `json:"problem"`
@@ -253,7 +266,7 @@ func (p *program) migrateStatus(ctx context.Context) error {
 		return err
 	}
 	if errors.Is(problem, schema.ErrNotInstalled) || errors.Is(problem, schema.ErrOlder) {
-		return nil // and "migrate up" will do
+		return nil // "migrate up" resolves it
 	}
 	return problem
 }
@@ -271,19 +284,19 @@ func describeState(state schema.State) string {
 	case errors.Is(problem, schema.ErrNotInstalled):
 		return fmt.Sprintf("not installed: pgagui migrate up installs version %d", state.Latest)
 	case errors.Is(problem, schema.ErrOlder) && state.OtherTool:
-		return fmt.Sprintf("%s: pgagui migrate sql --from %d prints what leads to %d", version, state.Version, state.Latest)
+		return fmt.Sprintf("%s: pgagui migrate sql --from %d prints the upgrade to %d", version, state.Version, state.Latest)
 	case errors.Is(problem, schema.ErrOlder):
 		return fmt.Sprintf("%s: pgagui migrate up upgrades to %d", version, state.Latest)
 	case errors.Is(problem, schema.ErrNewer):
-		return fmt.Sprintf("%s, newer than this program, which has up to %d", version, state.Latest)
+		return fmt.Sprintf("%s, newer than this program, which has versions up to %d", version, state.Latest)
 	case errors.Is(problem, schema.ErrOtherBuild) && state.Version == 0:
-		return "installed, but nothing says by which build of pgagui"
+		return "installed, but the build of pgagui that installed it is unknown"
 	case errors.Is(problem, schema.ErrOtherBuild):
 		return version + " of another build of pgagui"
 	case errors.Is(problem, schema.ErrChanged):
 		return version + ", changed by hand since it was installed"
 	case state.CatalogUnrecorded:
-		return version + ", up to date; changes by hand can be told after the next pgagui migrate up"
+		return version + ", up to date; changes by hand can be detected after the next pgagui migrate up"
 	}
 	return version + ", up to date"
 }
@@ -297,20 +310,23 @@ func (p *program) migrateSQLCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "sql",
 		Short: "Print the SQL that installs the schema, for other migration tools",
-		Long: `Prints the SQL that installs the schema agui, for those who install with another tool; with --from what upgrades it from a version.
-Run it in one transaction:
+		Long: `Prints the SQL that installs the schema agui, for use with another migration tool. With --from it
+prints the upgrade from a version. Run the SQL in one transaction.
 
-    pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
-
-As a migration of a tool of yours, whose version table then says what is installed:
+With migration tools, which then record the installed version in their own tables, redirect the
+output:
 
     golang-migrate  pgagui migrate sql --from 2 > migrations/017_pgagui.up.sql
                     pgagui migrate sql --from 2 --down > migrations/017_pgagui.down.sql
     goose           pgagui migrate sql --from 2 --format goose > migrations/00017_pgagui.sql
-    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql; atlas migrate hash
+    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql
+                    atlas migrate hash
 
-With --format sqlc it prints the tables, views and functions as sqlc (https://sqlc.dev) reads them, with
-the types of columns, arguments and results, to be listed in sqlc.yaml under schema and not to be run.`,
+With --format sqlc it prints the tables, views and functions, with the types of columns, arguments
+and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
+		Example: `  pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
+  pgagui migrate sql --from 2 --down
+  pgagui migrate sql --format sqlc > agui.sql`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			text, err := migrationSQL(from, down, format)
@@ -318,15 +334,15 @@ the types of columns, arguments and results, to be listed in sqlc.yaml under sch
 				return &usageError{problem: err.Error(), command: command.CommandPath()}
 			}
 			if text == "" {
-				fmt.Fprintf(p.messages, "there is nothing after version %d\n", from)
+				fmt.Fprintf(p.messages, "nothing to print: there is nothing after version %d\n", from)
 			}
 			_, err = io.WriteString(p.out, text)
 			return err
 		},
 	}
-	command.Flags().UintVar(&from, "from", 0, "only what comes after this version, which pgagui migrate status tells")
-	command.Flags().BoolVar(&down, "down", false, "the SQL that takes that back; from 0 on it removes everything that is stored")
-	command.Flags().StringVar(&format, "format", "plain", "plain; goose: up and down in one file with goose's annotations;\nor sqlc: the schema as sqlc reads it")
+	command.Flags().UintVar(&from, "from", 0, "print only the migrations after this `version` (see: pgagui migrate status)")
+	command.Flags().BoolVar(&down, "down", false, "print the SQL that reverts them; without --from this removes all data")
+	command.Flags().StringVar(&format, "format", "plain", "plain, goose (up and down in one file, with goose's annotations), or sqlc (the schema for sqlc)")
 	return command
 }
 
@@ -335,13 +351,13 @@ func migrationSQL(from uint, down bool, format string) (string, error) {
 	case from > schema.Latest():
 		return "", fmt.Errorf("--from %d: this program has versions up to %d", from, schema.Latest())
 	case format != "plain" && format != "goose" && format != "sqlc":
-		return "", fmt.Errorf("--format %s: want plain, goose or sqlc", format)
+		return "", fmt.Errorf("--format %s: unknown format (expected plain, goose or sqlc)", format)
 	case format == "sqlc" && (down || from > 0):
-		return "", errors.New("--format sqlc prints the whole schema: leave --down and --from out")
+		return "", errors.New("--format sqlc excludes --down and --from: it prints the whole schema")
 	case format == "sqlc":
 		return sqlc.Schema, nil
 	case format == "goose" && down:
-		return "", errors.New("--format goose prints up and down in one file: leave --down out")
+		return "", errors.New("--format goose excludes --down: it prints up and down in one file")
 	case format == "goose":
 		return schema.GooseSQL(from), nil
 	case down:

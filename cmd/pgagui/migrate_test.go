@@ -24,7 +24,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 		t.Errorf("up: %s", out)
 	}
 	if out := commands.must("migrate", "up"); !strings.Contains(out, "already") {
-		t.Errorf("up again: %s", out)
+		t.Errorf("second up: %s", out)
 	}
 	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
 		t.Errorf("status: %s", out)
@@ -38,7 +38,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 	commands.must("log", "t") // nothing was deleted
 	commands.must("migrate", "down", "--yes")
 	if out := commands.must("migrate", "down", "--yes"); !strings.Contains(out, "not installed") {
-		t.Errorf("down again: %s", out)
+		t.Errorf("second down: %s", out)
 	}
 	if got := parse[migrated](commands, "migrate", "up"); got.From != 0 || got.Version == 0 {
 		t.Errorf("up after down: %+v", got)
@@ -90,7 +90,7 @@ func TestMigrateSQLInstallsTheSchema(t *testing.T) {
 
 func TestMigrateSQLPrintsWhatOtherToolsNeed(t *testing.T) {
 	t.Parallel()
-	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"} // it needs none
+	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"} // it needs no database
 	all := commands.must("migrate", "sql")
 	if after := commands.must("migrate", "sql", "--from", "1"); !strings.HasSuffix(all, after) || len(after) == len(all) || after == "" {
 		t.Error("--from 1 is not the end of all")
@@ -117,7 +117,7 @@ func mustExec(t *testing.T, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-// The version is the same, the text of the migrations was not.
+// The schema has the version of this program, but was installed from other migrations.
 func TestAnotherBuildIsRefused(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -174,7 +174,7 @@ func TestInstalledByAnotherTool(t *testing.T) {
 	commands.must("migrate", "down", "--yes", "--force")
 }
 
-// as is the command line of a user with some roles.
+// as returns the command line of a new user with these roles.
 func as(t *testing.T, commands commandLine, roles ...string) (user string, line commandLine) {
 	t.Helper()
 	pool := testdb.Connect(t, commands.databaseURL)
@@ -237,7 +237,7 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 		t.Errorf("migrate down: %+v", got)
 	}
 	asReader.must("migrate", "status")
-	asReader.must("migrate", "up") // nothing to do, and not its to repair
+	asReader.must("migrate", "up") // nothing to do
 
 	mustExec(t, testdb.Connect(t, owner.databaseURL), `revoke all on agui.run from agui_reader, agui_writer`)
 	if message := asReader.mustFail(exitRefused, "log", "t"); !strings.Contains(message, "migrate up") || strings.Contains(message, "grant ") {

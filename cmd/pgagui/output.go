@@ -22,7 +22,7 @@ func (p *program) printJSON(result any) error {
 	return encoder.Encode(result)
 }
 
-// printTable writes rows, the first of which names the columns. What others wrote, such as ids, does not act on the terminal.
+// printTable writes rows in columns. It escapes control characters, which ids and titles may contain.
 func (p *program) printTable(rows [][]string) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -35,7 +35,7 @@ func (p *program) printTable(rows [][]string) error {
 	return table.Flush()
 }
 
-// terminalOf is the terminal that a reader or writer is; nil: there is nobody on the other side.
+// terminalOf returns the reader or writer as a terminal, or nil if it is none.
 func terminalOf(stream any) *os.File {
 	if file, ok := stream.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return file
@@ -43,7 +43,7 @@ func terminalOf(stream any) *os.File {
 	return nil
 }
 
-// styled is where what colors by itself writes results, and sees to it that nothing else acts on the terminal.
+// styled is the output for writers that add colors and escape all other control characters themselves.
 func (p *program) styled() io.Writer {
 	if p.terminal != nil {
 		return p.terminal
@@ -51,14 +51,16 @@ func (p *program) styled() io.Writer {
 	return p.out
 }
 
-// colored reports whether results are colored: on a terminal, unless its user wants none (https://no-color.org).
+// colored reports whether results are colored: on a terminal, unless NO_COLOR is set
+// (https://no-color.org).
 func (p *program) colored() bool {
 	return p.terminal != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// progress is a line on the terminal that says how far a long command is. Without a terminal it shows nothing.
+// progress is a line on the terminal with the progress of a long command. Without a terminal it shows
+// nothing.
 type progress struct {
-	terminal io.Writer // nil: there is none
+	terminal io.Writer // nil if there is none
 	shownAt  time.Time
 	shown    bool
 }
@@ -75,7 +77,7 @@ const (
 	progressInterval = 100 * time.Millisecond
 )
 
-// show replaces the line, unless that was done a moment ago.
+// show replaces the line, at most once per progressInterval.
 func (l *progress) show(line func() string) {
 	if l.terminal == nil || time.Since(l.shownAt) < progressInterval {
 		return
@@ -84,7 +86,7 @@ func (l *progress) show(line func() string) {
 	fmt.Fprint(l.terminal, eraseLine, printable.Line(line()))
 }
 
-// clear removes the line, so that something else can be written in its place.
+// clear removes the line so that other output can take its place.
 func (l *progress) clear() {
 	if l.shown {
 		l.shown = false
@@ -92,7 +94,7 @@ func (l *progress) clear() {
 	}
 }
 
-// bar draws how much of a whole is done.
+// bar draws a progress bar.
 func bar(done, whole int64) string {
 	const width = 24
 	filled := int64(width)
@@ -102,10 +104,10 @@ func bar(done, whole int64) string {
 	return strings.Repeat("█", int(filled)) + strings.Repeat("░", width-int(filled))
 }
 
-// bytesText is a number of bytes for people, in three digits: 612 B, 25.4 kB, 1.20 MB.
+// bytesText formats a number of bytes with three digits: 612 B, 25.4 kB, 1.20 MB.
 func bytesText(bytes int64) string { return humanize.BytesN(uint64(bytes), 3) }
 
-// countText is a number with its noun: 1 run, 12,345 runs.
+// countText formats a number with its noun: 1 run, 12,345 runs.
 func countText[N int | int64](count N, noun string) string {
 	if count != 1 {
 		noun += "s"
@@ -113,7 +115,7 @@ func countText[N int | int64](count N, noun string) string {
 	return humanize.Comma(int64(count)) + " " + noun
 }
 
-// durationText is a duration in three digits at most: 8 ms, 1.25 s, 3m12s.
+// durationText formats a duration: 8 ms, 1.25 s, 3m12s.
 func durationText(duration time.Duration) string {
 	switch {
 	case duration < time.Second:

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// roleOfCommand is the role that a command works with; what is not listed reads.
+// roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
 var roleOfCommand = map[string]string{
 	"import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
 	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "worker": "agui_worker",
 	"erase": "agui_maintainer", "allow": "agui_maintainer",
 }
 
-// permissionError is a refusal for want of a privilege, and how to get it.
+// permissionError is a missing privilege with the advice how to grant it.
 type permissionError struct {
 	error
 	advice string
@@ -28,7 +28,8 @@ type permissionError struct {
 func (e *permissionError) Error() string { return e.error.Error() + ": " + e.advice }
 func (e *permissionError) Unwrap() error { return e.error }
 
-// adviseOnPermission adds to an error for want of a privilege which role to grant, as far as the database can still be asked.
+// adviseOnPermission adds the role to grant to an error about a missing privilege. It opens a new
+// connection for that; if this fails, it returns the error unchanged.
 func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	const insufficientPrivilege = "42501"
 	var refusal *pgconn.PgError
@@ -36,7 +37,7 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 		return err
 	}
 	if !strings.HasPrefix(refusal.Message, "permission denied") && !strings.HasPrefix(refusal.Message, "must be owner") {
-		return err // of a function's own, which says what it wants
+		return err // a function of the schema raised it; its message already says what it requires
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -63,7 +64,7 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	return err
 }
 
-// adviceForOwner says who may install, upgrade and remove.
+// adviceForOwner says who may install, upgrade and remove the schema.
 func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	var user, owner, database string
 	err := connection.QueryRow(ctx, `
@@ -83,7 +84,7 @@ func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	}
 }
 
-// adviceForRole says what gives the user the rights of a role; empty: it has them.
+// adviceForRole says how to give the user the privileges of a role. It returns "" if the user has them.
 func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) string {
 	var user string
 	var exists, isMember bool
@@ -96,13 +97,13 @@ func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) strin
 	case err != nil:
 		return ""
 	case !exists:
-		return fmt.Sprintf("there is no role %s: the owner of the schema agui makes it with pgagui migrate up", role)
+		return fmt.Sprintf("the role %s does not exist: run pgagui migrate up as the owner of the schema agui, which creates it", role)
 	case !isMember:
 		return fmt.Sprintf("grant %s to %s", role, user)
 	}
 	var changes int
 	if err := connection.QueryRow(ctx, `select pg_catalog.count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
-		return fmt.Sprintf("%s has not all of its privileges: the owner of the schema agui repairs them with pgagui migrate up", role)
+		return fmt.Sprintf("privileges of %s are missing: run pgagui migrate up as the owner of the schema agui, which restores them", role)
 	}
 	return ""
 }

@@ -21,14 +21,15 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// pgCronServer is a server with the schema agui in the database of pg_cron, for whose sessions no password is needed.
+// pgCronServer is a server with the schema agui in the database of pg_cron, which may connect without a
+// password.
 type pgCronServer struct {
 	*cluster.Cluster
 	url  string
 	pool *pgxpool.Pool
 }
 
-// startPgCron gives nil when pg_cron is not installed.
+// startPgCron starts a server with pg_cron, or returns nil if pg_cron is not installed.
 func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
 	t.Helper()
 	all := map[string]string{"cron.database_name": "postgres", "cron.host": "127.0.0.1", "fsync": "off", "max_connections": "200"}
@@ -80,7 +81,7 @@ func (s *pgCronServer) restart(t *testing.T) {
 	s.pool.Reset()
 }
 
-// The recipe for pg_cron does the upkeep without any program, whichever way pg_cron runs commands.
+// deploy/pg_cron.sql does all maintenance, with both ways in which pg_cron runs commands.
 func TestPgCron(t *testing.T) {
 	t.Parallel()
 	for how, backgroundWorkers := range map[string]string{"through connections": "off", "in background workers": "on"} {
@@ -96,8 +97,8 @@ func TestPgCron(t *testing.T) {
 			setLease(t, commands, "0")
 			recipe := readDeploy(t, "pg_cron.sql")
 			server.execute(t, recipe)
-			server.execute(t, recipe) // once more changes nothing
-			// Due at once, instead of when the minute is full.
+			server.execute(t, recipe) // a second time changes nothing
+			// Due at once, instead of at the next full minute.
 			server.execute(t, `update cron.job set schedule = '@reboot'`)
 			server.restart(t)
 
@@ -134,9 +135,10 @@ func TestPgCron(t *testing.T) {
 	}
 }
 
-var sideBySide = flag.Duration("side-by-side", 3*time.Second, "how long the test of all jobs side by side takes")
+var sideBySide = flag.Duration("side-by-side", 3*time.Second, "duration of the test that runs all jobs in parallel")
 
-// All that does upkeep works on one database at once, and writers write to it; nothing is wrong with it afterwards.
+// All maintenance jobs run in parallel on one database while writers append. Afterwards verify finds no
+// problem.
 func TestUpkeepSideBySide(t *testing.T) {
 	t.Parallel()
 	var (
@@ -178,7 +180,7 @@ func TestUpkeepSideBySide(t *testing.T) {
 	}
 	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"reap"}, {"verify"}} {
 		begin(func(int) error {
-			// A thread that another job holds is left for the next time.
+			// The job leaves a thread that another job holds.
 			if result := commands.run(arguments...); result.code != exitOK && !(result.code == exitWorkLeft && strings.Contains(result.out, "held by other")) {
 				return fmt.Errorf("pgagui %s: exit code %d: %s%s", arguments, result.code, result.out, result.messages)
 			}
@@ -229,8 +231,8 @@ func TestUpkeepSideBySide(t *testing.T) {
 	t.Logf("%d runs, %d of them cut off, %d batches; pg_cron started %d jobs", runs, cutOff, batches, started)
 }
 
-// writer appends runs of some events, in batches of some, to threads of its own; most follow the head, some branch off. Beside them
-// it leaves runs without an end, in threads of their own.
+// writer appends runs, in small batches, to its own threads. Most runs follow the head, some begin a
+// branch. In other threads it leaves runs without an end.
 type writer struct {
 	store  *pgagui.Store
 	name   string
@@ -265,7 +267,7 @@ func (w writer) run(ctx context.Context, n int) error {
 		some := min(len(events), 1+w.random.IntN(8))
 		_, err := w.store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: id}, events[:some], pgagui.AppendOptions{})
 		if errors.Is(err, pgagui.ErrRunCutOff) {
-			return nil // the machine was too busy for a sign of life in time
+			return nil // the machine was too slow for a sign of life within the lease
 		}
 		if err != nil {
 			return err

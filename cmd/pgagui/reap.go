@@ -14,16 +14,19 @@ func (p *program) reapCommand() *cobra.Command {
 	var options jobs.ReapOptions
 	command := &cobra.Command{
 		Use:   "reap",
-		Short: "Close the runs whose writers are gone",
-		Long: `Closes the runs in progress, of all scopes, that gave no sign of life within the lease (the settings lease and
-heartbeat_lease, see the view agui.setting): what they left open is ended in the log, then a RUN_ERROR says why. Without it such a run is in progress, for all who look at
-it, until the next run of its thread begins. A writer that comes back late is refused. "pgagui status THREAD" says when a run last gave a
-sign of life, "pgagui stats" how many are stale.
+		Short: "Close stale runs, whose writers are gone",
+		Long: `Closes the stale runs of all scopes: runs in progress whose writer has given no sign of life within
+the lease (the settings lease and heartbeat_lease; see the view agui.setting). It appends events
+that end what the run left open, then a RUN_ERROR with the reason. Without it a stale run stays in
+progress for all readers until the next run of its thread begins. If the writer returns later, its
+appends are refused. "pgagui status THREAD" shows the last sign of life of a run, "pgagui stats" the
+number of stale runs.
 
-It can be stopped at any time. Like compact it does nothing while another is at work or on a standby. The exit code is 6 when it stopped at
---limit or --max-time with work left, or has left runs in quarantine because it failed at them (--retry tries them at once). It takes the
-rights of the role agui_worker.`,
-		Args: cobra.NoArgs,
+It can be stopped at any time. While another reap is in progress, and on a standby, it does nothing
+and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or runs
+that it failed to close are in quarantine. It needs the role agui_worker.`,
+		Example: `  pgagui reap --max-time 50s`,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
 				return &usageError{problem: "--limit and --max-time must not be negative", command: command.CommandPath()}
@@ -31,18 +34,17 @@ rights of the role agui_worker.`,
 			return p.reap(command.Context(), options)
 		},
 	}
-	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
-	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long; 0: when all are done")
-	command.Flags().BoolVar(&options.Retry, "retry", false, "try the runs in quarantine at once")
+	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after this `number` of runs; 0 means no limit")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after this time, for example 50s; 0 means no limit")
+	command.Flags().BoolVar(&options.Retry, "retry", false, "retry the runs in quarantine at once")
 	return command
 }
 
-// reapJob makes a job of closing runs.
 func reapJob(pool *pgxpool.Pool, options jobs.ReapOptions) jobs.Job {
 	return jobs.Job{Name: "reap", Work: func(ctx context.Context) (any, error) { return jobs.Reap(ctx, pool, options) }}
 }
 
-// reapResult is what reap prints with --json.
+// reapResult is the JSON output of reap.
 type reapResult struct {
 	jobs.Reaped
 	Skipped jobs.SkipReason `json:"skipped,omitempty"`
@@ -60,7 +62,7 @@ func (p *program) reap(ctx context.Context, options jobs.ReapOptions) error {
 	}
 	report, failure := reapJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
-	done, _ := report.Result.(jobs.Reaped) // none when it was skipped
+	done, _ := report.Result.(jobs.Reaped) // nil if the job was skipped
 	return p.finishJob(jobEnd{
 		report: report, failure: failure, result: reapResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
 		left: done.Quarantined > 0,

@@ -18,14 +18,17 @@ func (p *program) repackCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "repack",
 		Short: "Join the small batches of ended runs",
-		Long: `Joins the batches of ended runs, of all scopes, into larger ones, which take a fraction of the space. Events, their order and their
-times stay as they are: each transaction reads back what it wrote before it commits. It can be stopped at any time. Like compact it does
-nothing while another is at work or on a standby, and ends with exit code 6 when it stopped at --limit or --max-time with work left, or
-has left runs in quarantine because it failed at them (--retry tries them at once).
-"pgagui compact" does it too, so there is seldom a need to call it.
+		Long: `Joins the batches of ended runs, of all scopes, into larger ones, which need a fraction of the
+space. Events, their order and their times stay the same: each transaction reads back what it wrote
+before it commits. The space becomes free for other rows at the next vacuum. "pgagui compact" also
+repacks, so you rarely need this command.
 
-It takes the rights of the role agui_worker. The space is free for other rows after the next vacuum.`,
-		Args: cobra.NoArgs,
+It can be stopped at any time. While another repack is in progress, and on a standby, it does
+nothing and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time,
+other transactions held threads, or runs that it failed to repack are in quarantine. It needs the
+role agui_worker.`,
+		Example: `  pgagui repack --older-than 7d --max-time 10m`,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if command.Flags().Changed("older-than") {
 				options.OlderThan = &olderThan
@@ -36,19 +39,18 @@ It takes the rights of the role agui_worker. The space is free for other rows af
 			return p.repack(command.Context(), options)
 		},
 	}
-	command.Flags().Var((*age)(&olderThan), "older-than", "only runs that ended so long ago, as in 30m, 12h or 7d;\nwithout it the setting agui.repack_after of the database, or 10m")
-	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after so many runs; 0: when all are done")
-	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after so long, also within a run; 0: when all are done")
-	command.Flags().BoolVar(&options.Retry, "retry", false, "try the runs in quarantine at once")
+	command.Flags().Var((*age)(&olderThan), "older-than", "repack only runs that ended at least this long ago, for example 30m or 7d (default: the setting agui.repack_after, or 10m)")
+	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after this `number` of runs; 0 means no limit")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after this time, also within a run; 0 means no limit")
+	command.Flags().BoolVar(&options.Retry, "retry", false, "retry the runs in quarantine at once")
 	return command
 }
 
-// repackJob makes a job of repacking.
 func repackJob(pool *pgxpool.Pool, options jobs.RepackOptions) jobs.Job {
 	return jobs.Job{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, options) }}
 }
 
-// repackResult is what repack prints with --json.
+// repackResult is the JSON output of repack.
 type repackResult struct {
 	jobs.Repacked
 	Skipped jobs.SkipReason `json:"skipped,omitempty"`
@@ -68,7 +70,7 @@ func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error 
 	}
 	report, failure := repackJob(pool, options).Run(ctx, pool, nil)
 	line.clear()
-	done, _ := report.Result.(jobs.Repacked) // none when it was skipped
+	done, _ := report.Result.(jobs.Repacked) // nil if the job was skipped
 	return p.finishJob(jobEnd{
 		report: report, failure: failure, result: repackResult{done, report.Skipped}, runs: done.Runs, stopped: done.Stopped,
 		left:  done.Quarantined > 0 || done.Busy > 0,

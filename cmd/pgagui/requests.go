@@ -11,41 +11,43 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// A request is what began a run: the body that the client posted (RunAgentInput), which holds the user's words. Servers seldom repeat it in
-// RUN_STARTED.
+// A request began a run: it is the body that the client posted (RunAgentInput), with the messages of the
+// user. Servers seldom repeat it in RUN_STARTED.
 //
-// A file of requests holds one JSON object for each run: such a body, or, where the body does not name its run or the run's parent,
-// {"threadId", "runId", "parentRunId", "input": body} as pgagui export writes it.
+// A file of requests has one JSON object per run. It is such a body or, if the body does not name its
+// run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body} that pgagui export
+// writes.
 type request struct {
-	run   runName         // as far as it is named
-	input json.RawMessage // nil: only the parent is told
-	// parent is the run that it goes on from, empty: none, nil: the request does not say.
+	run   runName         // ids that the request does not have are ""
+	input json.RawMessage // nil if the request has only a parent
+	// parent is the parent of the run: "" means a root, nil that the request names none.
 	parent *string
-	// isBody: it is the body itself, whose parent counts where RUN_STARTED names none.
+	// isBody is true for a body without envelope. Its parent counts only if RUN_STARTED has none.
 	isBody bool
 	line   int
 	body   bodyPlace
 	isUsed bool
 }
 
-// requests are those of a file. The runs may come in another order, and each request may repeat the whole conversation. So the bodies are in a
-// temporary file.
+// requests are the requests of a file. The runs may come in another order, and each request may repeat
+// the whole conversation, so the bodies are kept in a temporary file.
 type requests struct {
 	file    string
 	all     []*request
-	byName  map[runName]*request  // those that name their run; the thread may be missing
-	inOrder map[string][]*request // the others, by their thread, in the order of the file
+	byName  map[runName]*request  // requests with a runId; the thread id may be ""
+	inOrder map[string][]*request // the others, by thread id, in the order of the file
 	bodies  *os.File
 }
 
-// bodyPlace is where the text of a request is in the temporary file.
+// bodyPlace is the place of a request in the temporary file.
 type bodyPlace struct {
 	offset int64
 	length int
 	digest [sha256.Size]byte // of the input
 }
 
-// readRequests reads a file of requests, which must be closed in the end. Errors concern a line (*eventfile.Error).
+// readRequests reads a file of requests. The caller must close the result. An error about a line is an
+// *eventfile.Error.
 func readRequests(name string, content io.Reader) (r *requests, err error) {
 	r = &requests{file: name, byName: map[runName]*request{}, inOrder: map[string][]*request{}}
 	if r.bodies, err = os.CreateTemp("", "pgagui-requests-"); err != nil {
@@ -79,9 +81,9 @@ func (r *requests) read(content io.Reader) error {
 		} else if before := r.byName[next.run]; before == nil {
 			r.byName[next.run] = next
 		} else if before.body.digest != next.body.digest {
-			return &eventfile.Error{File: r.file, Line: object.Line, Err: fmt.Errorf("line %d has another request of %s", before.line, next.run)}
+			return &eventfile.Error{File: r.file, Line: object.Line, Err: fmt.Errorf("line %d has a different request for %s", before.line, next.run)}
 		} else {
-			continue // it was sent twice
+			continue // the same request twice
 		}
 		r.all = append(r.all, next)
 		if _, err := r.bodies.Write(object.Raw); err != nil {
@@ -126,7 +128,8 @@ func readRequest(raw json.RawMessage) (*request, error) {
 	return next, nil
 }
 
-// take returns the request of a run that begins: the one that names it, or else the next of those that name no run. nil: there is none.
+// take returns the request for a run that begins: the one that names the run, otherwise the next one
+// without a runId, or nil if there is none.
 func (r *requests) take(run runName) (*request, error) {
 	if r == nil {
 		return nil, nil
@@ -151,7 +154,7 @@ func (r *requests) take(run runName) (*request, error) {
 	return readRequest(raw)
 }
 
-// hasUnnamed reports whether requests that name no run are left.
+// hasUnnamed reports whether unused requests without a runId are left.
 func (r *requests) hasUnnamed() bool {
 	if r == nil {
 		return false
@@ -164,7 +167,7 @@ func (r *requests) hasUnnamed() bool {
 	return false
 }
 
-// unused returns the requests that no run has taken.
+// unused returns the requests that belong to no imported run.
 func (r *requests) unused() (rest []*request) {
 	if r == nil {
 		return nil

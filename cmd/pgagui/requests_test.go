@@ -16,7 +16,7 @@ func requestOf(threadID, runID, words string) string {
 	return `{"threadId":"` + threadID + `","runId":"` + runID + `","messages":[{"id":"u-` + runID + `","role":"user","content":"` + words + `"}]}`
 }
 
-func TestRequestsBringTheWordsOfTheUser(t *testing.T) {
+func TestRequestsSupplyTheMessagesOfTheUser(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	file := writeFile(t, "chat.ndjson", append(answer("t", "r1", 2), answer("t", "r2", 2)...)...)
@@ -30,39 +30,39 @@ func TestRequestsBringTheWordsOfTheUser(t *testing.T) {
 	if runs := parse[[]loggedRun](commands, "log", "t"); runs[0].Input != "What is new?" || runs[1].Input != "And where?" {
 		t.Errorf("log: %+v", runs)
 	}
-	// Once more, with the requests and without.
+	// A second import, with and without the requests, adds nothing.
 	for _, arguments := range [][]string{{"--requests", inputs}, nil} {
 		if got := parse[imported](commands, append([]string{"import", file}, arguments...)...); got.New != 0 || got.AlreadyThere != 12 || got.WithoutInput != 0 {
-			t.Errorf("import once more %s: %+v", arguments, got)
+			t.Errorf("the second import %s: %+v", arguments, got)
 		}
 	}
 	commands.must("verify")
 
-	// Requests that name no run go to the runs that no other names, in order.
+	// Requests without a runId go, in order, to the runs that no other request names.
 	unnamed := func(words string) string {
 		return strings.Replace(requestOf("t", "x", words), `"threadId":"t","runId":"x",`, "", 1)
 	}
 	inputs = writeFile(t, "unnamed.ndjson", unnamed("one"), requestOf("t", "r2", "two"), unnamed("three"), unnamed("four"))
 	file = writeFile(t, "chat.ndjson", append(answer("t", "r1", 1), append(answer("t", "r2", 1), answer("t", "r3", 1)...)...)...)
 	result := commands.run("import", file, "--requests", inputs, "--scope", "unnamed")
-	if want := inputs + ":4: 1 request belong to no run that was imported; this is the first\n"; result.code != exitOK || result.messages != want {
+	if want := inputs + ":4: no imported run matches this request (unmatched requests: 1)\n"; result.code != exitOK || result.messages != want {
 		t.Errorf("exit code %d, messages %q, want %q", result.code, result.messages, want)
 	}
 	for n, run := range parse[[]loggedRun](commands, "log", "t", "--scope", "unnamed") {
 		if want := []string{"one", "two", "three"}[n]; run.Input != want {
-			t.Errorf("%s was asked %q, want %q", run.ID, run.Input, want)
+			t.Errorf("%s has the input %q, want %q", run.ID, run.Input, want)
 		}
 	}
 
-	// A run that began without an input has none for good.
+	// A run that began without an input cannot get one later.
 	commands.must("import", file, "--scope", "without")
 	message := commands.mustFail(exitInput, "import", file, "--requests", inputs, "--scope", "without")
-	if !strings.HasPrefix(message, file+":1: ") || !strings.Contains(message, "An input comes with the call that begins a run") {
+	if !strings.HasPrefix(message, file+":1: ") || !strings.Contains(message, "An input can only be stored when the run begins") {
 		t.Errorf("message: %s", message)
 	}
 }
 
-// Requests that name no run are matched in order, so nothing may come behind a run that is missing.
+// Requests without a runId are matched in order, so the import must stop at a missing run.
 func TestRequestsInOrderEndWithTheFirstBadFile(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -71,11 +71,11 @@ func TestRequestsInOrderEndWithTheFirstBadFile(t *testing.T) {
 	unnamed := func(words string) string { return `{"messages":[{"id":"u","role":"user","content":"` + words + `"}]}` }
 	inputs := writeFile(t, "requests.ndjson", unnamed("one"), unnamed("two"), unnamed("three"))
 	result := commands.run("import", bad, other, "--requests", inputs)
-	if result.code != exitInput || !strings.HasSuffix(result.messages, "\n1 file behind it left out, for some requests name no run and are matched in order\n") {
+	if result.code != exitInput || !strings.HasSuffix(result.messages, "\nskipped the next 1 file: requests without a runId are matched in order, and runs are missing\n") {
 		t.Errorf("exit code %d, %s", result.code, result.messages)
 	}
-	mended := writeFile(t, "mended.ndjson", append(answer("t", "r1", 1), answer("t", "r2", 1)...)...)
-	commands.must("import", mended, other, "--requests", inputs)
+	corrected := writeFile(t, "corrected.ndjson", append(answer("t", "r1", 1), answer("t", "r2", 1)...)...)
+	commands.must("import", corrected, other, "--requests", inputs)
 	if runs := parse[[]loggedRun](commands, "log", "t"); runs[0].Input != "one" || runs[1].Input != "two" {
 		t.Errorf("%+v", runs)
 	}
@@ -95,7 +95,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}{
 		"no JSON":             {[]string{requestOf("t", "r1", "hi"), `{"threadId"`}, 2, "not valid JSON"},
 		"no body":             {[]string{`{"threadId":"t","runId":"r1"}`}, 1, `"messages"`},
-		"two of one run":      {[]string{requestOf("t", "r1", "hi"), requestOf("t", "r1", "ho")}, 2, "line 1 has another request"},
+		"two of one run":      {[]string{requestOf("t", "r1", "hi"), requestOf("t", "r1", "ho")}, 2, "line 1 has a different request"},
 		"an id of a number":   {[]string{`{"threadId":1,"messages":[]}`}, 1, "threadId"},
 		"an id that is wrong": {[]string{`{"runId":"\u0000","messages":[]}`}, 1, "runId"},
 	} {
@@ -110,7 +110,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 	commands.mustFail(exitRefused, "log", "t") // nothing was stored
 }
 
-// What is exported and imported elsewhere has the same bytes, and restores as the original does, at every run.
+// A thread that is exported and imported elsewhere has the same bytes, and restores like the original,
+// at every run.
 func TestExportAndImportWithRequests(t *testing.T) {
 	t.Parallel()
 	there, here := newCommandLine(t), newCommandLine(t)
@@ -148,12 +149,12 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	if got := parse[imported](here, "import", events, "--requests", inputs); got.New != 27 || got.WithoutInput != 1 {
 		t.Errorf("%+v", got)
 	}
-	again := inputs + ".again"
-	if got := here.must("export", "t", "--requests", again); got != exported {
+	copied := inputs + ".copy"
+	if got := here.must("export", "t", "--requests", copied); got != exported {
 		t.Errorf("came back as\n%s\nwant\n%s", got, exported)
 	}
 	before, errBefore := os.ReadFile(inputs)
-	after, errAfter := os.ReadFile(again)
+	after, errAfter := os.ReadFile(copied)
 	if string(after) != string(before) || errBefore != nil || errAfter != nil || strings.Count(string(before), "\n") != 6 {
 		t.Errorf("requests came back as\n%s\nwant\n%s", after, before)
 	}
@@ -164,12 +165,12 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	}
 	here.must("verify")
 
-	// Without --requests it is said what is left out, of all runs or of one.
-	const left = "left out: 5 inputs, so the user's words (--requests FILE writes them)\nleft out: 4 parents that no event names (--requests FILE writes them)\n"
+	// Without --requests it reports what it leaves out, of all runs or of one.
+	const left = "left out: 5 inputs with the user's messages (--requests FILE writes them)\nleft out: 4 parents that no event names (--requests FILE writes them)\n"
 	if result := there.run("export", "t"); result.out != exported || result.messages != left {
 		t.Errorf("messages %q, want %q", result.messages, left)
 	}
-	if result := there.run("export", "t", "--run", "r1", "--lineage=false"); result.messages != "left out: 1 input, so the user's words (--requests FILE writes them)\n" {
+	if result := there.run("export", "t", "--run", "r1", "--lineage=false"); result.messages != "left out: 1 input with the user's messages (--requests FILE writes them)\n" {
 		t.Errorf("one run: %q", result.messages)
 	}
 	// A compacted export carries the inputs in RUN_STARTED.
@@ -183,7 +184,8 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	}
 }
 
-// An input without RUN_STARTED ends the streams of chunks that the parent left open, in the log and in its export.
+// An input without RUN_STARTED ends the chunk streams that the parent left open, in the log and in its
+// export.
 func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -225,7 +227,7 @@ func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 	}
 }
 
-// A request may hold line ends; with --null they do no harm.
+// A request may contain line ends if --null is set.
 func TestRequestsWithLineEnds(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -245,8 +247,8 @@ func TestRequestsWithLineEnds(t *testing.T) {
 	commands.mustFail(exitInput, "export", "t", "--requests", filepath.Join(inputs, "no folder"))
 }
 
-// Where no line says whose an event is, import would guess, and export says so.
-func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
+// If the events do not name their runs, import would assign them wrongly. export warns about it.
+func TestExportWarnsAboutEventsOfUnknownRuns(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	store := pgagui.New(testdb.Connect(t, commands.databaseURL), nil)
@@ -262,7 +264,7 @@ func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const want = `import would not take all events of run "r2" of thread "t" for its own: export it alone (--run, --lineage=false), and name it to import (--thread, --run)` + "\n"
+	const want = `import would assign some events of run "r2" of thread "t" to another run: export the run alone (--run, --lineage=false) and import it with --thread and --run` + "\n"
 	if result := commands.run("export", "t"); result.messages != want {
 		t.Errorf("messages %q, want %q", result.messages, want)
 	}
@@ -275,7 +277,7 @@ func TestExportOfRunsThatTheirEventsDoNotTell(t *testing.T) {
 	}
 }
 
-// Every recording of real servers and the requests of its client show the words of the user.
+// The recordings of real servers, with the requests of their clients, show the messages of the user.
 func TestRecordingsWithTheirRequests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../shared/recordings/*.requests.ndjson")
@@ -295,17 +297,17 @@ func TestRecordingsWithTheirRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(content)) {
-			var asked struct {
+			var request struct {
 				ThreadID, RunID string
 				Messages        []struct{ Role, Content string }
 			}
-			if err := json.Unmarshal([]byte(line), &asked); err != nil {
+			if err := json.Unmarshal([]byte(line), &request); err != nil {
 				t.Fatal(err)
 			}
-			text := strings.Join(strings.Fields(commands.must("show", asked.ThreadID, "--run", asked.RunID, "--scope", scope)), " ")
-			for _, message := range asked.Messages {
+			text := strings.Join(strings.Fields(commands.must("show", request.ThreadID, "--run", request.RunID, "--scope", scope)), " ")
+			for _, message := range request.Messages {
 				if message.Role == "user" && !strings.Contains(text, message.Content) {
-					t.Errorf("%s, run %s does not show %q:\n%s", scope, asked.RunID, message.Content, text)
+					t.Errorf("%s, run %s does not show %q:\n%s", scope, request.RunID, message.Content, text)
 				}
 			}
 		}

@@ -15,9 +15,10 @@ func (p *program) restoreCommand() *cobra.Command {
 	var at pgagui.At
 	command := &cobra.Command{
 		Use:   "restore THREAD",
-		Short: "Print a conversation as it stood at any point",
-		Long: `Prints messages, state and interrupts of a thread as one JSON document, {threadId, runId, seq, status, messages, state, interrupts}:
-all that a UI needs to show the conversation again. On a terminal it is indented, else in one line.`,
+		Short: "Print a conversation as of any point, as JSON",
+		Long: `Prints the messages, the state and the open interrupts of a thread as one JSON document: {threadId,
+runId, seq, status, messages, state, interrupts}. A UI can show the conversation from it. The
+document is indented on a terminal; otherwise, and with --json, it is one line.`,
 		Example: `  pgagui restore trip-to-lisbon
   pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state
   pgagui restore trip-to-lisbon --at 2h`,
@@ -32,16 +33,16 @@ all that a UI needs to show the conversation again. On a terminal it is indented
 	return command
 }
 
-// addPointFlags lets a command be told of which point of a thread it is asked.
+// addPointFlags adds the flags that select a point of a thread.
 func addPointFlags(command *cobra.Command, at *pgagui.At) {
 	flags := command.Flags()
-	flags.StringVar(&at.RunID, "run", "", "after this run, instead of the head")
+	flags.StringVar(&at.RunID, "run", "", "`id` of the run whose result to show (default: the head)")
 	var point string
-	flags.StringVar(&point, "at", "", "back in time: after the event with this seq, so long ago, as in 2h or 7d,\nor at a time, as in 2006-01-02T15:04 (local time unless it has a zone)")
+	flags.StringVar(&point, "at", "", "earlier `point` in the lineage of the run: the seq of an event such as 100, "+timeFormats)
 	command.PreRunE = func(*cobra.Command, []string) error { return readPoint(command, "at", point, at) }
 }
 
-// readPoint reads the value of a flag that goes back in time, if the flag is given.
+// readPoint parses the value of a flag that selects an earlier point, if the flag is set.
 func readPoint(command *cobra.Command, flag, text string, at *pgagui.At) (err error) {
 	if !command.Flags().Changed(flag) {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,12 +18,12 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// program is one invocation of pgagui: where it reads and writes, and the settings that all commands share.
+// program is one invocation of pgagui: its input and output, and the flags that all commands share.
 type program struct {
 	in       io.Reader
 	out      io.Writer // results
 	messages io.Writer // everything else
-	// The terminals behind out and messages, for what colors or moves; nil: there is none.
+	// The terminals behind out and messages, for colors and progress lines; nil if there is none.
 	terminal, messageTerminal *os.File
 
 	databaseURL string
@@ -32,8 +33,8 @@ type program struct {
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
-	// What others wrote does not act on a terminal. Results that go elsewhere stay as they are, byte for byte; messages do not, for
-	// they are read on a terminal in the end.
+	// Text from threads must not control a terminal. Results that go to a file or a pipe stay
+	// unchanged, byte for byte. Messages are always escaped, because people read them on a terminal.
 	p := &program{in: in, out: out, messages: printable.NewWriter(messages), terminal: terminalOf(out), messageTerminal: terminalOf(messages)}
 	if p.terminal != nil {
 		p.out = printable.NewWriter(p.terminal)
@@ -44,14 +45,14 @@ func run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 	root.SetOut(p.out)
 	root.SetErr(p.messages)
 
-	// Whatever fails before a command begins its work is wrong usage.
-	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	// An error before the command starts is a usage error.
+	hasStarted := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { hasStarted = true }
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	if !begun {
+	if !hasStarted {
 		err = &usageError{problem: err.Error(), command: command.CommandPath()}
 	}
 	if ctx.Err() != nil {
@@ -68,29 +69,38 @@ func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pgagui",
 		Short: "An append-only PostgreSQL store for AG-UI event streams",
-		Long: `pgagui keeps AG-UI event streams in PostgreSQL: an append-only log of what agents streamed to their UIs, the git-like tree
-of runs in it, and snapshots that give a conversation back at once.
+		Long: `pgagui stores AG-UI event streams in PostgreSQL: an append-only log of the events that agents
+stream to their UIs, the git-like tree of runs in it, and snapshots from which a conversation is
+restored quickly.
 
-"pgagui demo" shows all of it in some seconds and needs no database.
+"pgagui demo" shows all of this in a few seconds. It needs no database.
 
-Results go to stdout, everything else to stderr. On a terminal, characters that act on it are shown as escapes such as \u001b.`,
+Results go to stdout, messages to stderr. On a terminal, control characters are shown as escapes
+such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
+		Example: `  pgagui demo
+  export DATABASE_URL=postgres://agui@localhost/agui
+  pgagui migrate up
+  pgagui import chat.ndjson
+  pgagui threads`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", os.Getenv("DATABASE_URL"),
-		"address of the database, postgres://user@host/name;\nwithout it $DATABASE_URL, then libpq's $PGHOST, $PGDATABASE, …")
+		"`address` of the database: postgres://user@host/name (default: $DATABASE_URL, then $PGHOST, $PGDATABASE, … as in libpq)")
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
-	flags.Var(&addressFile{address: &p.databaseURL}, "database-url-file", "file that holds the address, which may have a password in it then\n(see: pgagui help connection)")
+	flags.Var(&addressFile{address: &p.databaseURL}, "database-url-file",
+		"`file` with the address of the database, which may contain a password (see: pgagui help connection)")
 	root.MarkFlagsMutuallyExclusive("database-url", "database-url-file")
-	flags.StringVar(&p.scope, "scope", "", "the tenant or user whose threads to work on (see: pgagui help scopes)")
+	flags.StringVar(&p.scope, "scope", "", "`name` of the tenant or user whose threads to use (see: pgagui help scopes)")
 	flags.BoolVar(&p.json, "json", false, "print results as JSON")
 
 	root.AddGroup(
-		&cobra.Group{ID: "start", Title: "To begin with:"},
-		&cobra.Group{ID: "log", Title: "The log:"},
+		&cobra.Group{ID: "start", Title: "Getting started:"},
+		&cobra.Group{ID: "log", Title: "Events:"},
 		&cobra.Group{ID: "read", Title: "Conversations:"},
-		&cobra.Group{ID: "keep", Title: "Upkeep:"},
+		&cobra.Group{ID: "keep", Title: "Maintenance:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
@@ -108,11 +118,15 @@ Results go to stdout, everything else to stderr. On a terminal, characters that 
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.headsCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor)
 	root.AddCommand(p.versionCommand(), connectionTopic(), exitCodesTopic(), scopesTopic())
-	p.offerIDs(root)
+	p.completeIDs(root)
 	return root
 }
 
-// connect opens a pool of up to so many connections and makes sure that the database answers and has this program's schema.
+// helpWidth is the number of columns that help texts use at most.
+const helpWidth = 100
+
+// connect opens a pool with up to this many connections. It fails if the database is not reachable
+// or does not have the schema of this program.
 func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	pool, err := p.openPool(ctx, connections)
 	if err != nil {
@@ -129,7 +143,7 @@ func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, 
 	return pool, nil
 }
 
-// openPool opens a pool, whatever the database holds.
+// openPool opens a pool without a check of the schema.
 func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	if _, err := address.Parse(p.databaseURL); err != nil {
 		return nil, &unavailableError{err}
@@ -149,7 +163,7 @@ func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool,
 	return pool, nil
 }
 
-// withStore calls the function with the store of the scope, on a single connection.
+// withStore calls work with the store of the scope, on a single connection.
 func (p *program) withStore(ctx context.Context, work func(*pgagui.Store) error) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {
@@ -163,10 +177,10 @@ func (p *program) store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.scope})
 }
 
-// oneThread requires a single argument, the thread.
+// oneThread requires a single argument, the thread id.
 func oneThread(_ *cobra.Command, arguments []string) error {
 	if len(arguments) != 1 {
-		return fmt.Errorf("name one thread, not %d", len(arguments))
+		return fmt.Errorf("expected one thread id, got %s", countText(len(arguments), "argument"))
 	}
 	return nil
 }

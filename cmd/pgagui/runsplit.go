@@ -12,43 +12,45 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// runName names a run.
 type runName struct{ threadID, runID string }
 
 func (n runName) String() string { return fmt.Sprintf("run %q of thread %q", n.runID, n.threadID) }
 
 func (n runName) ref() pgagui.RunRef { return pgagui.RunRef{ThreadID: n.threadID, RunID: n.runID} }
 
-// runEvent is an event of a file with the run that it belongs to.
+// runEvent is an event of a file with its run.
 type runEvent struct {
 	eventfile.Event
-	kind string // its type
-	run  runName
+	eventType string
+	run       runName
 }
 
-// runSplitter finds out which run each event of a file belongs to.
+// runSplitter assigns each event of a file to a run.
 //
-// RUN_STARTED names a run, and what follows belongs to it, up to the RUN_STARTED of another one. So do events behind the end of the
-// run: some agents go on after it. But behind an interrupt an agent has nothing more to say until it is resumed, and some say something
-// before the RUN_STARTED of the run that resumes it. Such events are held back until the next event of a life cycle tells whose they are.
+// RUN_STARTED names a run. The events after it belong to that run until the RUN_STARTED of another run,
+// including events after the end of the run, because some agents send them. After an interrupt,
+// however, the next events may belong to the run that resumes: some agents send events before its
+// RUN_STARTED. So the splitter holds these events back until the next RUN_STARTED, RUN_FINISHED or
+// RUN_ERROR decides their run.
 type runSplitter struct {
 	file string
-	// defaults stand in for ids that the file does not give.
+	// defaults are the ids to use if the file has none.
 	defaults runName
 
-	current       runName // zero: none has begun
+	current       runName // zero before the first run
 	isInterrupted bool
 	held          []runEvent
 	heldBytes     int
 }
 
-// maxHeldBytes bounds the events that are held back: as many bytes as one append may have.
+// maxHeldBytes limits the events that are held back, to the size of one append.
 const maxHeldBytes = 64 << 20
 
-// add returns the events whose run is known now: perhaps none, perhaps some that came before. Errors are *eventfile.Error.
+// add takes the next event and returns the events whose run is decided: none, or this event after those
+// held back. Its errors are *eventfile.Error.
 func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
-	next := runEvent{Event: event, kind: compaction.EventType(event.Raw)}
-	switch next.kind {
+	next := runEvent{Event: event, eventType: compaction.EventType(event.Raw)}
+	switch next.eventType {
 	case "":
 		return nil, s.problem(event.Line, errors.New(`the event has no type (expected a JSON object with a string member "type")`))
 	case "RUN_STARTED":
@@ -57,7 +59,7 @@ func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
 			return nil, s.problem(event.Line, err)
 		}
 		if started != s.current {
-			s.current = started // and what is held back comes from it
+			s.current = started // the events held back belong to it, too
 		}
 		s.isInterrupted = false
 		return s.release(next), nil
@@ -65,7 +67,7 @@ func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
 		if err := s.begin(next); err != nil {
 			return nil, err
 		}
-		s.isInterrupted = next.kind == "RUN_FINISHED" && isInterrupt(event.Raw)
+		s.isInterrupted = next.eventType == "RUN_FINISHED" && isInterrupt(event.Raw)
 		return s.release(next), nil
 	}
 	if s.isInterrupted || s.current == (runName{}) && (s.defaults.threadID == "" || s.defaults.runID == "") {
@@ -73,7 +75,7 @@ func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
 		if s.heldBytes += len(event.Raw); s.heldBytes > maxHeldBytes {
 			first := s.held[0]
 			s.held, s.heldBytes = nil, 0
-			return nil, s.problem(first.Line, fmt.Errorf("%s, and %d MB of events behind it, come before a RUN_STARTED that names their run", first.kind, maxHeldBytes>>20))
+			return nil, s.problem(first.Line, fmt.Errorf("no RUN_STARTED follows %s within %d MB of events, so their run is unknown", first.eventType, maxHeldBytes>>20))
 		}
 		return nil, nil
 	}
@@ -94,7 +96,7 @@ func (s *runSplitter) end() ([]runEvent, error) {
 	return s.release(), nil
 }
 
-// begin makes sure that there is a run for an event that is no RUN_STARTED.
+// begin sets the current run from the defaults if no run has begun.
 func (s *runSplitter) begin(event runEvent) error {
 	if s.current != (runName{}) {
 		return nil
@@ -103,13 +105,13 @@ func (s *runSplitter) begin(event runEvent) error {
 		if len(s.held) > 0 {
 			event = s.held[0]
 		}
-		return s.problem(event.Line, fmt.Errorf("%s before any RUN_STARTED: name its run with --thread and --run", event.kind))
+		return s.problem(event.Line, fmt.Errorf("%s comes before any RUN_STARTED: name its run with --thread and --run", event.eventType))
 	}
 	s.current = s.defaults
 	return nil
 }
 
-// release gives the events that were held back, and some more, to the current run.
+// release assigns the events held back, and some more, to the current run.
 func (s *runSplitter) release(more ...runEvent) []runEvent {
 	events := append(s.held, more...)
 	s.held, s.heldBytes = nil, 0
@@ -119,9 +121,9 @@ func (s *runSplitter) release(more ...runEvent) []runEvent {
 	return events
 }
 
-// readIDs takes the ids that a RUN_STARTED has and requires that none is missing then.
+// readIDs returns the ids of a RUN_STARTED, with the defaults for missing ones.
 func (s *runSplitter) readIDs(event []byte) (runName, error) {
-	// Not a struct: encoding/json would take "THREADID" for "threadId".
+	// A map, because encoding/json would decode "THREADID" into a field for "threadId".
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(event, &fields); err != nil {
 		return runName{}, err
@@ -137,7 +139,7 @@ func (s *runSplitter) readIDs(event []byte) (runName, error) {
 			}
 		}
 		if *id.value == "" {
-			return runName{}, fmt.Errorf("RUN_STARTED has no %s: give one with %s", id.field, id.flag)
+			return runName{}, fmt.Errorf("RUN_STARTED has no %s: set it with %s", id.field, id.flag)
 		}
 	}
 	return name, nil
@@ -152,15 +154,15 @@ func readID(raw json.RawMessage, id *string) error {
 	if err := json.Unmarshal(raw, id); err != nil {
 		return fmt.Errorf("must be a string, not %s", raw)
 	}
-	// Go makes U+FFFD of a surrogate that stands alone; ids that differ would become the same one.
+	// Go decodes a lone surrogate to U+FFFD, so different ids would become equal.
 	isEscaped := strings.Contains(strings.ToLower(string(raw)), `\ud`)
 	if strings.ContainsRune(*id, 0) || isEscaped && strings.ContainsRune(*id, utf8.RuneError) {
-		return fmt.Errorf(`holds what no text in PostgreSQL can, \u0000 or half a surrogate pair: %s`, raw)
+		return fmt.Errorf(`contains \u0000 or a lone surrogate, which PostgreSQL cannot store as text: %s`, raw)
 	}
 	return nil
 }
 
-// isInterrupt reports whether a RUN_FINISHED waits for an answer.
+// isInterrupt reports whether a RUN_FINISHED ends its run with an interrupt.
 func isInterrupt(event []byte) bool {
 	var finished struct {
 		Outcome json.RawMessage `json:"outcome"`

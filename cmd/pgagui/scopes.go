@@ -9,42 +9,45 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const scopesText = `A scope is the tenant or user that a thread belongs to. Threads of different scopes never meet, even when they have the same id.
-A scope is a name, not a protection.
+const scopesText = `A scope is the tenant or user that a thread belongs to. Threads of different scopes are separate,
+even if they have the same id. A scope is only a name: it protects data only if row-level security
+is on ("pgagui migrate up --rls").
 
 Which scopes a command works on:
 
-  - What names threads, imports or removes them works on one scope: that of --scope, or without it the scope "", which has no name.
-    "pgagui erase --older-than" and the worker's --erase take --all-scopes too.
-  - What looks after the whole database (compact, reap, repack, verify, worker, stats, migrate) works on all scopes. "pgagui verify --scope NAME"
-    checks one; the others refuse --scope.
+  - Commands that name, import or remove threads work on one scope: that of --scope, otherwise the
+    scope "". "pgagui erase --older-than" and "pgagui worker --erase" also accept --all-scopes.
+  - Commands for the whole database (compact, reap, repack, verify, worker, stats, migrate) work on
+    all scopes. "pgagui verify --scope NAME" checks one scope; the others refuse --scope.
 
-Where a command passes over the threads of other scopes, a line on stderr says so.`
+If a command skips threads of other scopes, a line on stderr says so.`
 
 func scopesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scopes",
-		Short: "Which tenants' threads a command works on",
+		Short: "Scopes, and which of them a command works on",
 		Long:  scopesText,
 	}
 }
 
-// scopeIsGiven reports whether the command line names a scope; "" is one.
+// scopeIsGiven reports whether the command line sets --scope, even to "".
 func scopeIsGiven(command *cobra.Command) bool { return command.Flags().Changed("scope") }
 
-// refuseScope is the PreRunE of commands that work on all scopes: whoever gives them one would get more than was meant.
+// refuseScope is the PreRunE of commands that work on all scopes. They refuse --scope, because a user
+// who sets it expects that only this scope is affected.
 func refuseScope(command *cobra.Command, _ []string) error {
 	if !scopeIsGiven(command) {
 		return nil
 	}
-	return &usageError{problem: command.Name() + " works on the threads of all scopes: leave --scope out", command: command.CommandPath()}
+	return &usageError{problem: command.Name() + " works on the threads of all scopes, so it does not accept --scope", command: command.CommandPath()}
 }
 
-// hintAtOtherScopes says on stderr how many threads the scope has not, and what became of them. It says nothing when there are none.
-func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, became string) error {
-	const most = 1000 // that are counted
+// hintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command did
+// with them. It prints nothing if there are none.
+func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, treatment string) error {
+	const limit = 1000 // it counts no more threads on either side
 	var threads int
-	// The threads of a scope are a range of keys: those before it and behind it are of others.
+	// The keys of the threads of a scope are a range. Count the keys before it and after it.
 	err := pool.QueryRow(ctx, `
 		with scope as (
 			select pg_catalog.concat(prefix, '-0000-000000000000')::pg_catalog.uuid as low, pg_catalog.concat(prefix, '-ffff-ffffffffffff')::pg_catalog.uuid as high
@@ -55,14 +58,14 @@ func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, bec
 			(select from agui.thread where thread_key operator(pg_catalog.>) (select high from scope) limit $2)
 		)
 		select pg_catalog.count(*) from other`,
-		p.scope, most+1).Scan(&threads)
+		p.scope, limit+1).Scan(&threads)
 	if err != nil || threads == 0 {
 		return err
 	}
 	count := countText(threads, "thread")
-	if threads > most {
-		count = "more than " + humanize.Comma(most) + " threads"
+	if threads > limit {
+		count = "more than " + humanize.Comma(limit) + " threads"
 	}
-	_, err = fmt.Fprintf(p.messages, "scope %q: %s of other scopes %s\n", p.scope, count, became)
+	_, err = fmt.Fprintf(p.messages, "scope %q: %s of other scopes %s\n", p.scope, count, treatment)
 	return err
 }

@@ -20,31 +20,34 @@ import (
 func (p *program) sessionCommand() *cobra.Command {
 	session := &cobra.Command{
 		Use:   "session",
-		Short: "Read and write what an agent keeps of a conversation beside its events",
-		Long: `Session state is what the parts of an agent (memory, todo list, …) keep of a conversation beside its events: a JSON document under a key,
-byte for byte. It belongs to a run, and to those that go on from it until one of them has its own; without a run it is the
-thread's own, which runs see under the keys that their lineage has nothing under.`,
+		Short: "Read and write the session state of a thread",
+		Long: `Session state is the data that the parts of an agent (memory, todo list, …) keep beside the events
+of a conversation: one JSON document per key, byte for byte. A document belongs to a run; the runs
+that continue from it see it until one of them saves its own. A document without a run belongs to
+the thread; runs see it under the keys for which their lineage has no document.`,
+		Example: `  pgagui session ls trip-to-lisbon --head
+  pgagui session get trip-to-lisbon memory --head`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return &usageError{problem: "which one: get, put, ls or rm?", command: command.CommandPath()}
+			return &usageError{problem: "a subcommand is missing (expected get, put, ls or rm)", command: command.CommandPath()}
 		},
 	}
 	session.AddCommand(p.sessionGetCommand(), p.sessionPutCommand(), p.sessionListCommand(), p.sessionRemoveCommand())
 	return session
 }
 
-// sessionRun is the flags that say whose session state is meant.
+// sessionRun is the flags that select the run whose session state is meant.
 type sessionRun struct {
 	runID string
 	head  bool
 }
 
 func (r *sessionRun) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&r.runID, "run", "", "of this run, instead of the thread's own")
-	command.Flags().BoolVar(&r.head, "head", false, "of the head")
+	command.Flags().StringVar(&r.runID, "run", "", "`id` of the run (default: the documents of the thread itself)")
+	command.Flags().BoolVar(&r.head, "head", false, "use the head of the thread as the run")
 }
 
-// resolve is the run's id; empty: none.
+// resolve returns the id of the run, or "" for the thread itself.
 func (r *sessionRun) resolve(ctx context.Context, store *pgagui.Store, threadID string) (string, error) {
 	if r.head {
 		return store.Head(ctx, threadID)
@@ -54,28 +57,28 @@ func (r *sessionRun) resolve(ctx context.Context, store *pgagui.Store, threadID 
 
 func (r *sessionRun) check(command *cobra.Command) error {
 	if r.head && r.runID != "" {
-		return &usageError{problem: "--run and --head name a run each: give one of them", command: command.CommandPath()}
+		return &usageError{problem: "--run and --head exclude each other", command: command.CommandPath()}
 	}
 	return nil
 }
 
-// versionFlag is a flag that names a version; nil: it was not given.
+// versionFlag returns the value of a flag that takes a version, or nil if it is not set.
 func versionFlag(command *cobra.Command, name string) (*int64, error) {
 	if !command.Flags().Changed(name) {
 		return nil, nil
 	}
 	version, err := command.Flags().GetInt64(name)
 	if err == nil && version < 0 {
-		err = &usageError{problem: "--" + name + " must not be negative", command: command.CommandPath()}
+		err = &usageError{problem: "--" + name + " must be 0 or more", command: command.CommandPath()}
 	}
 	return &version, err
 }
 
-// between requires so many arguments, the first of which is the thread.
-func between(least, most int, names string) cobra.PositionalArgs {
+// between requires a number of arguments, which names describes for the error.
+func between(low, high int, names string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, arguments []string) error {
-		if len(arguments) < least || len(arguments) > most {
-			return fmt.Errorf("name %s, not %s", names, countText(len(arguments), "argument"))
+		if len(arguments) < low || len(arguments) > high {
+			return fmt.Errorf("expected %s, got %s", names, countText(len(arguments), "argument"))
 		}
 		return nil
 	}
@@ -85,19 +88,20 @@ func (p *program) sessionGetCommand() *cobra.Command {
 	var run sessionRun
 	command := &cobra.Command{
 		Use:   "get THREAD [KEY]",
-		Short: "Print a document, or without KEY the whole session",
-		Long: `Prints the document under a key, its very bytes; on a terminal a line break follows. With --json it prints {key, runId, version, savedAt,
-document}. Without KEY it prints all there is: {threadId, runId, state: {key: document, …}, versions: {key: version, …}}.`,
+		Short: "Print a document, or all documents",
+		Long: `Prints the document under a key, byte for byte; on a terminal a line break follows. With --json it
+prints {key, runId, version, savedAt, document}. Without KEY it prints all documents: {threadId,
+runId, state: {key: document, …}, versions: {key: version, …}}.`,
 		Example: `  pgagui session get trip-to-lisbon memory --head
   pgagui session get trip-to-lisbon --run run-3 | jq .state`,
-		Args: between(1, 2, "a thread, and a key if you like"),
+		Args: between(1, 2, "a thread and optionally a key"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			version, err := versionFlag(command, "version")
 			if err = errors.Join(err, run.check(command)); err != nil {
 				return err
 			}
 			if version != nil && (len(arguments) == 1 || run != sessionRun{}) {
-				return &usageError{problem: "--version goes with a KEY, and without --run and --head: it says enough", command: command.CommandPath()}
+				return &usageError{problem: "--version needs a KEY and excludes --run and --head: a version belongs to one run", command: command.CommandPath()}
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
 				if len(arguments) == 1 {
@@ -108,7 +112,7 @@ document}. Without KEY it prints all there is: {threadId, runId, state: {key: do
 		},
 	}
 	run.addFlags(command)
-	command.Flags().Int64("version", 0, "this version, while it is kept, whatever run it was saved at")
+	command.Flags().Int64("version", 0, "print this `version` of the document, if it is still kept, of any run")
 	return command
 }
 
@@ -140,19 +144,19 @@ func (p *program) sessionGetKey(ctx context.Context, store *pgagui.Store, thread
 	case err != nil && !isMissing:
 		return err
 	case isMissing && version != nil:
-		return fmt.Errorf("version %d of key %q of thread %q is not kept: pgagui session ls %s --versions %s shows those that are",
+		return fmt.Errorf("version %d of the key %q of thread %q does not exist or is no longer kept (see: pgagui session ls %s --versions %s)",
 			*version, key, threadID, threadID, key)
 	case isMissing && runID == "":
-		return fmt.Errorf("thread %q has nothing of its own under the key %q: --run or --head ask for that of a run", threadID, key)
+		return fmt.Errorf("thread %q itself has no document under the key %q (--run or --head selects a run)", threadID, key)
 	case isMissing:
-		return fmt.Errorf("run %q of thread %q has nothing under the key %q", runID, threadID, key)
+		return fmt.Errorf("run %q of thread %q has no document under the key %q", runID, threadID, key)
 	case p.json:
 		return p.printJSON(state)
 	}
 	return p.writeDocument(state.JSON)
 }
 
-// writeDocument writes the very bytes, and for a person a line break after them.
+// writeDocument writes a document byte for byte. On a terminal it adds a line break.
 func (p *program) writeDocument(document []byte) error {
 	if p.terminal != nil {
 		document = append(bytes.TrimRight(document, "\r\n"), '\n')
@@ -166,19 +170,21 @@ func (p *program) sessionPutCommand() *cobra.Command {
 	whole, overwrite := false, false
 	command := &cobra.Command{
 		Use:   "put THREAD KEY [FILE|-] | --session THREAD [FILE|-]",
-		Short: "Save a document, or with --session a whole session",
-		Long: `Saves the JSON document in a file, or on stdin, under a key, byte for byte, and prints its version. There must be none yet; with
---expected-version that one must be the current one. With --overwrite it is saved whatever is there.
+		Short: "Save a document, or all documents",
+		Long: `Saves a JSON document from a file, or from stdin, under a key, byte for byte, and prints its
+version. Without a flag, no document may exist under the key yet. With --expected-version the
+current version must be that one. With --overwrite the document is saved in any case.
 
-With --session it saves a whole session, as "pgagui session get THREAD" prints it, all or nothing, and prints the versions of its keys. What has not
-changed is not written again. Where the session has "versions", others must not have saved meanwhile what they name.`,
+With --session it saves all documents of a session, in the form that "pgagui session get THREAD"
+prints, or none, and prints the versions of the keys. Unchanged documents are not written. If the
+session has "versions", these must still be the current ones.`,
 		Example: `  echo '{"items": []}' | pgagui session put trip-to-lisbon todo --run run-3 --expected-version 4
   pgagui session put --session trip-to-lisbon session.json`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if whole {
-				return between(1, 2, "a thread, and a file if it is not stdin")(nil, arguments)
+				return between(1, 2, "a thread and optionally a file")(nil, arguments)
 			}
-			return between(2, 3, "a thread and a key, and a file if it is not stdin")(nil, arguments)
+			return between(2, 3, "a thread and a key, and optionally a file")(nil, arguments)
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			version, err := versionFlag(command, "expected-version")
@@ -186,7 +192,7 @@ changed is not written again. Where the session has "versions", others must not 
 				return err
 			}
 			if whole && (version != nil || overwrite || run != sessionRun{}) {
-				return &usageError{problem: "--session takes run and versions from the session", command: command.CommandPath()}
+				return &usageError{problem: "--session excludes --run, --head, --expected-version and --overwrite: the session has its run and versions", command: command.CommandPath()}
 			}
 			if version != nil && overwrite {
 				return &usageError{problem: "--expected-version and --overwrite exclude each other", command: command.CommandPath()}
@@ -221,13 +227,13 @@ changed is not written again. Where the session has "versions", others must not 
 		},
 	}
 	run.addFlags(command)
-	command.Flags().Int64("expected-version", 0, "the version that must be the current one; 0: there must be none")
-	command.Flags().BoolVar(&overwrite, "overwrite", false, "save it whatever is there")
-	command.Flags().BoolVar(&whole, "session", false, "save a whole session")
+	command.Flags().Int64("expected-version", 0, "save only if this is the current `version`; 0 means no document")
+	command.Flags().BoolVar(&overwrite, "overwrite", false, "save regardless of the current version")
+	command.Flags().BoolVar(&whole, "session", false, "save all documents of a session")
 	return command
 }
 
-// printVersion prints the version that was saved, unless that failed.
+// printVersion prints the saved version, or returns err.
 func (p *program) printVersion(version int64, err error) error {
 	if err != nil {
 		return err
@@ -243,7 +249,7 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 	for name, value := range compaction.Members(session) {
 		var named string
 		if name == "threadId" && (json.Unmarshal(value, &named) != nil || named != threadID) {
-			return &eventfile.Error{File: file, Line: 1, Err: fmt.Errorf("the session is that of thread %s, not %q", value, threadID)}
+			return &eventfile.Error{File: file, Line: 1, Err: fmt.Errorf("the session belongs to thread %s, not %q", value, threadID)}
 		}
 	}
 	versions, err := store.Sessions().SaveAll(ctx, session)
@@ -253,7 +259,8 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 	return p.printJSON(versions)
 }
 
-// readDocument reads a JSON document from a file, and says what errors call that; - is stdin.
+// readDocument reads a JSON document from a file and returns the name of the file for error messages.
+// The name - means stdin.
 func (p *program) readDocument(name string) (document []byte, file string, err error) {
 	content, file, err := p.open(name)
 	if err != nil {
@@ -272,26 +279,26 @@ func (p *program) readDocument(name string) (document []byte, file string, err e
 			}
 			valid += size
 		}
-		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, valid), Err: errors.New("the document is not UTF-8")}
+		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, valid), Err: errors.New("the document is not valid UTF-8")}
 	}
 	var syntax *json.SyntaxError
 	var raw json.RawMessage
 	if err := json.Unmarshal(document, &raw); errors.As(err, &syntax) {
-		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, int(syntax.Offset)), Err: fmt.Errorf("the document is no JSON: %w", err)}
+		return nil, file, &eventfile.Error{File: file, Line: lineOf(document, int(syntax.Offset)), Err: fmt.Errorf("the document is not valid JSON: %w", err)}
 	}
 	return document, file, nil
 }
 
-// lineOf is the line of a byte; the first line is 1.
+// lineOf returns the line of an offset, counted from 1.
 func lineOf(document []byte, offset int) int {
 	return 1 + bytes.Count(document[:min(max(offset-1, 0), len(document))], []byte("\n"))
 }
 
-// sessionEntry is a document in a list.
+// sessionEntry is a document in the output of ls.
 type sessionEntry struct {
 	Key     string    `json:"key"`
 	Version int64     `json:"version"`
-	RunID   string    `json:"runId,omitempty"` // empty: the thread's own
+	RunID   string    `json:"runId,omitempty"` // "" for a document of the thread itself
 	SavedAt time.Time `json:"savedAt"`
 	Bytes   int       `json:"bytes"`
 	Removed bool      `json:"removed,omitempty"`
@@ -303,9 +310,12 @@ func (p *program) sessionListCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "ls THREAD",
 		Short: "List the keys and their versions",
-		Long: `Lists the documents that a run has, or the thread's own: key, version, and the run that it was saved at, which may be one before. With --versions it
-lists the versions of one key that are kept of that very run, newest first; the setting agui.session_versions of the database says
-how many those are, 10 unless set.`,
+		Long: `Lists the documents that a run sees, or those of the thread itself: key, version, and the run at
+which the version was saved, which may be an earlier one. With --versions it lists the kept versions
+of one key that were saved at exactly this run, newest first. The setting agui.session_versions of
+the database limits their number (default: 10).`,
+		Example: `  pgagui session ls trip-to-lisbon --head
+  pgagui session ls trip-to-lisbon --versions memory`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := run.check(command); err != nil {
@@ -317,7 +327,7 @@ how many those are, 10 unless set.`,
 		},
 	}
 	run.addFlags(command)
-	command.Flags().StringVar(&key, "versions", "", "the versions of this key")
+	command.Flags().StringVar(&key, "versions", "", "list the versions of this `key`")
 	return command
 }
 
@@ -359,9 +369,10 @@ func (p *program) sessionRemoveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rm THREAD KEY",
 		Short: "Remove a document",
-		Long: `Removes the document under a key as of a run, or the thread's own: runs before it keep theirs. Prints the number of the version that
-says so, 0 when there was nothing to remove. With --expected-version that one must be the current one.`,
-		Args: between(2, 2, "a thread and a key"),
+		Long: `Removes the document under a key as of a run, or that of the thread itself. The runs before it keep
+their documents. Prints the version number of the removal, or 0 if there was nothing to remove.`,
+		Example: `  pgagui session rm trip-to-lisbon memory --head`,
+		Args:    between(2, 2, "a thread and a key"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			version, err := versionFlag(command, "expected-version")
 			if err = errors.Join(err, run.check(command)); err != nil {
@@ -382,6 +393,6 @@ says so, 0 when there was nothing to remove. With --expected-version that one mu
 		},
 	}
 	run.addFlags(command)
-	command.Flags().Int64("expected-version", 0, "the version that must be the current one")
+	command.Flags().Int64("expected-version", 0, "remove only if this is the current `version`")
 	return command
 }

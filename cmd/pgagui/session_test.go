@@ -9,7 +9,7 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-func TestSessionStateGoesInAndOutByteForByte(t *testing.T) {
+func TestSessionStateIsKeptByteForByte(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importTree(t, commands)
@@ -29,7 +29,7 @@ func TestSessionStateGoesInAndOutByteForByte(t *testing.T) {
 		arguments []string
 	}{
 		{document, []string{"--run", "r1"}},
-		{document, []string{"--head"}}, // r4, which goes on from r1
+		{document, []string{"--head"}}, // r4, whose parent is r1
 		{document + " ", []string{"--run", "r3"}},
 		{document, []string{"--version", "1"}},
 	} {
@@ -43,7 +43,7 @@ func TestSessionStateGoesInAndOutByteForByte(t *testing.T) {
 		t.Errorf("JSON: %+v %s", state, state.JSON)
 	}
 
-	// A whole session, there and back.
+	// All documents of a session, printed and saved.
 	session := commands.must("session", "get", "t", "--run", "r3")
 	if want := `{"threadId":"t","runId":"r3","state":{"memory":` + document + ` },"versions":{"memory":2}}`; session != want {
 		t.Errorf("session %q, want %q", session, want)
@@ -123,17 +123,17 @@ func TestSessionFailures(t *testing.T) {
 		{"session get t --version 1", exitUsage, "KEY"},
 		{"session put --session t --run r1", exitUsage, "--session"},
 		{"session rm t k --expected-version -1", exitUsage, "--expected-version"},
-		{"session put t k " + notJSON, exitInput, notJSON + ":3: the document is no JSON"},
-		{"session put t k " + notUTF8, exitInput, notUTF8 + ":2: the document is not UTF-8"},
+		{"session put t k " + notJSON, exitInput, notJSON + ":3: the document is not valid JSON"},
+		{"session put t k " + notUTF8, exitInput, notUTF8 + ":2: the document is not valid UTF-8"},
 		{"session put t k", exitInput, "stdin:1: "},
 		{"session put t k no-such-file", exitInput, "no-such-file"},
-		{"session put --session t " + session, exitInput, `session.json:1: the session is that of thread "u", not "t"`},
+		{"session put --session t " + session, exitInput, `session.json:1: the session belongs to thread "u", not "t"`},
 		{"session put t k " + session + " --expected-version 7", exitRefused, "the current version is 1. Somebody else"},
 		{"session put t k " + session, exitRefused, "the writer has read that there is none, but the current version is 1"},
 		{"session put t k " + session + " --expected-version 1 --overwrite", exitUsage, "--overwrite"},
 		{"session put t k " + session + " --run r9", exitRefused, `run "r9" of thread "t" is unknown`},
-		{"session get t nothing", exitRefused, `thread "t" has nothing of its own under the key "nothing"`},
-		{"session get t nothing --run r1", exitRefused, `run "r1" of thread "t" has nothing under the key "nothing"`},
+		{"session get t nothing", exitRefused, `thread "t" itself has no document under the key "nothing"`},
+		{"session get t nothing --run r1", exitRefused, `run "r1" of thread "t" has no document under the key "nothing"`},
 		{"session get t k --version 9", exitRefused, "version 9"},
 		{"session get nobody --head", exitRefused, `thread "nobody" is unknown`},
 		{"session ls t --run r9", exitRefused, `run "r9" of thread "t" is unknown`},

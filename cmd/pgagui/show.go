@@ -17,20 +17,26 @@ func (p *program) showCommand() *cobra.Command {
 	var full bool
 	command := &cobra.Command{
 		Use:   "show THREAD",
-		Short: "Print a conversation for people to read",
-		Long: `Prints the conversation of a thread: what user and assistant said, the assistant's reasoning, its tool calls with their results, activities where they came,
-and what waits for an answer. ✓ is done, ▸ under way, ◦ not begun, ✗ failed, ~ skipped. Long arguments, results, activities and reasoning are
-shortened unless --full is given.
+		Short: "Print a conversation in readable form",
+		Long: `Prints the conversation of a thread: the messages of the user and the assistant, reasoning, tool
+calls with their results, activities, and open interrupts. The marks mean: ✓ done, ▸ in progress, ◦
+not begun, ✗ failed, ~ skipped. Long arguments, results, activities and reasoning are shortened
+unless --full is set.
 
-On a terminal lines are wrapped and colored (NO_COLOR=1: not colored). What acts on a terminal, such as escape sequences, is shown and has no effect.
+On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). Control characters,
+such as escape sequences, are shown as escapes.
 
-With --json each line is an object, first {threadId, runId, status, seq}, then the parts of the conversation in order, each with its kind:
+With --json each line is an object: first {threadId, runId, status, seq}, then the parts of the
+conversation in order, each with its kind:
+
   message, reasoning   id, role, name, text
-  tool_call            id, toolName, arguments (a string while they do not parse), status (streaming, called, completed, cut_off), durationMs, result, error
-  tool_result          id of a tool call that is not there or has a result already, result, error
+  tool_call            id, toolName, arguments (a string until they are valid JSON), status
+                       (streaming, called, completed, cut_off), durationMs, result, error
+  tool_result          id of a tool call that is missing or already has a result; result, error
   activity             id, activityType, content
-  interrupt            id, reason, text: it waits for an answer
-What a subagent did has a subagentRunId. Fields without a value are left out.`,
+  interrupt            id, reason, text of an open interrupt
+
+Parts of a subagent have a subagentRunId. Members without a value are left out.`,
 		Example: `  pgagui show trip-to-lisbon
   pgagui show trip-to-lisbon --run run-3 --at 100 --full | less
   pgagui show trip-to-lisbon --json | jq 'select(.kind == "tool_call") | {toolName, durationMs}'`,
@@ -42,7 +48,7 @@ What a subagent did has a subagentRunId. Fields without a value are left out.`,
 		},
 	}
 	addPointFlags(command, &at)
-	command.Flags().BoolVar(&full, "full", false, "shorten nothing")
+	command.Flags().BoolVar(&full, "full", false, "show long texts in full")
 	return command
 }
 
@@ -74,23 +80,24 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	}).Write(p.styled(), conversation)
 }
 
-// knownCalls says how far the tool calls of a conversation are and how long they took. That is read from the log, so it is asked only where there are any.
+// knownCalls returns the status and duration of the tool calls of a conversation. It reads them from the
+// log, and only if the conversation has any.
 func knownCalls(ctx context.Context, store *pgagui.Store, restored *pgagui.Restored, conversation *transcript.Conversation) (map[string]transcript.Call, error) {
 	if !slices.ContainsFunc(conversation.Items(), func(item transcript.Item) bool { return item.Kind == transcript.ToolCall }) {
 		return nil, nil
 	}
-	// A run in progress may have gone on meanwhile.
+	// A run in progress may have more events by now: read the log only up to the restored seq.
 	calls, err := store.ToolCalls(ctx, restored.ThreadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: restored.RunID, Seq: restored.Seq}})
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]transcript.Call{}
 	for _, call := range calls {
-		about := transcript.Call{Status: transcript.CallStatus(call.Status)}
+		entry := transcript.Call{Status: transcript.CallStatus(call.Status)}
 		if call.Status == pgagui.ToolCallCompleted && call.EndedAt.After(call.StartedAt) {
-			about.Duration = call.EndedAt.Sub(call.StartedAt)
+			entry.Duration = call.EndedAt.Sub(call.StartedAt)
 		}
-		known[call.ID] = about
+		known[call.ID] = entry
 	}
 	return known, nil
 }
@@ -125,9 +132,10 @@ func (p *program) showJSON(restored *pgagui.Restored, conversation transcript.Co
 	return nil
 }
 
-// textWidth is how many columns of the terminal a text takes; 0 when results do not go to one. Lines longer than a hundred are hard to read.
+// textWidth returns the number of columns for text, or 0 if results do not go to a terminal. Lines of
+// more than a hundred columns are hard to read.
 func (p *program) textWidth() int {
-	const most = 100
+	const limit = 100
 	if p.terminal == nil {
 		return 0
 	}
@@ -135,5 +143,5 @@ func (p *program) textWidth() int {
 	if err != nil {
 		return 0
 	}
-	return min(width, most)
+	return min(width, limit)
 }

@@ -18,16 +18,16 @@ func TestShowPrintsTheConversation(t *testing.T) {
 	if end := readmeExample(t); !strings.HasSuffix(out, end) {
 		t.Errorf("the end of\n%s\nis not, as README.md says,\n%s", out, end)
 	}
-	commands.must("compact") // the same from snapshots
-	if again := commands.must("show", "trip-to-lisbon", "--run", "run-3"); again != out {
-		t.Errorf("once compacted:\n%s\nwant\n%s", again, out)
+	commands.must("compact") // now show reads snapshots
+	if compacted := commands.must("show", "trip-to-lisbon", "--run", "run-3"); compacted != out {
+		t.Errorf("after compaction:\n%s\nwant\n%s", compacted, out)
 	}
 	if head := commands.must("show", "trip-to-lisbon"); !strings.HasPrefix(head, "thread trip-to-lisbon, run run-7 (head): finished, seq 178\n") {
 		t.Errorf("the head: %s", head)
 	}
 }
 
-// readmeExample is the output of show in README.md.
+// readmeExample returns the output of show that README.md has.
 func readmeExample(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -51,7 +51,7 @@ func readmeExample(t *testing.T) string {
 	return strings.TrimRight(example.String(), "\n") + "\n"
 }
 
-// importSearch makes the thread t with a run that searches: an activity, a tool call that takes 1.5 s, and one of which half has come.
+// importSearch creates the thread t with a run that searches: an activity, and a tool call of 1.5 s.
 func importSearch(t *testing.T, commands commandLine) {
 	t.Helper()
 	commands.must("import", writeFile(t, "search.ndjson",

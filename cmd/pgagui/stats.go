@@ -14,9 +14,11 @@ import (
 func (p *program) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
-		Short: "Show how much there is and what waits for a job",
-		Long: `Shows how much the database holds, of all scopes, and what waits for compaction and repacking: the views agui.stats and agui.lag. It reads
-the runs and nothing of the log, so it may be asked every minute.`,
+		Short: "Show the size of the store and the work that waits",
+		Long: `Shows the size of the store, of all scopes, and the runs that wait for compaction and repacking: the
+views agui.stats and agui.lag. It reads the runs but not the log, so you may call it every minute.`,
+		Example: `  pgagui stats
+  pgagui stats --json | jq .runsToCompact`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.stats(command.Context()) },
 	}

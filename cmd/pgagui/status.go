@@ -14,10 +14,14 @@ func (p *program) statusCommand() *cobra.Command {
 	var runID string
 	command := &cobra.Command{
 		Use:   "status THREAD",
-		Short: "Say whether a run is in progress, and whether its writer is still there",
-		Long: `Says how the head of a thread is, or the run that --run names: in progress or how it ended, its events so far, and when its writer last gave
-a sign of life, by an event or by agui.keep_alive. A run that is silent for longer than the lease (the settings lease
-and heartbeat_lease, see the view agui.setting) is stale: "pgagui reap" closes it, or the next run of the thread.`,
+		Short: "Show whether a run is in progress and its writer is alive",
+		Long: `Shows the status of the head of a thread, or of the run that --run names: whether it is in progress
+or how it ended, the seqs of its events, and the last sign of life of its writer, which is an event
+or a heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale (the
+settings lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale runs; so
+does the next run of the thread.`,
+		Example: `  pgagui status trip-to-lisbon
+  pgagui status trip-to-lisbon --run run-3 --json | jq .stale`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
@@ -25,7 +29,7 @@ and heartbeat_lease, see the view agui.setting) is stale: "pgagui reap" closes i
 			})
 		},
 	}
-	command.Flags().StringVar(&runID, "run", "", "the run; without it the head of the thread")
+	command.Flags().StringVar(&runID, "run", "", "`id` of the run (default: the head of the thread)")
 	return command
 }
 
@@ -37,26 +41,26 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 	if p.json {
 		return p.printJSON(status)
 	}
-	inWords := string(status.Status)
+	text := string(status.Status)
 	if status.Status == pgagui.Running {
-		inWords = "in progress"
+		text = "in progress"
 	}
 	if status.Stale {
-		inWords += ", but stale: its writer seems to be gone"
+		text += ", but stale: its writer seems to be gone"
 	}
 	rows := [][]string{
 		{"run", status.RunID},
-		{"status", inWords},
+		{"status", text},
 		{"seq", fmt.Sprintf("%d–%d", status.FirstSeq, status.LastSeq)},
-		{"started", momentText(status.StartedAt)},
+		{"started", timeText(status.StartedAt)},
 	}
 	if status.Status == pgagui.Running {
-		rows = append(rows, []string{"last sign of life", momentText(status.AliveAt)})
+		rows = append(rows, []string{"last sign of life", timeText(status.AliveAt)})
 	} else {
-		rows = append(rows, []string{"ended", momentText(status.EndedAt)})
+		rows = append(rows, []string{"ended", timeText(status.EndedAt)})
 	}
 	if !status.StopRequestedAt.IsZero() {
-		rows = append(rows, []string{"asked to stop", momentText(status.StopRequestedAt) + reasonText(status.StopReason)})
+		rows = append(rows, []string{"stop requested", timeText(status.StopRequestedAt) + reasonText(status.StopReason)})
 	}
 	if status.CutOffReason != "" {
 		rows = append(rows, []string{"cut off", shorten(status.CutOffReason, 200)})
@@ -64,9 +68,9 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 	return p.printTable(rows)
 }
 
-// momentText is a time with how long ago it was: 2026-03-01 09:30:00 (4.20 s ago).
-func momentText(moment time.Time) string {
-	return fmt.Sprintf("%s (%s ago)", moment.Local().Format("2006-01-02 15:04:05"), durationText(time.Since(moment)))
+// timeText formats a time with its age: 2026-03-01 09:30:00 (4.20 s ago).
+func timeText(t time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", t.Local().Format("2006-01-02 15:04:05"), durationText(time.Since(t)))
 }
 
 func reasonText(reason string) string {

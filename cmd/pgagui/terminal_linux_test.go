@@ -15,7 +15,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// runOnTerminal runs a command whose results and messages go to a terminal, and returns what that gets.
+// runOnTerminal runs a command whose results and messages go to a terminal, and returns what the
+// terminal receives.
 func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string) {
 	c.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -34,7 +35,7 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	// What the terminal gets, not what it makes of line ends.
+	// The terminal must not translate line ends.
 	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	if err == nil {
 		mode.Oflag &^= unix.OPOST
@@ -46,7 +47,7 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 	all := make(chan string)
 	go func() {
 		var text bytes.Buffer
-		_, _ = io.Copy(&text, master) // ends with an error when the other end is closed
+		_, _ = io.Copy(&text, master) // returns an error when the other end is closed
 		all <- text.String()
 	}()
 	code = run(c.t.Context(), append(arguments, "--database-url", c.databaseURL), strings.NewReader(""), terminal, terminal)
@@ -54,17 +55,17 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 	return code, <-all
 }
 
-// Whatever agents and their users write: colors, titles, links, overwriting, another direction of the text.
+// wicked contains sequences that set colors and titles, overwrite text and change its direction.
 const wicked = "a\x1b]0;pwned\x07\x1b[35mb\u009b31mc\u202ed\x7fe\rf\bg"
 
-// ownColor are the colors of log and show: all but magenta.
+// ownColor matches the colors of log and show, which do not use magenta.
 var ownColor = regexp.MustCompile(`\x1b\[(?:[012];?)?(?:3[12346])?m`)
 
 func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
 	commands := newCommandLine(t)
 	pool := testdb.Connect(t, commands.databaseURL)
 	jsonOf := func(text string) string { return string(jsonString(text)) }
-	// JSON needs escapes for C0 alone; between tokens it has line ends.
+	// JSON requires escapes only for C0, and allows line ends between tokens.
 	events := `[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":` + jsonOf(wicked) + `}]}},` + "\r" +
 		`{"type":"TEXT_MESSAGE_CHUNK","messageId":` + jsonOf(wicked) + `,"role":"assistant","delta":` + jsonOf(wicked) + `},` +
 		`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":` + jsonOf(wicked) + `,"delta":` + jsonOf(`{"`+wicked+`":"`+wicked) + `},` +

@@ -14,7 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// threadsFlags are those that are not options of the store as they are.
+// threadsFlags are the flags that do not set an option of the store directly.
 type threadsFlags struct {
 	archived, since, status, metadata string
 	all                               bool
@@ -25,17 +25,18 @@ func (p *program) threadsCommand() *cobra.Command {
 	given := threadsFlags{}
 	command := &cobra.Command{
 		Use:   "threads",
-		Short: "List the threads of a scope, newest activity first",
-		Long: `Lists the threads of a scope, newest activity first: a run of them began or ended then. The title is
-the one that was set ("pgagui threads set"), else the beginning of the first user message. The
-status is that of the head, stale where it is in progress without a sign of life.
+		Short: "List the threads of a scope, most recently active first",
+		Long: `Lists the threads of a scope, most recently active first. A thread is active when a run of it begins
+or ends. The title is the one that "pgagui threads set" set, otherwise the beginning of the first
+message of the user. The status is that of the head, or stale if the head is in progress without a
+sign of life.
 
-A list has 50 threads unless --limit says otherwise. Where there are more, the way to the next ones
-is on stderr. A thread that becomes active moves to the top, so lists that go on from a --cursor do
-not show it; --all shows the threads as they are at one moment.
+A list has 50 threads unless --limit sets another number. If there are more, a line on stderr has
+the flag for the next page. A thread that becomes active moves to the top, so the pages after a
+--cursor do not show it. --all shows all threads as of one point in time.
 
 With --json each line is an object with threadId, title, agent, metadata, archived, createdAt,
-activeAt, headRunId, status, stale, runs, branches, and cursor, the place that --cursor goes on from.`,
+activeAt, headRunId, status, stale, runs, branches, and cursor, the value for --cursor.`,
 		Example: `  pgagui threads --since 24h --status failed
   pgagui threads --title lisbon --all --json | jq -r .threadId`,
 		Args: cobra.NoArgs,
@@ -52,18 +53,17 @@ activeAt, headRunId, status, stale, runs, branches, and cursor, the place that -
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.Agent, "agent", "", "only threads of this agent")
-	flags.StringVar(&given.archived, "archived", "", "only archived threads; --archived=any: those too")
+	flags.StringVar(&options.Agent, "agent", "", "list only threads of this agent, by `name`")
+	flags.StringVar(&given.archived, "archived", "", "list only archived threads; --archived=any lists archived threads as well")
 	flags.Lookup("archived").NoOptDefVal = "only"
-	flags.StringVar(&options.Title, "title", "", "only threads with this text in their title")
-	flags.StringVar(&given.since, "since", "",
-		"only threads active since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
-	flags.StringVar(&given.status, "status", "", "only threads whose head is running, stale, finished or failed")
+	flags.StringVar(&options.Title, "title", "", "list only threads with this `text` in their title")
+	flags.StringVar(&given.since, "since", "", "list only threads active since this `time`: "+timeFormats)
+	flags.StringVar(&given.status, "status", "", "list only threads whose head has this `status`: running, stale, finished or failed")
 	flags.StringVar(&given.metadata, "metadata", "",
-		`only threads whose metadata contains this JSON object, as in '{"folder":"trips"}'`)
-	flags.StringVar(&options.Cursor, "cursor", "", "begin behind this place")
-	flags.IntVar(&options.Limit, "limit", 50, "threads at most, up to 1000")
-	flags.BoolVar(&given.all, "all", false, "all threads, however many")
+		"list only threads whose metadata contains this JSON `object`, for example '{\"folder\":\"trips\"}'")
+	flags.StringVar(&options.Cursor, "cursor", "", "start after this `cursor`, from an earlier page")
+	flags.IntVar(&options.Limit, "limit", 50, "maximum `number` of threads, from 1 to 1000")
+	flags.BoolVar(&given.all, "all", false, "list all threads")
 	for flag, values := range map[string][]string{
 		"archived": {"only", "any"},
 		"status":   {"running", "stale", "finished", "failed"},
@@ -76,7 +76,7 @@ activeAt, headRunId, status, stale, runs, branches, and cursor, the place that -
 	return command
 }
 
-// complete reads the flags into the options, and makes sure that they go together.
+// complete sets the options from the flags, and checks their combination.
 func (f threadsFlags) complete(options *pgagui.ThreadsOptions, limited bool, now time.Time) (err error) {
 	switch {
 	case options.Limit < 1 || options.Limit > 1000:
@@ -84,7 +84,7 @@ func (f threadsFlags) complete(options *pgagui.ThreadsOptions, limited bool, now
 	case f.all && limited:
 		return errors.New("--all and --limit exclude each other")
 	case f.metadata != "" && !isJSONObject(f.metadata):
-		return fmt.Errorf("--metadata %s: give a JSON object", f.metadata)
+		return fmt.Errorf("--metadata %s: not a JSON object", f.metadata)
 	case f.all:
 		options.Limit = 1000
 	}
@@ -95,7 +95,7 @@ func (f threadsFlags) complete(options *pgagui.ThreadsOptions, limited bool, now
 	case "any":
 		options.Archived = pgagui.WithArchived
 	default:
-		return fmt.Errorf("--archived=%s: give --archived, or --archived=any", f.archived)
+		return fmt.Errorf("--archived=%s: unknown value (expected only or any)", f.archived)
 	}
 	switch f.status {
 	case "", "running", "finished", "failed":
@@ -103,7 +103,7 @@ func (f threadsFlags) complete(options *pgagui.ThreadsOptions, limited bool, now
 	case "stale":
 		options.Stale = true
 	default:
-		return fmt.Errorf("--status %s: give running, stale, finished or failed", f.status)
+		return fmt.Errorf("--status %s: unknown status (expected running, stale, finished or failed)", f.status)
 	}
 	if f.metadata != "" {
 		options.Metadata = json.RawMessage(f.metadata)
@@ -119,10 +119,10 @@ func isJSONObject(text string) bool {
 
 func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) error {
 	var threads []pgagui.Thread
-	// A page of a search may be short, so there may be several also without --all. They are of one
-	// moment.
-	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, moment, func(tx pgx.Tx) error {
+	// A search may return pages with fewer threads than the limit, so it may need several pages even
+	// without --all. One transaction gives all pages as of one point in time.
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
 		store := p.store(pool).WithTx(tx)
 		limit := options.Limit
 		for {
@@ -147,7 +147,7 @@ func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagu
 	}
 	switch {
 	case options.Cursor != "":
-		_, err = fmt.Fprintf(p.messages, "there is more: go on with --cursor %s, or give --all\n", options.Cursor)
+		_, err = fmt.Fprintf(p.messages, "more threads follow: continue with --cursor %s, or use --all\n", options.Cursor)
 	case len(threads) == 0:
 		err = p.hintAtOtherScopes(ctx, pool, "are not listed")
 	}
@@ -187,12 +187,12 @@ func (p *program) threadsSetCommand() *cobra.Command {
 	var changes pgagui.ThreadChanges
 	command := &cobra.Command{
 		Use:   "set THREAD",
-		Short: "Set title, agent and metadata of a thread, or archive it",
-		Long: `Sets what lists show of a thread, and prints the thread. What no flag names stays as it is, and so
-does the place of the thread in lists.
+		Short: "Set the title, agent or metadata of a thread, or archive it",
+		Long: `Sets the values that lists show of a thread, and prints the thread. Values without a flag stay, and
+so does the place of the thread in lists.
 
---metadata takes a JSON object that is merged into the one that is kept, member by member; null
-removes a member.`,
+--metadata takes a JSON object and merges it, member by member, into the stored one. null removes a
+member.`,
 		Example: `  pgagui threads set trip-to-lisbon --title "Three days in Lisbon" --metadata '{"folder":"trips"}'
   pgagui threads set trip-to-lisbon --archived`,
 		Args: oneThread,
@@ -209,14 +209,14 @@ removes a member.`,
 			}
 			if flags.Changed("metadata") {
 				if !isJSONObject(metadata) {
-					return &usageError{problem: fmt.Sprintf("--metadata %s: give a JSON object", metadata), command: command.CommandPath()}
+					return &usageError{problem: fmt.Sprintf("--metadata %s: not a JSON object", metadata), command: command.CommandPath()}
 				}
 				changes.Metadata = json.RawMessage(metadata)
 			}
 			nothing := changes.Title == nil && changes.Agent == nil && changes.Archived == nil && changes.Metadata == nil
 			if nothing && !changes.CreateIfMissing {
 				return &usageError{
-					problem: "say what to set: --title, --agent, --archived or --metadata", command: command.CommandPath(),
+					problem: "nothing to set (expected --title, --agent, --archived or --metadata)", command: command.CommandPath(),
 				}
 			}
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {
@@ -229,10 +229,10 @@ removes a member.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&title, "title", "", `the title; "" takes it away, and lists show the beginning of the first user message`)
-	flags.StringVar(&agent, "agent", "", `the agent that the thread belongs to; "" takes it away`)
-	flags.BoolVar(&archived, "archived", false, "leave it out of lists; --archived=false takes that back")
-	flags.StringVar(&metadata, "metadata", "", "JSON object to merge into the metadata")
-	flags.BoolVar(&changes.CreateIfMissing, "create", false, "make the thread if there is none; it has no runs then")
+	flags.StringVar(&title, "title", "", "set the title to this `text`; \"\" removes it, and lists show the first message of the user")
+	flags.StringVar(&agent, "agent", "", "set the agent by `name`; \"\" removes it")
+	flags.BoolVar(&archived, "archived", false, "archive the thread, so that lists leave it out; with false: restore it")
+	flags.StringVar(&metadata, "metadata", "", "merge this JSON `object` into the metadata")
+	flags.BoolVar(&changes.CreateIfMissing, "create", false, "create the thread, without runs, if it does not exist")
 	return command
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// threadLines runs threads with --json and returns what its lines say.
+// threadLines runs threads with --json and returns the thread ids.
 func threadLines(c commandLine, arguments ...string) (ids []string) {
 	c.t.Helper()
 	for line := range strings.Lines(c.must(append([]string{"threads", "--json"}, arguments...)...)) {
@@ -28,8 +28,8 @@ func TestThreads(t *testing.T) {
 	commands := newCommandLine(t)
 	for n := range 5 {
 		thread := fmt.Sprint("thread-", n)
-		asked := fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":"r","input":{"messages":[{"role":"user","content":"Question \u001b[2J number %d"}]}}`, thread, n)
-		commands.must("import", writeFile(t, "chat.ndjson", asked, finished))
+		withInput := fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":"r","input":{"messages":[{"role":"user","content":"Question \u001b[2J number %d"}]}}`, thread, n)
+		commands.must("import", writeFile(t, "chat.ndjson", withInput, finished))
 	}
 	commands.must("import", writeFile(t, "fails.ndjson", started("thread-5", "r"), failed))
 	table := commands.must("threads")
@@ -42,7 +42,7 @@ func TestThreads(t *testing.T) {
 		t.Errorf("the table is\n%s", table)
 	}
 
-	// Page by page, and all at once.
+	// Page by page, and with --all.
 	first := commands.run("threads", "--limit", "4")
 	_, cursor, found := strings.Cut(first.messages, "--cursor ")
 	cursor, _, _ = strings.Cut(cursor, ",")
@@ -154,7 +154,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, command := range []string{"show", "export", "follow", "history", "restore", "status", "stop", "session get"} {
 		got := strings.Split(offered(append(strings.Fields(command), "old", "--run", "")...), "|")
-		if len(got) != 2 || !strings.HasPrefix(got[0], "r2\tfailed, begun ") || !strings.HasPrefix(got[1], "r1\tfinished, begun ") {
+		if len(got) != 2 || !strings.HasPrefix(got[0], "r2\tfailed, started ") || !strings.HasPrefix(got[1], "r1\tfinished, started ") {
 			t.Errorf("%s old --run offers %q", command, got)
 		}
 	}

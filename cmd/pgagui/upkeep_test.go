@@ -32,10 +32,10 @@ func importThreads(t *testing.T, commands commandLine, threads int) {
 	commands.must("import", writeFile(t, "threads.ndjson", lines...))
 }
 
-// gate lets compaction wait in the middle of each thread, from the call on until the test calls open.
+// gate makes compaction wait in the middle of each thread until the test calls open.
 func gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func()) {
 	t.Helper()
-	// It waits until the gate is opened: jobs have a lock_timeout.
+	// Jobs have a lock_timeout; the trigger must wait longer.
 	if _, err := pool.Exec(t.Context(), `
 		create function public.wait() returns trigger language plpgsql set lock_timeout = 0 as 'begin perform pg_advisory_xact_lock(1); return new; end';
 		create trigger wait before insert on agui.snapshot for each row execute function public.wait()`); err != nil {
@@ -64,9 +64,9 @@ func gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func())
 	}, open
 }
 
-func waitFor(t *testing.T, isSo func() bool) {
+func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
-	for !isSo() {
+	for !condition() {
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the test ended first")
@@ -74,6 +74,9 @@ func waitFor(t *testing.T, isSo func() bool) {
 		}
 	}
 }
+
+// skippedBusy is the output of a job that is in progress elsewhere.
+var skippedBusy = "nothing done: " + string(jobs.SkippedBusy) + "\n"
 
 func TestCompactEndsWithWorkLeft(t *testing.T) {
 	t.Parallel()
@@ -111,7 +114,7 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 	}
 	commands.must("repack", "--older-than", "0s")
 	busy := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) {
-		if out := commands.must("repack"); out != "nothing done: another is at work\n" {
+		if out := commands.must("repack"); out != skippedBusy {
 			t.Errorf("a second start: %s", out)
 		}
 		return nil, nil
@@ -121,7 +124,7 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 	}
 }
 
-// setLease says how long a run of the test's database may be silent. With "0" every run in progress is stale.
+// setLease sets the lease of the database. With "0" every run in progress is stale.
 func setLease(t *testing.T, commands commandLine, lease string) {
 	t.Helper()
 	pool := testdb.Connect(t, commands.databaseURL)
@@ -130,7 +133,7 @@ func setLease(t *testing.T, commands commandLine, lease string) {
 	}
 }
 
-// leaveRun appends a run that its writer leaves in the middle of a message. (An import closes such runs.)
+// leaveRun appends a run that ends in the middle of a message. (An import would close it.)
 func leaveRun(t *testing.T, commands commandLine, threadID, runID string) {
 	t.Helper()
 	events := []json.RawMessage{json.RawMessage(started(threadID, runID)), json.RawMessage(textBegins)}
@@ -150,7 +153,7 @@ func TestReapClosesWhatIsStale(t *testing.T) {
 	}
 	setLease(t, commands, "0")
 	busy := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) {
-		if out := commands.must("reap"); out != "nothing done: another is at work\n" {
+		if out := commands.must("reap"); out != skippedBusy {
 			t.Errorf("a second start: %s", out)
 		}
 		return nil, nil
@@ -185,7 +188,7 @@ func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
 		ended <- run(ctx, []string{"compact", "--workers", "1", "--database-url", commands.databaseURL}, strings.NewReader(""), &out, &messages)
 	}()
 	waitFor(t, isReached)
-	if out := commands.must("compact"); out != "nothing done: another is at work\n" {
+	if out := commands.must("compact"); out != skippedBusy {
 		t.Errorf("a second start: %s", out)
 	}
 	if done := parse[compactResult](commands, "compact"); done.Skipped != jobs.SkippedBusy || done.Runs != 0 {
@@ -199,11 +202,11 @@ func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
 	}
 }
 
-// process is pgagui in a process of its own.
+// process is a process of pgagui.
 type process struct {
 	*exec.Cmd
 	lines *bufio.Scanner
-	log   string // what it logged so far
+	log   string // its log so far
 }
 
 func (c commandLine) start(arguments ...string) *process {
@@ -219,7 +222,7 @@ func (c commandLine) start(arguments ...string) *process {
 	return &process{command, bufio.NewScanner(messages), ""}
 }
 
-// waitForLine reads what the process logs up to a line that has all of the texts.
+// waitForLine reads the log of the process up to a line that contains all texts.
 func (p *process) waitForLine(t *testing.T, texts ...string) {
 	t.Helper()
 	for p.lines.Scan() {
@@ -238,7 +241,7 @@ func (p *process) waitForLine(t *testing.T, texts ...string) {
 	t.Fatalf("the process ended without a line of %q:\n%s", texts, p.log)
 }
 
-// end returns the exit code.
+// end waits for the process and returns its exit code.
 func (p *process) end(t *testing.T) int {
 	t.Helper()
 	for p.lines.Scan() {
@@ -258,7 +261,7 @@ func (p *process) terminate(t *testing.T) {
 	}
 }
 
-func TestWorkerDoesTheJobs(t *testing.T) {
+func TestWorkerRunsTheJobs(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	importThreads(t, commands, 2)
@@ -375,7 +378,8 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	}
 }
 
-// A role that may do no job holds the lock of one: nothing would ever be done, so that is no time to say that all is well.
+// If a role that may not run jobs holds the lock of a job, the job could never run. So it fails instead
+// of skipping.
 func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)

@@ -21,21 +21,25 @@ func (p *program) verifyCommand() *cobra.Command {
 	var sample, since, heads string
 	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
-		Short: "Check log, tree and snapshots, like git fsck",
-		Long: `Checks threads: that no seq is missing, that batches, runs and their tree fit together, that runs begin and end as the log says, and
-that every snapshot is what folding the raw log gives. Without arguments it checks the threads of all scopes, with --scope those of one;
-threads that are named are of one scope. Without arguments, --sample and --since it also finds rows that belong to no thread. Each
-problem is a line; if any remains, the exit code is 1. Others may write meanwhile.
+		Short: "Check the log, the tree and the snapshots, like git fsck",
+		Long: `Checks threads: that no seq is missing, that batches, runs and the tree are consistent, that the
+status of each run matches its log, and that every snapshot equals a fold of the raw log. Without
+arguments it checks the threads of all scopes, or with --scope those of one scope. Threads named as
+arguments belong to one scope. Without arguments, --sample and --since it also finds rows that
+belong to no thread. Other clients may write at the same time.
 
-Lines that begin with "note" are no damage: they say where an agent or its writer broke the protocol (events behind the end of a run, for
-instance), which is kept as it came.
+Each problem is a line on stdout. If a problem remains, the exit code is 1. A line that begins with
+"note" is no damage: the agent or its writer broke the protocol, for example with events after the
+end of a run, and the log keeps these events unchanged.
 
-With --repair the snapshots of a thread, and its place in lists, are made again where something is wrong with them. The log is never
-touched: what is wrong with it is only named, and then the snapshots of that thread stay as well, for they may hold what the log has lost.
+With --repair it replaces wrong snapshots, and a wrong entry of the thread in lists, by correct ones
+from the log. It never changes the log. If the log of a thread is damaged, it only reports this and
+keeps the snapshots of the thread, because they may hold what the log has lost.
 
-With --chain the hashes of chained logs (agui.enable_chain) are computed anew from what was appended. That finds every event that was changed,
-left out or put in another place, but not an end that was cut off, and not a log that somebody wrote anew with its hashes. Heads that were
-kept elsewhere find these, too: --heads names a file of them, as "pgagui heads" prints them.`,
+With --chain it computes the hashes of chained logs (agui.enable_chain) again from the events. That
+finds every event that was changed, removed or moved. It does not find a log whose end was cut off,
+or that somebody replaced together with its hashes. To find these as well, keep the output of
+"pgagui heads" outside the database and pass it with --heads.`,
 		Example: `  pgagui verify --sample 5% --since 7d
   pgagui verify --chain --heads heads-of-monday.ndjson
   pgagui verify trip-to-lisbon --repair`,
@@ -60,34 +64,34 @@ kept elsewhere find these, too: --heads names a file of them, as "pgagui heads" 
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&sample, "sample", "", "check only some threads, chosen at random: a number, as in 100, or a share, as in 5%")
-	flags.StringVar(&since, "since", "", "check only threads with events or snapshots since then:\nso long ago, as in 24h or 7d, or a time, as in 2006-01-02T15:04:05Z")
-	flags.IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "threads to check side by side, each on a connection of its own")
-	flags.BoolVar(&options.InSQL, "in-sql", false, "fold in the database, not in this program: many times slower, a second opinion")
-	flags.BoolVar(&options.Chain, "chain", false, "compute the hashes of chained logs anew")
-	flags.StringVar(&heads, "heads", "", `compare chained logs with the heads in this file; "-": stdin`)
-	flags.BoolVar(&options.Repair, "repair", false, "make wrong snapshots again from the log")
+	flags.StringVar(&sample, "sample", "", "check only a random sample of the threads: a `number` such as 100, or a share such as 5%")
+	flags.StringVar(&since, "since", "", "check only threads with events or snapshots since this `time`: "+timeFormats)
+	flags.IntVar(&options.Workers, "workers", min(4, runtime.NumCPU()), "`number` of threads to check in parallel, each on its own connection")
+	flags.BoolVar(&options.InSQL, "in-sql", false, "fold with the reducer in SQL instead of the one in Go, which is many times slower")
+	flags.BoolVar(&options.Chain, "chain", false, "check the hashes of chained logs")
+	flags.StringVar(&heads, "heads", "", `with --chain: compare with the heads in this `+"`file`"+`; "-" means stdin`)
+	flags.BoolVar(&options.Repair, "repair", false, "replace wrong snapshots by correct ones from the log")
 	return command
 }
 
-// chooseThreads reads the flags that say which threads to check, and makes sure that the options go together.
+// chooseThreads sets the options from the flags that select threads, and checks their combination.
 func chooseThreads(options *jobs.VerifyOptions, sample, since string, now time.Time) error {
 	if options.Workers < 1 {
 		return errors.New("--workers must be 1 or more")
 	}
 	if len(options.Threads) > 0 && (sample != "" || since != "") {
-		return errors.New("--sample and --since choose threads: name none with them")
+		return errors.New("--sample and --since select threads: do not name threads as well")
 	}
 	if share, isShare := strings.CutSuffix(sample, "%"); isShare {
 		percent, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
-			return fmt.Errorf("--sample %s: a share is more than 0%% and at most 100%%", sample)
+			return fmt.Errorf("--sample %s: not a share (expected more than 0%% and at most 100%%)", sample)
 		}
 		options.SampleShare = percent / 100
 	} else if sample != "" {
 		threads, err := strconv.ParseInt(sample, 10, 32)
 		if err != nil || threads < 1 {
-			return fmt.Errorf("--sample %s: give a number of threads, 1 or more, or a share, for instance 5%%", sample)
+			return fmt.Errorf("--sample %s: not a sample (expected a number of threads, 1 or more, or a share such as 5%%)", sample)
 		}
 		options.SampleThreads = int(threads)
 	}
@@ -135,7 +139,7 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 	case p.json:
 		err = p.printJSON(result)
 	case failure != nil && result.Threads == 0:
-		// The error says it all.
+		// The error is enough.
 	case result.Problems == 0:
 		_, err = fmt.Fprintln(p.out, summary(result.Verified))
 	default:
@@ -147,12 +151,12 @@ func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error 
 	case err == nil && result.Problems > 0:
 		return errProblems
 	case err == nil && result.Threads == 0 && options.Scope != nil:
-		return p.hintAtOtherScopes(ctx, pool, "were not checked: name another --scope, or none to check all")
+		return p.hintAtOtherScopes(ctx, pool, "were not checked (use another --scope, or none to check all)")
 	}
 	return err
 }
 
-// printVerified writes a line for each problem of a thread, and for each note.
+// printVerified writes a line per problem and per note of a thread.
 func (p *program) printVerified(thread jobs.VerifiedThread, withScope bool) error {
 	where := "thread " + thread.ThreadID
 	switch {
@@ -188,7 +192,6 @@ func (p *program) printProblem(where string, problem pgagui.Problem) error {
 	return err
 }
 
-// summary says how much was checked and what was found.
 func summary(done jobs.Verified) string {
 	found := "no problem"
 	if done.Problems > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when a release is built; else the build information says what this is.
+// version is set at build time by a release. Otherwise the build information has the version.
 var version string
 
 type versionResult struct {
@@ -19,8 +19,12 @@ type versionResult struct {
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
+		Short: "Print the version of pgagui and of Go",
+		Long: `Prints the version of pgagui and the version of Go that built it. With --json it prints
+{version, go}. "pgagui migrate status" prints the version of the schema in a database.`,
+		Example: `  pgagui version
+  pgagui version --json`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			result := versionResult{Version: versionText(), Go: runtime.Version()}
 			if p.json {

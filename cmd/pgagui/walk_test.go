@@ -16,8 +16,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// An application that has a chain of its own in golang-migrate adopts pgagui, upgrades it, works with it and removes it. Its own version
-// table says the same all the time.
+// An application with its own migrations in golang-migrate installs pgagui, upgrades it, uses it and
+// removes it. The version table of the application does not change.
 func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	t.Parallel()
 	commands := commandLine{t, testdb.Empty(t)}
@@ -53,14 +53,14 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 		var got int
 		var dirty bool
 		if err := pool.QueryRow(t.Context(), `select version, dirty from public.schema_migrations`).Scan(&got, &dirty); err != nil || got != version || dirty {
-			t.Fatalf("the application's own chain is at version %d, dirty %t, error %v; want version %d", got, dirty, err, version)
+			t.Fatalf("the migrations of the application are at version %d, dirty %t, error %v; want version %d", got, dirty, err, version)
 		}
 	}
 
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Migrate(1) })
 	commands.mustFail(exitUnavailable, "threads")
 
-	// It adopts pgagui the way that README has for golang-migrate, then goes on with pgagui itself.
+	// It installs pgagui with golang-migrate as README.md describes, then continues with pgagui itself.
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 		t.Errorf("migrate status: %s", out)
 	}
 
-	// It looks at what it has recorded elsewhere.
+	// It imports and reads a recording.
 	recording := writeFile(t, "chat.ndjson", answer("support-42", "run-1", 3)...)
 	inputs := writeFile(t, "chat.requests.ndjson", requestOf("support-42", "run-1", "Where is my parcel?"))
 	if out := commands.must("import", recording, "--requests", inputs); !strings.Contains(out, "\nsupport-42  1     7       7\n") {

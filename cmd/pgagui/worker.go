@@ -13,9 +13,9 @@ import (
 	"github.com/pgagui/pgagui/worker"
 )
 
-// workerFlags say how the worker does its jobs.
+// workerFlags are the flags of worker.
 type workerFlags struct {
-	schedules   map[string]*string // by the name of the job
+	schedules   map[string]*string // by job name
 	compaction  compactFlags
 	eraseAfter  time.Duration
 	allScopes   bool
@@ -23,45 +23,51 @@ type workerFlags struct {
 	grace       time.Duration
 }
 
-// workerJobs are the jobs that the worker knows; each has a flag with its name, for its schedule.
-var workerJobs = []struct{ name, schedule, does string }{
+// workerJobs are the jobs of the worker, with their default schedules. Each has a flag of its name.
+var workerJobs = []struct{ name, schedule, purpose string }{
 	{"compact", "@every 1m", "fold ended runs into snapshots"},
-	{"reap", "@every 1m", "close the runs whose writers are gone"},
+	{"reap", "@every 1m", "close stale runs, whose writers are gone"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
-	{"verify", "0 3 * * *", "check log, tree and snapshots of the threads with news for --verify-since"},
-	{"erase", off, "remove threads for good that had no news for --erase-after"},
+	{"verify", "0 3 * * *", "check the threads that changed within --verify-since"},
+	{"erase", off, "permanently remove threads without changes for --erase-after"},
 }
 
-// off is the schedule of a job that is not done.
+// off is the schedule of a job that does not run.
 const off = "off"
 
 func (p *program) workerCommand() *cobra.Command {
 	how := workerFlags{schedules: map[string]*string{}, compaction: compactFlags{running: true}, verifySince: 48 * time.Hour}
 	command := &cobra.Command{
 		Use:   "worker",
-		Short: "Do the upkeep on schedules, in one process",
-		Long: `Does the jobs that keep a store in shape, each on its schedule: a line of five fields as in a crontab ('0 3 * * *', local time), or
-'@every 90s', '@hourly', '@daily'; 'off' leaves a job out. A job that fails is logged and done again when it is due next. Several workers,
-cron and pg_cron may serve one database: a job is done by one of them at a time. On a standby nothing is done until it is promoted.
+		Short: "Run all maintenance jobs on schedules, in one process",
+		Long: `Runs the maintenance jobs, each on its own schedule. A schedule is a line of five fields as in a
+crontab ('0 3 * * *', in local time), '@every 90s', '@hourly' or '@daily'; 'off' disables a job. If
+a job fails, the worker logs the error and runs the job again when it is next due. Several workers,
+cron and pg_cron may serve one database: only one of them runs a job at a time. On a standby the
+jobs do nothing until it is promoted.
 
-On SIGTERM or Ctrl-C the worker starts nothing more, waits up to --grace for the jobs at work, and ends with exit code 0.
+On SIGTERM or Ctrl-C the worker starts no more jobs, waits up to --grace for those in progress, and
+exits with 0.
 
-All jobs work on all scopes, but for --erase, which needs --scope or --all-scopes.
+All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
 
-What it does it logs on stderr, with --json as JSON. It takes the rights of the role agui_worker, and with --erase
-those of agui_maintainer.`,
+The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and with --erase also
+agui_maintainer.`,
+		Example: `  pgagui worker --json
+  pgagui worker --compact '@every 30s' --verify off
+  pgagui worker --erase '30 3 * * *' --erase-after 90d --all-scopes`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, how) },
 	}
 	flags := command.Flags()
 	for _, job := range workerJobs {
-		how.schedules[job.name] = flags.String(job.name, job.schedule, "when to "+job.does)
+		how.schedules[job.name] = flags.String(job.name, job.schedule, "`schedule` of the job: "+job.purpose)
 	}
 	how.compaction.addFlags(flags)
-	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: how long ago the last event of a thread must be, as in 12h or 90d")
-	flags.BoolVar(&how.allScopes, "all-scopes", false, "with --erase: threads of all scopes, instead of those of --scope")
-	flags.Var((*age)(&how.verifySince), "verify-since", "with --verify: threads with events or snapshots since then; 0: all threads")
-	flags.DurationVar(&how.grace, "grace", defaultGrace, "on SIGTERM: how long jobs at work may go on")
+	flags.Var((*age)(&how.eraseAfter), "erase-after", "with --erase: erase threads whose last event is at least this old, for example 12h or 90d")
+	flags.BoolVar(&how.allScopes, "all-scopes", false, "with --erase: erase threads of all scopes, not only of --scope")
+	flags.Var((*age)(&how.verifySince), "verify-since", "with --verify: check threads with events or snapshots within this time; 0 means all threads")
+	flags.DurationVar(&how.grace, "grace", defaultGrace, "after SIGTERM, wait this long for the jobs in progress")
 	return command
 }
 
@@ -81,14 +87,14 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 		OlderThan: how.eraseAfter, Scope: p.scope, AllScopes: how.allScopes, Reason: "pgagui worker --erase-after " + (*age)(&how.eraseAfter).String(),
 	}
 
-	// Each job has a connection beside that of its lock; compaction has one for each of its workers.
+	// Each job needs a connection for its lock and one for its work; compaction needs one per worker.
 	ctx := command.Context()
 	pool, err := p.connect(ctx, options.Workers+len(workerJobs))
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	known := []jobs.Job{
+	all := []jobs.Job{
 		compactJob(pool, options),
 		reapJob(pool, jobs.ReapOptions{}),
 		repackJob(pool, jobs.RepackOptions{}),
@@ -96,7 +102,7 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
 	}
 	var tasks []worker.Task
-	for _, job := range known {
+	for _, job := range all {
 		if schedule := *how.schedules[job.Name]; schedule != off {
 			tasks = append(tasks, worker.Task{Schedule: schedule, Job: job})
 		}
@@ -107,7 +113,8 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	return nil
 }
 
-// verifyRecent checks the threads of all scopes that have news; problems are an error, so that they are logged as one.
+// verifyRecent checks the threads of all scopes that changed within a time. It returns an error if it
+// finds problems, so that the worker logs them as one.
 func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) (jobs.Verified, error) {
 	options := jobs.VerifyOptions{}
 	if since > 0 {
@@ -121,7 +128,7 @@ func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) 
 	}
 	done, err := jobs.Verify(ctx, pool, options)
 	if err == nil && done.Problems > 0 {
-		err = fmt.Errorf("%s found, the first in %s (pgagui verify names all)", countText(done.Problems, "problem"), first)
+		err = fmt.Errorf("%s found, the first in %s (pgagui verify lists all)", countText(done.Problems, "problem"), first)
 	}
 	return done, err
 }

@@ -1,10 +1,10 @@
-// Command pack makes a file GOPROXY of the modules of this repository, as they are in the working tree, so that they can be used as if they had been
-// released:
+// Command pack writes the modules of the working tree at ROOT to FOLDER, in the layout of a module
+// proxy. The go command can then use them like released modules of the version VERSION:
 //
 //	pack ROOT FOLDER VERSION
 //	GOPROXY=file://FOLDER,… GONOSUMDB=github.com/pgagui go install github.com/pgagui/pgagui/cmd/pgagui@VERSION
 //
-// Each module requires the others at that version.
+// The modules require each other at that version.
 package main
 
 import (
@@ -47,7 +47,7 @@ func pack(root, folder, version string) error {
 	if err != nil {
 		return err
 	}
-	modules := map[string]*modfile.File{} // by their folders
+	modules := map[string]*modfile.File{} // by folder
 	for _, use := range work.Use {
 		name := filepath.Join(root, use.Path, "go.mod")
 		text, err := os.ReadFile(name)
@@ -75,7 +75,7 @@ func pack(root, folder, version string) error {
 	return nil
 }
 
-// sources lists the files that git has or would take.
+// sources lists the files that git tracks or would add.
 func sources(root string) ([]string, error) {
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = root
@@ -103,7 +103,7 @@ func packModule(root, path string, files []string, modules map[string]*modfile.F
 			content.text = goMod
 		}
 		if info, err := os.Lstat(content.source); err != nil || !info.Mode().IsRegular() {
-			continue // deleted, or a link
+			continue // deleted, or a symbolic link
 		}
 		contents = append(contents, content)
 	}
@@ -136,13 +136,13 @@ func moduleOf(name string, modules map[string]*modfile.File) string {
 			return folder
 		}
 		if folder == "tools" {
-			return folder // a module of its own that nobody requires
+			return folder // a separate module, which is not packed
 		}
 	}
 	return "."
 }
 
-// file is a file of a module; text, when set, stands in its place.
+// file is a file of a module. If text is set, it replaces the content of the source.
 type file struct {
 	path, source string
 	text         []byte
