@@ -131,7 +131,7 @@ lint-format:
 	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
 
 # What is free of the words that docs/glossary.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
-PROSE ?= docs/glossary.md sql tools/prose/main.go events examples \
+PROSE ?= docs/glossary.md sql tools/prose/main.go events examples compaction jobs internal session transcript worker otelagui \
 	$(filter-out %_test.go,$(wildcard *.go))
 
 .PHONY: prose
