@@ -173,7 +173,7 @@ func TestCompactEvents(t *testing.T) {
 			{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":"\ud83d\ude00\u0000"}
 			{"type":"TEXT_MESSAGE_END","messageId":"a"}`,
 			`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"a","role":"user","content":"\ud83d\ude00\u0000","name":"Ann","metadata":{"k":{"x":1.0},"l":1,"usage":[]}}]}`},
-		{"a message that goes on from before", textM,
+		{"a message that continues from before", textM,
 			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}
 			{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"b","metadata":{"k":1}}
 			{"type":"TEXT_MESSAGE_END","messageId":"m"}`,
@@ -224,7 +224,7 @@ func TestCompactEvents(t *testing.T) {
 			`{"type":"RAW","event":1}
 			{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"user","content":"ab"}]}
 			{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"user"}`},
-		{"a chunk that goes on from before", `{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","delta":"{"}`,
+		{"a chunk that continues from before", `{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","delta":"{"}`,
 			`{"type":"TOOL_CALL_CHUNK","delta":"}"}
 			{"type":"RUN_FINISHED"}`,
 			`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"}

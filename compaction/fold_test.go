@@ -397,7 +397,7 @@ func TestVersionsFollowChanges(t *testing.T) {
 	}
 }
 
-// Results that are put in between move the messages behind them, which must be found all the same.
+// Results that are put in between move the messages behind them, which must still be found.
 func TestMessagesAreFoundBehindInsertedResults(t *testing.T) {
 	t.Parallel()
 	const count = 50

@@ -102,7 +102,7 @@ func (f *Fold) EndRun() error {
 
 // --- what a fold uses ---
 
-// What work costs besides the octets that events bring.
+// What work costs besides the bytes that events bring.
 const (
 	fuelOfMessage     = 64 // that is looked at
 	fuelBetweenChecks = 1 << 20
@@ -219,7 +219,7 @@ func (f *Fold) mayHaveGrown(id string) {
 
 // --- what events bring ---
 
-// broughtBy counts the octets of some fields of an event.
+// broughtBy counts the bytes of some fields of an event.
 func (e *event) broughtBy(names fields) (octets int64) {
 	for name := field(0); names != 0; name, names = name+1, names>>1 {
 		if names&1 != 0 && e.values[name] != nil {

@@ -69,7 +69,7 @@ func writeEveryWay(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 		}
 	}
 
-	// Tokens and batches, side by side in two runs, in a tree.
+	// Tokens and batches, in parallel in two runs, in a tree.
 	appendInBatches(t, store, "tree", "r1", "", 1, message("m", 8)...)
 	call(`select agui.append('tree', 'left', '[{"type":"RUN_STARTED","parentRunId":"r1"}]', 0, input => '{"messages":[]}')`)
 	call(`select agui.append('tree', 'right', '[{"type":"RUN_STARTED"}]', 0, parallel => true, parent_run_id => 'r1')`)
@@ -154,7 +154,7 @@ func TestTheChainHoldsWhateverWritesTheLog(t *testing.T) {
 	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 || notes > 0 {
 		t.Errorf("after repack: %d notes, problems: %q", notes, problems)
 	}
-	// What follows goes on from there.
+	// What follows continues from there.
 	appendRun(t, pgagui.New(pool, nil), "tree", "later", "", message("m", 3)...)
 	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 {
 		t.Errorf("later: %q", problems)

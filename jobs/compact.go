@@ -2,7 +2,7 @@
 // closes runs whose writers are gone, erases old threads and verifies what is stored.
 //
 // Each transaction works on one thread. So a job can be killed at any point, started at any time,
-// and run on several machines side by side. A [Job] is for schedulers, which want one process at a
+// and run on several machines in parallel. A [Job] is for schedulers, which want one process at a
 // time to do it.
 package jobs
 
@@ -28,7 +28,7 @@ import (
 
 // CompactOptions are the settings of [Compact]. The zero value compacts everything with one worker.
 type CompactOptions struct {
-	// Workers is the number of threads that are compacted side by side, each on a connection of its
+	// Workers is the number of threads that are compacted in parallel, each on a connection of its
 	// own; 0 means 1.
 	Workers int
 	// MaxRuns ends the job after this number of runs; 0 means no limit.
@@ -65,7 +65,7 @@ type Compacted struct {
 	Waiting int64 `json:"waiting"`
 	Left    int64 `json:"left"`
 	// Quarantined is the number of runs at which compaction failed and that it retries later
-	// (agui.quarantine). The runs that go on from them wait too.
+	// (agui.quarantine). The runs that continue from them wait too.
 	Quarantined int64 `json:"quarantined,omitempty"`
 	// Busy is the number of threads that were left because other transactions held them.
 	Busy int `json:"busy,omitempty"`
@@ -86,7 +86,7 @@ func (c Compacted) LogValue() slog.Value {
 
 // Compact folds every ended run that has not been processed, parents before children and the oldest
 // first. It keeps the snapshots for which agui_internal.is_worth_keeping is true. Several calls may
-// run side by side: one of them at a time claims a thread.
+// run in parallel: one of them at a time claims a thread.
 //
 // A run that fails does not stop the others. It goes into quarantine (agui.quarantine), is retried
 // after growing pauses, and Compact returns a [*RunsLeftError] at the end. A process that is killed
@@ -181,8 +181,8 @@ type target struct {
 	afterNo int32
 }
 
-// runsPerTransaction bounds how long a transaction holds a thread. The next transaction goes on
-// from the snapshots kept so far.
+// runsPerTransaction bounds how long a transaction holds a thread. The next transaction
+// continues from the snapshots kept so far.
 const runsPerTransaction = 1000
 
 // work compacts one thread after another until there is none to claim, or the job has to stop.

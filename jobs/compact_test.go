@@ -162,7 +162,7 @@ func TestRestoreIsTheSameBeforeAndAfterCompaction(t *testing.T) {
 				}
 			}
 			checkSnapshots(t, pool, store)
-			// More runs on top: the folds go on from what was kept.
+			// More runs on top: the folds continue from what was kept.
 			appendRun(t, store, "t", "e", "c", message("m3", 5)...)
 			appendRun(t, store, "t", "f", "d", message("m9", 5)...)
 			compact(t, pool)

@@ -101,7 +101,7 @@ func TestAnErasedThreadTakesNoEventsUntilItIsAllowed(t *testing.T) {
 	if _, err := store.Restore(ctx, "t", pgagui.At{}); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("restore: error %v", err)
 	}
-	// A new run; one that begins anew; the writer of the run that was in progress, which may know its seq or not.
+	// A new run; one that starts from the beginning; the writer of the run that was in progress, which may know its seq or not.
 	for run, option := range map[string]pgagui.AppendOptions{"r3": pgagui.AppendOptions{AfterSeq: new(int64(0))}, "r1": pgagui.AppendOptions{Parallel: true}, "r2": pgagui.AppendOptions{AfterSeq: new(int64(10))}} {
 		for _, event := range []string{`{"type":"RUN_STARTED"}`, `{"type":"CUSTOM"}`} {
 			_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, option)

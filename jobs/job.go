@@ -36,7 +36,7 @@ type SkipReason string
 const (
 	// SkippedBusy means that another process runs the same job in this database, or a session runs
 	// agui.compact.
-	SkippedBusy SkipReason = "another is at work"
+	SkippedBusy SkipReason = "another is in progress"
 	// SkippedStandby means that the server is a standby, which cannot be written to. After a
 	// promotion the job runs.
 	SkippedStandby SkipReason = "the server is a standby"

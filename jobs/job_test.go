@@ -188,7 +188,7 @@ func TestObserversSeeHowAJobWent(t *testing.T) {
 	if _, err := failing.Run(t.Context(), pool, observe); !errors.Is(err, failure) {
 		t.Errorf("error %v", err)
 	}
-	want := []string{"a a <nil>", "b another is at work<nil> <nil>", "b 1 no luck"}
+	want := []string{"a a <nil>", "b another is in progress<nil> <nil>", "b 1 no luck"}
 	if strings.Join(seen, "; ") != strings.Join(want, "; ") {
 		t.Errorf("seen: %q, want %q", seen, want)
 	}

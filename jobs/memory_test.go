@@ -70,7 +70,7 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 			}
 		}
 	},
-	// All of them have ended before the first one is gone on from, so all of their folds are needed.
+	// All of them have ended before the first one is continued from, so all of their folds are needed.
 	"branches": func(t *testing.T, pool *pgxpool.Pool) {
 		store := pgagui.New(pool, nil)
 		for run := range 24 {

@@ -172,7 +172,7 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 	}
 }
 
-// A run that cannot be repacked, or given a snapshot while it is in progress, does not hold up the others.
+// A run that cannot be repacked, or given a snapshot while it is in progress, does not block the others.
 func TestRepackGoesOnAfterADamagedRun(t *testing.T) {
 	t.Parallel()
 	for how, repack := range repackings {
@@ -348,7 +348,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 	}
 }
 
-// What compaction of earlier versions did then can be put right.
+// What compaction of earlier versions did then can be repaired.
 func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

@@ -140,7 +140,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 	}
 }
 
-// The lock of a thread is its writer's: whoever has it may be about to show a sign of life.
+// The lock of a thread is its writer's: a writer that has it may be about to show a sign of life.
 func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 	t.Parallel()
 	for name, reap := range reapings {

@@ -50,7 +50,7 @@ func TestRepackedEventsComeBackAsTheyWere(t *testing.T) {
 			if _, err := pool.Exec(ctx, `select agui.append('t', 'b', E'[ {"type":"RUN_STARTED"} ,\n\t{ "type":"CUSTOM"}\n]')`); err != nil {
 				t.Fatal(err)
 			}
-			// Two runs side by side: only what is adjacent can be joined.
+			// Two runs in parallel: only what is adjacent can be joined.
 			for i, run := range []string{"c", "b", "c", "c", "b", "b", "b"} {
 				event := fmt.Sprintf(`{"type":"CUSTOM","value":%d}`, i)
 				if i == 0 {
@@ -150,7 +150,7 @@ func TestLongRunsAreRepackedInPieces(t *testing.T) {
 	}
 }
 
-// Whoever reads, or repeats an append, while a run is repacked sees no difference.
+// A caller that reads, or repeats an append, while a run is repacked sees no difference.
 func TestNobodySeesARepack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -20,7 +20,7 @@ import (
 
 // threadCompaction compacts runs of one thread in one transaction, which holds the thread's row.
 //
-// The log is read once, in the order of seq. Runs that went on side by side interleave there, so several folds are open at a
+// The log is read once, in the order of seq. Runs that went on in parallel interleave there, so several folds are open at a
 // time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
 //
 // Rows to write are collected while a page of the log is folded, and sent together with the query for the next page.
@@ -47,7 +47,7 @@ type threadCompaction struct {
 // runFold is what a run's lineage means so far.
 type runFold struct {
 	fold *compaction.Fold
-	// users counts the runs of this transaction that go on from here and have not begun yet.
+	// users counts the runs of this transaction that continue from here and have not begun yet.
 	users int
 	// events and logBytes are the size of the run's own log, sinceKept is that of its lineage after the last kept snapshot; in
 	// stored bytes.
@@ -121,7 +121,7 @@ func (t *threadCompaction) compact(ctx context.Context, at target, maxRuns int32
 	return t.result, nil
 }
 
-// loadParents makes the folds that the pending runs go on from, where those are not pending themselves, and counts their users.
+// loadParents makes the folds that the pending runs continue from, where those are not pending themselves, and counts their users.
 func (t *threadCompaction) loadParents(ctx context.Context, pending []db.RunsToCompactRow) error {
 	for _, run := range pending {
 		t.folds[run.RunNo] = &runFold{}
@@ -287,7 +287,7 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 	})
 }
 
-// begin gives a run its parent's fold to go on from: the fold itself when no other run needs it, else a clone.
+// begin gives a run its parent's fold to continue from: the fold itself when no other run needs it, else a clone.
 func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) error {
 	if run.ParentNo == nil {
 		current.fold = newFold(t.foldLimits)
@@ -295,7 +295,7 @@ func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) erro
 	}
 	parent := t.folds[*run.ParentNo]
 	if parent == nil || parent.fold == nil {
-		return fmt.Errorf("the log has no events of run number %d, which run number %d goes on from", *run.ParentNo, run.RunNo)
+		return fmt.Errorf("the log has no events of run number %d, which run number %d continues from", *run.ParentNo, run.RunNo)
 	}
 	current.sinceKept = parent.sinceKept
 	parent.users--

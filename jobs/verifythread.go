@@ -244,7 +244,7 @@ func (c *snapshotCheck) applyEvents(ctx context.Context, run *runCheck, batch db
 	return nil
 }
 
-// begin gives a run its parent's fold to go on from, unless it has one.
+// begin gives a run its parent's fold to continue from, unless it has one.
 func (c *snapshotCheck) begin(ctx context.Context, run *runCheck) error {
 	if run.fold != nil {
 		return nil

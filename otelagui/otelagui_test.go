@@ -198,7 +198,7 @@ type unreachable struct{ *pgxpool.Pool }
 
 func (unreachable) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, io.EOF }
 
-// Whoever imports the packages of the core builds nothing of OpenTelemetry or of the scheduler.
+// A caller that imports the packages of the core builds nothing of OpenTelemetry or of the scheduler.
 func TestTheCoreIsFreeOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/pgagui/pgagui", "github.com/pgagui/pgagui/compaction",

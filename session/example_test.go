@@ -67,7 +67,7 @@ func ExampleBehaviour() {
 	// Output: {"stateBag":{"mine":{"$type":"Memory","known":["a","b"],"score":1.0},"Other":{"n":1.50}},"owner":"x"}
 }
 
-// Two memories in one session are told apart by their keys.
+// Two memories in one session are distinguished by their keys.
 func ExampleBehaviourAt() {
 	ctx := session.WithRegistry(context.Background(), newRegistry("server"))
 	s := session.New("thread-1")

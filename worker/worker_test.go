@@ -63,7 +63,7 @@ func TestJobsAreDoneWhenTheyAreDue(t *testing.T) {
 			}
 			return nil, errors.New("no luck")
 		}}},
-		// It is due again while it is at work.
+		// It is due again while it is in progress.
 		{Schedule: "@every 1s", Job: jobs.Job{Name: "slow", Work: func(context.Context) (any, error) {
 			close(slow)
 			<-release

@@ -36,7 +36,7 @@ type Link struct {
 
 // Beginning holds what the first link of a run covers as well.
 type Beginning struct {
-	// ParentID is the id of the run that it goes on from; nil: none.
+	// ParentID is the id of the run that it continues from; nil: none.
 	ParentID *string
 	// InputHash is the SHA-256 of the input beside the events; nil: there is none.
 	InputHash []byte

@@ -2,7 +2,7 @@
 // configure, stop and crash.
 //
 // The server keeps its data in a temporary folder and listens on 127.0.0.1 only, on a free port, with a random password.
-// It does not outlive the process that started it, however that process ends: a watchdog notices the end, stops the
+// It does not survive the process that started it, however that process ends: a watchdog notices the end, stops the
 // server and removes the folder.
 package cluster
 
@@ -201,7 +201,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	// The server must not end with ctx, which bounds the start alone.
 	command := c.command(context.WithoutCancel(ctx), "postgres", output,
 		"-D", c.dataPath(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
-	command.WaitDelay = stopTimeout // processes of the server that outlive it must not keep Wait from returning
+	command.WaitDelay = stopTimeout // processes of the server that survive it must not keep Wait from returning
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}

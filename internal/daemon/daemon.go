@@ -1,5 +1,5 @@
 // Package daemon runs a server program privately: with an unprivileged account, a folder and a port of its own, and a
-// watchdog, so that the server does not outlive the process that started it.
+// watchdog, so that the server does not survive the process that started it.
 package daemon
 
 import (

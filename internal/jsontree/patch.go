@@ -28,10 +28,10 @@ type Limits struct {
 type Document struct {
 	owner *Owner
 	root  Value
-	// bytes is the size of the JSON text, kept up to date with every change as long as octets is 0. Keys that stood twice in an
+	// bytes is the size of the JSON text, kept up to date with every change as long as the size below is not known. Keys that stood twice in an
 	// object may still count twice.
 	bytes int
-	// octets is the size of the document (size.go), kept up to date too from when it can come near its limit on; 0: not yet.
+	// The size of the document as jsonb (size.go), kept up to date too from when it can come near its limit on; 0: not yet.
 	octets int64
 	// isCompact says that there is no white space in root that means nothing.
 	isCompact bool
@@ -151,7 +151,7 @@ func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	return succeeded
 }
 
-// maxGrowth is how many octets a byte of JSON text can take: 1e99 takes 100.
+// maxGrowth is how many bytes of jsonb text a byte of JSON text can take: 1e99 takes 100.
 const maxGrowth = 26
 
 // begin makes the size of the document known where it matters.
@@ -270,7 +270,7 @@ func pointer(written Raw) ([]string, bool) {
 
 // --- operations ---
 
-// tooDeep reports whether a value of a size would be nested too deep at a path. Each level takes two octets.
+// tooDeep reports whether a value of a size would be nested too deep at a path. Each level takes two bytes.
 func (d *Document) tooDeep(path []string, v Value, octets int64) bool {
 	return int64(len(path))+octets/2 > int64(d.limits.DocumentDepth) && len(path)+depth(v) > d.limits.DocumentDepth
 }
@@ -665,7 +665,7 @@ func (d *Document) sweep() {
 // --- fuel ---
 
 const (
-	// FuelOfCopiedOctet is the fuel that an octet takes which a patch copies or moves.
+	// FuelOfCopiedOctet is the fuel for each byte that a patch copies or moves.
 	FuelOfCopiedOctet = 4
 	// nearEnd is the number of items after a place in an array up to which a change there costs no more than these.
 	nearEnd = 500

@@ -33,7 +33,7 @@ type argument struct {
 	hasDefault bool
 }
 
-// key names an object among all: two of one key cannot exist side by side.
+// key names an object among all: two of one key cannot exist in parallel.
 func (o *object) key() string { return groupOf(o.kind) + " " + o.name }
 
 func groupOf(kind string) string {
