@@ -139,7 +139,7 @@ func TestAJobEndsWhenItsLockIsLost(t *testing.T) {
 	if !errors.As(err, &server) || server.Code != "57P01" || !strings.Contains(err.Error(), "its lock was lost") {
 		t.Errorf("error %v, want the lost connection", err)
 	}
-	// The server says goodbye before it lets go of the lock.
+	// The server says goodbye before it releases the lock.
 	for count(t, pool, `select count(*) from (`+lockHolder+`) as holder`) > 0 {
 	}
 	if report := mustRun(t, pool, compactJob(pool)); report.Skipped != "" {
