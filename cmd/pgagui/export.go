@@ -79,7 +79,7 @@ the input of the run.`,
 // addRunFlags adds the flags that select a part of the tree of a thread.
 func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 	command.Flags().StringVar(runID, "run", "", "`id` of a run: only the events of this run and of the runs before it in its lineage")
-	command.Flags().BoolVar(lineage, "lineage", true, "with false: only the events of the run itself (without --run: of the head)")
+	command.Flags().BoolVar(lineage, "lineage", true, "include the runs before it; --lineage=false: only the events of the run itself (without --run: of the head)")
 }
 
 func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
