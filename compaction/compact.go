@@ -29,7 +29,7 @@ import (
 //
 // Text, reasoning, tool calls. The events of one kind (text, reasoning, tool) and one id make a block, which stands where its
 // first event stood. A *_START joins the block of its id if that begins with a *_START, else it begins a block; any other event
-// joins the block of its id, but a piece (*_CONTENT, TOOL_CALL_ARGS) begins a new one behind a block without start that has its
+// joins the block of its id, but a piece (*_CONTENT, TOOL_CALL_ARGS) begins a new one after a block without start that has its
 // end. Left out are pieces that change nothing: the fold has no such message (that is not an activity) or call (with a
 // function) when they come, or they have neither text nor metadata and the message has text (a content that is a string) or it is a
 // call; and the metadata of an end of which there is no such message or call. A block is written as up to three events:
@@ -55,7 +55,7 @@ import (
 //
 // Superseded. At the last MESSAGES_SNAPSHOT at which no *_START of the run waits for its end (chunks do not count), all that
 // changed messages before it goes, and in its place stands the whole list as it is there, written as a snapshot of the list (see
-// below), unless an id was started (by a *_START or a chunk; a TOOL_CALL_RESULT counts as one of text) both before and behind it.
+// below), unless an id was started (by a *_START or a chunk; a TOOL_CALL_RESULT counts as one of text) both before and after it.
 // Only an end stays there, bare, when it is the first of its id, and the id was not started in the run: it ends what began earlier.
 //
 // Shape snapshot. The last run (earlier ones come in shape stream, for each whole list would make the size grow with the square)
@@ -80,7 +80,7 @@ import (
 // Choice. A run comes in the first of these forms that gives the same messages and open chunks, also before each
 // MESSAGES_SNAPSHOT that it keeps: snapshot (in that shape), superseded, merged, as it came (RUN_STARTED as above). It comes as it
 // came, too, when it holds an event of a merged type (or MESSAGES_SNAPSHOT, RUN_STARTED, RUN_FINISHED) that the reducer skips for
-// its shape, an id that is open in chunks and by a *_START at once, or an event of messages or state behind its RUN_FINISHED or RUN_ERROR.
+// its shape, an id that is open in chunks and by a *_START at once, or an event of messages or state after its RUN_FINISHED or RUN_ERROR.
 
 // A Shape is the form of compacted events.
 type Shape string

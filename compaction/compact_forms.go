@@ -197,7 +197,7 @@ func (r *run) reopen(w *form, truth, replica *Fold) (events []json.RawMessage) {
 	return append(events, chunks...)
 }
 
-// chunk writes a chunk that no more than opens the stream.
+// chunk writes a chunk that only opens the stream.
 func (b *streamBlock) chunk(subagent []byte) json.RawMessage {
 	lane := eventField{"subagentRunId", subagent}
 	switch b.key.kind {

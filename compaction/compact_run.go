@@ -14,7 +14,7 @@ type run struct {
 	events []json.RawMessage // as they came
 	items  []item
 	// odd says that the run stays as it came: it holds events that are skipped here but that the client reads, one message is open
-	// both in chunks and in other events, or something changes behind the end of the run.
+	// both in chunks and in other events, or something changes after the end of the run.
 	odd bool
 	// ended is the place of its end among the items, -1 as long as there is none.
 	ended int
@@ -32,7 +32,7 @@ type run struct {
 
 	// The last MESSAGES_SNAPSHOT at which nothing was open; see afterSnapshot.
 	snapshot      int        // its item, -1 for none
-	list          []*Message // the messages behind it
+	list          []*Message // the messages after it
 	startedBefore map[streamKey]bool
 	startedSince  map[streamKey]bool
 	startedTwice  bool // an id was started both before and since
@@ -365,7 +365,7 @@ func (r *run) droppedSubagent(b *streamBlock, f *Fold) []byte {
 	return subagent
 }
 
-// blockOf returns the block of an event that is not a start. A piece behind the end of a block without a start begins a new one.
+// blockOf returns the block of an event that is not a start. A piece after the end of a block without a start begins a new one.
 func (r *run) blockOf(key streamKey, e *event, f *Fold, isPiece bool) *streamBlock {
 	if b := r.streams[key]; b != nil && (b.started || !b.ended || !isPiece) {
 		return b

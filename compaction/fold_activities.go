@@ -4,7 +4,7 @@ import "github.com/pgagui/pgagui/internal/jsontree"
 
 // This file folds activities: messages whose content is an object, which patches change.
 
-// snapshotActivity sets the content of an activity, or makes it. With `replace` false it does no more than merge metadata into
+// snapshotActivity sets the content of an activity, or makes it. With `replace` false it only merges metadata into
 // an activity that exists.
 func (f *Fold) snapshotActivity(e *event) {
 	f.bring(e, broughtByMessage|fieldActivityType.set()|fieldContent.set())

@@ -1,10 +1,11 @@
 package compaction
 
-// A rule says how events of one type are folded.
+// A rule says how events of one type are folded. test/golden/rules.json has the same table with examples, and the tests
+// compare both.
 type rule struct {
 	// shape is what an event needs to have an effect; any other is skipped.
 	shape shape
-	// read, if set, brings the event into the one form that apply knows; an event that it does not accept is skipped too.
+	// read, if set, converts the event to the form that apply reads. An event that it refuses is skipped too.
 	read func(*event) bool
 	// closes says which streams of chunks end with the event.
 	closes closing
@@ -73,8 +74,8 @@ var rules = map[string]rule{
 	"SUBAGENT_ERROR":    {inLane, nil, namedLane, nil},
 }
 
-// Without any effect, and so not in the table: RAW, SUBAGENT_STARTED, the THINKING_* events of protocol 0.x and all types that
-// nobody knows.
+// Events without an effect are not in the table: RAW, SUBAGENT_STARTED, the THINKING_* events of protocol 0.x, and unknown
+// types.
 
 func (f *Fold) applyEvent(e *event) {
 	rule, ok := ruleOf(e)

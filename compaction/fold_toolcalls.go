@@ -102,8 +102,8 @@ func (f *Fold) endToolCall(e *event) {
 	}
 }
 
-// addToolResult makes a message, whether or not its id is known: behind the assistant message that owns the call and the results
-// that follow that, for a provider wants them together; at the end when nobody owns the call.
+// addToolResult makes a message, whether or not its id is known: after the assistant message that owns the call and the results
+// that follow that, because providers want them together; at the end if no message owns the call.
 func (f *Fold) addToolResult(e *event) {
 	f.bring(e, broughtByCall|fieldMessageID.set()|fieldContent.set())
 	m := &Message{owner: f.owner, hasID: true, role: roleTool, tree: jsontree.NewObject(f.owner, 6)}

@@ -27,7 +27,7 @@ type Limits struct {
 	DocumentDepth     int   // how deep an operation may nest arrays and objects
 	PatchOperations   int   // the operations of a patch
 	PatchCopiedBytes  int64 // the size of all values that `copy` and `move` put in place in a patch
-	PatchShiftedItems int64 // the items behind the places in arrays where a patch inserts or removes one
+	PatchShiftedItems int64 // the items after the places in arrays where a patch inserts or removes one
 
 	FoldBytes    int64 // messages, state and interrupts together, as they are stored
 	FoldMessages int   // the messages
@@ -153,7 +153,7 @@ func (f *Fold) afterEvent() {
 	}
 }
 
-// endPart looks at the fold and begins to count anew what events bring, as the reducer in SQL does with each stretch of events.
+// endPart measures the fold and restarts the count of what events bring, as the reducer in SQL does after each part of the events.
 func (f *Fold) endPart() {
 	u := &f.usage
 	f.look()
@@ -238,7 +238,7 @@ const (
 // bring counts what an event of the right shape brings.
 func (f *Fold) bring(e *event, names fields) { f.usage.brought += e.broughtBy(names) }
 
-// bringPiece counts a piece of a string: most events are no more than that.
+// bringPiece counts a piece of a string, as most events are.
 func (f *Fold) bringPiece(e *event, names fields) {
 	delta := e.inner(fieldDelta)
 	if e.values[fieldMetadata] != nil {

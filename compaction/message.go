@@ -32,7 +32,7 @@ type Message struct {
 	repeated bool
 	// results is how many tool results follow, as far as they were counted.
 	results countedResults
-	// patching is the content of an activity under patches, until it is shown anew.
+	// patching is the content of an activity under patches, until a snapshot replaces it.
 	patching *patchedContent
 	// listed are the tool calls of body, as far as they were looked into.
 	listed *jsontree.Array

@@ -1,11 +1,11 @@
 package compaction
 
 // An index finds the first message with an id, and the first one that holds a tool call. Messages that are put in between move
-// those behind them, so a place in the index is where to start looking: never behind the message that it is for.
+// those after them, so a place in the index is where to start looking: never after the message that it is for.
 type index struct {
 	messages map[string]int
 	calls    map[string]callPlace
-	// ofAssistants finds the first call in an assistant message behind that in calls.
+	// ofAssistants finds the first call in an assistant message after that in calls.
 	ofAssistants map[string]callPlace
 	// repeatsIDs says that there may be two messages with one id.
 	repeatsIDs bool
@@ -29,7 +29,7 @@ func (f *Fold) indexed() *index {
 	return f.index
 }
 
-// noteMessage enters a message that stands behind all that the index knows.
+// noteMessage enters a message that stands after all messages of the index.
 func (f *Fold) noteMessage(m *Message, place int) {
 	x := f.index
 	if m.hasID {

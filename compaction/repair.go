@@ -17,12 +17,12 @@ import (
 //   - An event for which no run is in progress begins a stretch: a bare RUN_STARTED (threadId, runId) comes before it. At the
 //     beginning of the events this is so only where the first of RUN_STARTED, RUN_FINISHED and RUN_ERROR among them is a
 //     RUN_STARTED; otherwise the events go on with a run.
-//   - A stretch without an end gets one where the next begins. If the repair has begun it behind an end, also at the end of the
-//     events, unless a stream of chunks is open there. It is a copy of the end that the stretch stands behind, if any, else a
+//   - A stretch without an end gets one where the next begins. If the repair has begun it after an end, also at the end of the
+//     events, unless a stream of chunks is open there. It is a copy of the end that the stretch stands after, if any, else a
 //     RUN_FINISHED that keeps the interrupts as they are.
 //   - What is open at a RUN_FINISHED is closed before it, the youngest first, and suspended from there on; so is what is open at
 //     a RUN_ERROR.
-//   - If an event goes on with something suspended, its start comes right behind the beginning of the stretch, where no stream
+//   - If an event goes on with something suspended, its start comes right after the beginning of the stretch, where no stream
 //     of chunks is open. A start would make a message or call that a MESSAGES_SNAPSHOT has dropped, or an activity replaced. If
 //     it is not there at the beginning of the stretch, but at the event, the start comes before the event. If it is not there
 //     either, the event goes, for it has no effect.
@@ -91,7 +91,7 @@ type openedPart struct {
 
 // An insertion is an event that the stream lacks.
 type insertion struct {
-	position int // of the event before or behind which it comes
+	position int // of the event before or after which it comes
 	slot     slot
 	text     json.RawMessage
 	part     *openedPart // set for a start

@@ -61,7 +61,7 @@ func withoutMessages(started json.RawMessage, e *event) json.RawMessage {
 	return started
 }
 
-// knows reports whether there is a message or call of a stream's id.
+// knows reports whether the fold has a message or call with the id of a stream.
 func (f *Fold) knows(l lane) bool {
 	id, _ := jsontree.StringValue(jsontree.Raw(l.id))
 	if l.kind == toolStream {

@@ -176,7 +176,8 @@ type target struct {
 	key   pgtype.UUID
 	runNo int32      // 0: all runs of the thread
 	place *time.Time // in the queue; nil: at its beginning
-	// afterNo is the last run that a transaction before did: the runs behind it come first, so that none walks over all that are done.
+	// afterNo is the last run that the transaction before did. The runs after it come first, so that the search skips those that
+	// are done.
 	afterNo int32
 }
 

@@ -49,7 +49,7 @@ type runFold struct {
 	fold *compaction.Fold
 	// users counts the runs of this transaction that go on from here and have not begun yet.
 	users int
-	// events and logBytes are the size of the run's own log, sinceKept is that of its lineage behind the last kept snapshot; in
+	// events and logBytes are the size of the run's own log, sinceKept is that of its lineage after the last kept snapshot; in
 	// stored bytes.
 	events, logBytes, sinceKept int64
 }

@@ -122,7 +122,7 @@ func (c *snapshotCheck) add(row db.RunsToVerifyRow, withSnapshot bool) {
 	}
 }
 
-// lastSeq returns where a run ends. A run in progress ends behind every seq.
+// lastSeq returns where a run ends. A run in progress ends after every seq.
 func (r *runCheck) lastSeq() int64 {
 	const never = 1<<63 - 1
 	if r.Status == string(pgagui.Running) {

@@ -122,7 +122,7 @@ func appendNative(dst []byte, text json.RawMessage, depth int) ([]byte, bool) {
 func appendMap(dst []byte, text json.RawMessage, depth int) ([]byte, bool) {
 	var members []byte
 	keys := map[string]bool{}
-	at := 1 // behind the brace or the last comma
+	at := 1 // after the brace or the last comma
 	_, ok := rawjson.WalkObject(text, 0, func(written []byte, start int) (int, bool) {
 		key := string(rawjson.Decode(nil, written))
 		lead := append(rawjson.Quote(nil, key), ':')

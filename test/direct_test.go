@@ -56,7 +56,7 @@ var readsTables = map[string][]string{
 var (
 	relationRead    = regexp.MustCompile(`(?i)\b(?:from|join)\s+(?:only\s+)?(agui(?:_internal)?\.[a-z_]+)\b(\s*\()?`)
 	relationWritten = regexp.MustCompile(`(?i)\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(?:table\s+|only\s+)*(agui(?:_internal)?\.[a-z_]+)\b`)
-	sqlComment      = regexp.MustCompile(`(?m)--.*$`)
+	queryComment    = regexp.MustCompile(`(?m)--.*$`)
 )
 
 // Go code calls functions of the schema. It reads no table but where readsTables says so, and writes to none.
@@ -90,7 +90,7 @@ func TestGoCodeCallsFunctions(t *testing.T) {
 		}
 		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
 			name, _, _ := strings.Cut(query, " ")
-			look(filepath.Base(file)+" "+name, sqlComment.ReplaceAllString(query, ""))
+			look(filepath.Base(file)+" "+name, queryComment.ReplaceAllString(query, ""))
 		}
 	}
 

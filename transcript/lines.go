@@ -201,7 +201,7 @@ func appendRows(rows []row, text string, start, end, room int) []row {
 	}
 	state := -1
 	for rest := line; rest != ""; {
-		var word string // with the spaces behind it
+		var word string // with the spaces after it
 		word, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
 		at := end - len(rest) - len(word)
 		for {

@@ -16,7 +16,7 @@ type Options struct {
 	// official client: runs begin and end, and what is opened in them is closed.
 	Wild bool
 	// Broken streams are as those that the verifier accepts, but for the beginning and the end of their runs: those end in their
-	// middle, go on behind their end, start twice, or begin with other events.
+	// middle, go on after their end, start twice, or begin with other events.
 	Broken bool
 	// Chunks of a wild stream that continue nothing, or no single stream, are refused by the client; they need RefusedChunks.
 	RefusedChunks bool

@@ -1,4 +1,4 @@
-// Package address reads the address of a database, which may have a password in it. So its errors quote nothing of the address.
+// Package address parses the address of a database. An address may hold a password, so errors never quote it.
 package address
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Parse is pgx.ParseConfig.
+// Parse is pgx.ParseConfig with errors that quote no part of the address.
 func Parse(address string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(address)
 	if err == nil && (strings.Contains(config.Host, "@") || hasMisplacedAt(address)) {
-		return nil, errors.New(`the address of the database has an "@" in a wrong place: in a password, @ is written as %40, / as %2F, # as %23, ? as %3F and % as %25`)
+		return nil, errors.New(`the address of the database has an "@" in the wrong place: in a password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25`)
 	}
 	var unreadable *pgconn.ParseConfigError
 	if errors.As(err, &unreadable) {
-		// pgx masks what it takes for a password, but cannot tell all of them from the rest.
+		// pgx masks passwords, but does not recognize all of them.
 		reason := err.Error()
 		return nil, fmt.Errorf("the address of the database cannot be read: %s", reason[strings.LastIndexByte(reason, '`')+1:][len(": "):])
 	}

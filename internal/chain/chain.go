@@ -1,5 +1,6 @@
-// Package chain computes the hashes that chain the log of a thread, as agui_internal.chain_link does: each over the events of one append and the
-// hash before, so that nothing can be changed, left out or put in another order unseen. It takes nothing from the database but the raw rows.
+// Package chain computes the hashes that chain the log of a thread, as agui_internal.chain_link does. Each hash covers the
+// events of one append and the hash before it, so no event can be changed, removed or moved unnoticed. The package needs
+// only the raw rows of the database.
 package chain
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// Origin is what the first link of a thread takes in place of the hash of the link before.
+// Origin takes the place of the previous hash in the first link of a thread.
 func Origin(scope, threadID string) []byte {
 	content := []byte("pgagui chain 1")
 	content = appendText(content, scope)
@@ -17,7 +18,7 @@ func Origin(scope, threadID string) []byte {
 	return sum(content)
 }
 
-// Link is what a hash is over.
+// Link is the input of a hash.
 type Link struct {
 	// Previous is the hash of the link before in the thread.
 	Previous []byte
@@ -33,7 +34,7 @@ type Link struct {
 	Events [][]byte
 }
 
-// Beginning is what the first link of a run says besides.
+// Beginning holds what the first link of a run covers as well.
 type Beginning struct {
 	// ParentID is the id of the run that it goes on from; nil: none.
 	ParentID *string

@@ -2,7 +2,7 @@
 // configure, stop and crash.
 //
 // The server keeps its data in a temporary folder and listens on 127.0.0.1 only, on a free port, with a random password.
-// It does not outlive the process that started it, however that process ends: a watchdog notices the death, stops the
+// It does not outlive the process that started it, however that process ends: a watchdog notices the end, stops the
 // server and removes the folder.
 package cluster
 
@@ -34,7 +34,7 @@ const (
 	stopTimeout  = 30 * time.Second
 )
 
-// Options say what server to run. The zero value is good for a demo.
+// Options say which server to run. The zero value suits a demo.
 type Options struct {
 	// Settings go into postgresql.conf, for instance "fsync": "off". A standby has its primary's too.
 	Settings map[string]string
@@ -115,14 +115,14 @@ func (c *Cluster) Stop() error {
 	return errors.Join(err, c.folder.RemoveAll(), c.watchdog.Dismiss())
 }
 
-// Kill ends the server as a crash of it would: no checkpoint, and what it had not written is lost. The data stays for
+// Kill ends the server as a crash does: without a checkpoint, and unwritten data is lost. The data stays for
 // Restart.
 func (c *Cluster) Kill() error {
 	// Immediate shutdown rather than SIGKILL: the same loss, but the server's processes are gone when this returns.
 	return c.shutDown(syscall.SIGQUIT)
 }
 
-// Restart starts the server again after Kill, or restarts a running one. The URL stays the same.
+// Restart starts the server after Kill, or restarts a running one. The URL stays the same.
 func (c *Cluster) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -89,7 +89,7 @@ func candidateFolders(ctx context.Context) []string {
 
 var versionPattern = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
-// inspect tells the version of the server programs in a folder.
+// inspect returns the version of the server programs in a folder.
 func inspect(ctx context.Context, account *daemon.Account, folder string) (programs, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -100,7 +100,7 @@ func inspect(ctx context.Context, account *daemon.Account, folder string) (progr
 	}
 	command := exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version")
 	command.Dir = "/"
-	account.Detach(command) // root runs no program of a folder that it does not know
+	account.Detach(command) // root must not run a program from an unknown folder
 	output, err := command.Output()
 	if err != nil {
 		return programs{}, err

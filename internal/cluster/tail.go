@@ -29,7 +29,7 @@ func (t *tail) String() string {
 	return t.text
 }
 
-// reason tells why the program failed: the first line that reports an error with the one before it, which has the cause
+// reason returns why the program failed: the first line that reports an error with the one before it, which has the cause
 // when a configuration file is wrong; or else the last line.
 func (t *tail) reason() string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")

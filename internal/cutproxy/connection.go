@@ -52,7 +52,7 @@ func (c *connection) passRequests() error {
 	}
 }
 
-// passStartup passes on the client's first message, which has no type, and says no to encryption before it.
+// passStartup passes on the client's first message, which has no type, and refuses encryption before it.
 func (c *connection) passStartup(client io.Reader) error {
 	const encryptWithTLS, encryptWithGSS = 80877103, 80877104
 	for {
@@ -77,7 +77,7 @@ func (c *connection) passStartup(client io.Reader) error {
 	}
 }
 
-// noteRequest keeps what a message tells about the statements to be cut.
+// noteRequest records which statements of a message are to be cut.
 func (c *connection) noteRequest(message []byte) error {
 	c.proxy.mutex.Lock()
 	defer c.proxy.mutex.Unlock()
@@ -155,7 +155,7 @@ func (c *connection) passAnswers() error {
 	}
 }
 
-// answersAim says whether the server's messages now answer a request that is aimed at.
+// answersAim reports whether the server's messages now answer a request that is aimed at.
 func (c *connection) answersAim() bool {
 	c.proxy.mutex.Lock()
 	defer c.proxy.mutex.Unlock()

@@ -81,7 +81,7 @@ func (p *Proxy) CutBeforeAnswer(n int, text string) {
 	p.cuts, p.aim = n, text
 }
 
-// CutsLeft is how many of the cuts that CutBeforeAnswer was asked for have not been made yet.
+// CutsLeft returns the number of cuts of CutBeforeAnswer that are yet to be made.
 func (p *Proxy) CutsLeft() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -143,7 +143,7 @@ func (p *Proxy) accept(t testing.TB) {
 		}
 		for _, pass := range []func() error{opened.passRequests, opened.passAnswers} {
 			p.running.Go(func() {
-				_ = pass()                  // that one side is gone is all that can go wrong
+				_ = pass()                  // the only possible error is that one side has closed
 				p.waitUntilReleased(opened) // a network that hangs does not tell the other side
 				p.remove(opened)
 			})
@@ -169,7 +169,7 @@ func (p *Proxy) remove(ended *connection) {
 	p.changed.Broadcast()
 }
 
-// takeCut says whether a connection that has committed is to be cut now, and counts it.
+// takeCut reports whether a connection that has committed is to be cut now, and counts it.
 func (p *Proxy) takeCut() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

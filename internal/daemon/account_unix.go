@@ -18,7 +18,7 @@ type Account struct {
 	uid, gid uint32
 }
 
-// ServerAccount gives the account to run servers as.
+// ServerAccount returns the account that servers run as.
 func ServerAccount() (*Account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func (a *Account) Detach(command *exec.Cmd) {
 	}
 }
 
-// canReach says whether the account may pass through a folder and all folders above it.
+// canReach reports whether the account may pass through a folder and all folders above it.
 func (a *Account) canReach(folder string) bool {
 	if a == nil {
 		return true

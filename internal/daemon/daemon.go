@@ -1,5 +1,5 @@
-// Package daemon has what it takes to run a server program privately: an unprivileged account, a folder and a port of its
-// own, and a watchdog, so that the server does not outlive the process that started it.
+// Package daemon runs a server program privately: with an unprivileged account, a folder and a port of its own, and a
+// watchdog, so that the server does not outlive the process that started it.
 package daemon
 
 import (
@@ -7,10 +7,10 @@ import (
 	"net"
 )
 
-// Host is the address that private servers listen on, and nothing else.
+// Host is the only address that private servers listen on.
 const Host = "127.0.0.1"
 
-// FreePort gives a port that was free a moment ago; another process may take it before the server does.
+// FreePort returns a port that was free a moment ago. Another process may take it before the server does.
 func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(Host, "0"))
 	if err != nil {

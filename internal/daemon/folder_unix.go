@@ -56,7 +56,7 @@ func (a *Account) MakeFolder(parent string) (*Folder, error) {
 // Path is where the folder is.
 func (f *Folder) Path() string { return f.path }
 
-// FS is what is in the folder, for who looks around in it.
+// FS is the content of the folder as a file system.
 func (f *Folder) FS() fs.FS { return f.root.FS() }
 
 // Write makes a file, in place of one that is there.
@@ -88,7 +88,7 @@ func (f *Folder) Open(name string, flag int) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && (!info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Uid != f.uid()) {
-		err = fmt.Errorf("%s in %s is no file of the account that runs the server", name, f.path)
+		err = fmt.Errorf("%s in %s is not a file of the account that runs the server", name, f.path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

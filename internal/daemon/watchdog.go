@@ -8,8 +8,8 @@ import (
 )
 
 // watchdogScript waits until its standard input ends, which happens when the process that holds the other end closes it
-// or dies in whatever way. Then it ends the server, if one is left, and removes the folder. Deletion is tried again while
-// dying processes still write to it.
+// or dies in whatever way. Then it ends the server, if one is left, and removes the folder. It retries the removal while
+// dying processes still write to the folder.
 //
 // The file with the server's process id may be old, and another process have that id. The server is the one whose command
 // line names the folder, which no other has.

@@ -106,7 +106,7 @@ func (f *file) detectFormat() (next func() (Event, error), err error) {
 	case f.atEventStream():
 		return f.nextMessage, nil
 	}
-	return nil, f.problem(f.line, fmt.Errorf("not a file of events, for it begins with %s: "+
+	return nil, f.problem(f.line, fmt.Errorf("not a file of events: it begins with %s: "+
 		"JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed", f.ahead()))
 }
 
@@ -185,7 +185,7 @@ func (f *file) object() (Event, error) {
 			case c == '"':
 				inString = !inString
 			case inString:
-				ended = c < ' ' // not JSON any more: a line that was cut off in a string does not swallow the rest
+				ended = c < ' ' // not JSON: a line that was cut off in a string must not swallow the rest
 			case c == '{' || c == '[':
 				depth++
 			case c == '}' || c == ']':
@@ -230,13 +230,13 @@ func (f *file) event(text []byte, lineAfter func(newlines int) int) (Event, erro
 	if len(raw) < largeEvent {
 		return Event{Raw: bytes.Clone(raw), Line: begin}, nil
 	}
-	f.buffer = nil // it is the caller's now
+	f.buffer = nil // it belongs to the caller now
 	return Event{Raw: raw, Line: begin}, nil
 }
 
 var errCutOff = errors.New("not valid JSON: unexpected end of input (cut off?)")
 
-// fault finds what keeps a text from being one JSON value in UTF-8.
+// fault returns why a text is not one JSON value in UTF-8.
 func fault(text []byte) (offset int, err error) {
 	if !json.Valid(text) {
 		var ignored json.RawMessage
@@ -325,5 +325,5 @@ func (f *file) notAnObject(line int, found string) error {
 }
 
 func (f *file) tooLarge(line int) error {
-	return f.problem(line, fmt.Errorf("an event may have %d bytes, this one has more", f.limit))
+	return f.problem(line, fmt.Errorf("an event has at most %d bytes, this one has more", f.limit))
 }

@@ -149,10 +149,10 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		"data that is no JSON":          {": ping\n\ndata:\ndata: {\"a\":\n: ping\ndata: oops}\n\n", 0, `chat:6: not valid JSON: invalid character 'o' looking for beginning of value (the event begins in line 4)`},
 		"events without a blank line":   {"data: {\"a\":1}\ndata: {\"b\":2}\n\n", 0, `chat:2: not valid JSON: invalid character '{' after top-level value (the event begins in line 1)`},
 		"a stream with another line":    {"data: {\"a\":1}\n\n{\"b\":2}\n", 1, `chat:3: not a line of a server-sent event stream (data:, event:, id:, retry: or a comment): "{\"b\":2}"`},
-		"some other text":               {"\n<!DOCTYPE html>\n<html>", 0, `chat:2: not a file of events, for it begins with "<!DOCTYPE html>": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
-		"a word like a field":           {"database", 0, `chat:1: not a file of events, for it begins with "database": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
-		"UTF-16":                        {"\xff\xfe{\x00}\x00", 0, `chat:1: not a file of events, for it begins with "\xff\xfe{\x00}\x00": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
-		"JSON that is not an event":     {`"hello"`, 0, `chat:1: not a file of events, for it begins with "\"hello\"": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
+		"some other text":               {"\n<!DOCTYPE html>\n<html>", 0, `chat:2: not a file of events: it begins with "<!DOCTYPE html>": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
+		"a word like a field":           {"database", 0, `chat:1: not a file of events: it begins with "database": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
+		"UTF-16":                        {"\xff\xfe{\x00}\x00", 0, `chat:1: not a file of events: it begins with "\xff\xfe{\x00}\x00": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
+		"JSON that is not an event":     {`"hello"`, 0, `chat:1: not a file of events: it begins with "\"hello\"": JSON objects, a JSON array or a server-sent event stream is needed, in UTF-8 and not compressed`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAnEventMayBeLargeButNotWithoutLimit(t *testing.T) {
 		if !slices.Equal(lengths, []int{7, limit}) {
 			t.Errorf("%s: events of %d bytes, want 7 and %d", format, lengths, limit)
 		}
-		if end == nil || !strings.HasSuffix(end.Error(), ": an event may have 1048576 bytes, this one has more") {
+		if end == nil || !strings.HasSuffix(end.Error(), ": an event has at most 1048576 bytes, this one has more") {
 			t.Errorf("%s: an event of a byte more than the limit gave the error %v", format, end)
 		}
 	}
@@ -253,7 +253,7 @@ func TestAnEndlessEventIsAnError(t *testing.T) {
 	text := strings.Repeat("x", 1000)
 	for start, rest := range map[string]string{`{"a":"`: text, `[{"a":"`: text, `data: {"a":"`: text, `data: {`: "\ndata: " + text} {
 		_, err := readAll(read("chat", io.MultiReader(strings.NewReader(start), &endless{text: rest}), limit))
-		if err == nil || err.Error() != "chat:1: an event may have 1048576 bytes, this one has more" {
+		if err == nil || err.Error() != "chat:1: an event has at most 1048576 bytes, this one has more" {
 			t.Errorf("%q and no end gave the error %v", start, err)
 		}
 	}
@@ -263,7 +263,7 @@ func TestTheLimitOfAnEventIs64MiB(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("x", 64<<10)
 	_, err := readAll(Read("chat", io.MultiReader(strings.NewReader(`data: {"a":"`), &endless{text: text})))
-	if err == nil || err.Error() != "chat:1: an event may have 67108864 bytes, this one has more" {
+	if err == nil || err.Error() != "chat:1: an event has at most 67108864 bytes, this one has more" {
 		t.Errorf("an event without end gave the error %v", err)
 	}
 	half := `{"a":"` + strings.Repeat(text, 512) + `"}`

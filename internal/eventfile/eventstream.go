@@ -7,9 +7,9 @@ import (
 )
 
 // This file reads server-sent event streams: https://html.spec.whatwg.org/multipage/server-sent-events.html. It is stricter
-// in one point: a line that is neither a known field nor a comment is an error, for what such a line says would be lost.
+// in one point: a line that is neither a known field nor a comment is an error, because its content would be lost.
 
-// atEventStream tells whether the input at hand is the start of a stream.
+// atEventStream reports whether the input at hand is the start of a stream.
 func (f *file) atEventStream() bool {
 	for _, start := range []string{":", "data:", "event:", "id:", "retry:"} {
 		if text, _ := f.input.Peek(len(start)); string(text) == start {

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // Write draws runs that are given oldest first, a parent before its children. Control characters in texts are shown as Go
-// writes them (\n, \x1b), so that a text can neither break the picture nor command the terminal.
+// writes them (\n, \x1b), so that a text can neither break the picture nor control the terminal.
 func Write(w io.Writer, runs []Run, options Options) error {
 	parents, err := parentsOf(runs)
 	if err != nil {

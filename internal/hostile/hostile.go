@@ -1,5 +1,5 @@
 // Package hostile attacks the name resolution of SQL, for tests: it plants a schema in which every operator, function, type and relation of
-// pg_catalog has a double. Whatever resolves a bare name while that schema comes first in search_path runs code of somebody else.
+// pg_catalog has a double. A bare name that is resolved while that schema comes first in search_path runs the code of a double.
 package hostile
 
 import (

@@ -8,7 +8,7 @@ import (
 )
 
 // PrintJSONB writes a valid JSON text as PostgreSQL prints it once it is jsonb: members in the order of the lengths of their keys and
-// then of their bytes, of duplicate keys the last, a space behind each comma and colon. The reducer in SQL keeps what patches
+// then of their bytes, of duplicate keys the last, a space after each comma and colon. The reducer in SQL keeps what patches
 // changed as jsonb, so this is how both keep it.
 //
 // It reports false for the few texts that it leaves to the server: with numbers that have an exponent, hundreds of digits or begin

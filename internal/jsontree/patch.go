@@ -21,7 +21,7 @@ type Limits struct {
 	DocumentDepth int   // how deep an operation may nest arrays and objects
 	Operations    int   // the operations of a patch
 	CopiedBytes   int64 // the size of all values that copy and move put in place in a patch
-	ShiftedItems  int64 // the items behind the places in arrays where a patch inserts or removes one
+	ShiftedItems  int64 // the items after the places in arrays where a patch inserts or removes one
 }
 
 // A document is a value under patches.
@@ -653,7 +653,7 @@ func (d *Document) undo() {
 	}
 }
 
-// sweep forgets what removals left behind. Only here, for undo needs the places.
+// sweep drops the places of removed members. It comes after the patch, because undo needs the places.
 func (d *Document) sweep() {
 	for _, c := range d.changes {
 		if o, ok := c.target.(*Object); ok && c.kind == removed {
@@ -667,7 +667,7 @@ func (d *Document) sweep() {
 const (
 	// FuelOfCopiedOctet is the fuel that an octet takes which a patch copies or moves.
 	FuelOfCopiedOctet = 4
-	// nearEnd is the number of items behind a place in an array up to which a change there costs no more than these.
+	// nearEnd is the number of items after a place in an array up to which a change there costs no more than these.
 	nearEnd = 500
 )
 

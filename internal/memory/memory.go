@@ -1,4 +1,4 @@
-// Package memory says how much memory processes of this machine take, as Linux tells it; elsewhere all of it is 0.
+// Package memory measures the memory of processes of this machine. It needs Linux; elsewhere all results are 0.
 package memory
 
 import (
@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Peak is how many bytes a process has taken at most.
+// Peak returns the most bytes that a process has taken.
 func Peak(pid int) int64 { return line(pid, "VmHWM") }
 
-// ResetPeak lets Peak of this process begin anew.
+// ResetPeak resets the Peak of this process.
 func ResetPeak() {
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // where there is none Peak is 0
 }
 
-// WatchSessions looks all the time at processes of a PostgreSQL server. stop ends that and returns the most bytes that one of them had for
-// itself, without the buffers that they share; 0: they run on another machine.
+// WatchSessions watches processes of a PostgreSQL server. stop ends that and returns the most private bytes of one of them,
+// without shared buffers; 0 if they run on another machine.
 func WatchSessions(pids func() []int) (stop func() int64) {
 	stopped, peak := make(chan struct{}), make(chan int64)
 	go func() {
@@ -48,7 +48,7 @@ func isSession(pid int) bool {
 	return err == nil && strings.HasPrefix(string(name), "postgres")
 }
 
-// line reads a line of what the system says of a process.
+// line reads a line of what /proc has of a process.
 func line(pid int, name string) (bytes int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

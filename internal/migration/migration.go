@@ -63,7 +63,7 @@ const (
 	RecordEnd   = "-- End of the record."
 )
 
-// What stands around a migration. Settings of the session and not of the transaction, because some tools send statement by statement.
+// The text around a migration. It sets the session and not the transaction, because some tools send statement by statement.
 const (
 	Prologue = `-- Names are not resolved in the schemas of the caller's search_path, where others may create
 -- objects. The end of the file restores the path.

@@ -1,5 +1,5 @@
 // Package pooler puts a private PgBouncer in front of a test's database, in transaction mode: every transaction of a client
-// may run on another connection of the server, and nothing that belongs to a session lasts.
+// may run on another connection of the server, and no state of a session lasts.
 package pooler
 
 import (
@@ -24,7 +24,7 @@ const (
 	// serverConnections are fewer than the clients of a test, so that clients do take turns on them.
 	serverConnections = 4
 	clientConnections = 1000
-	// loginRetry is after how many seconds the pooler looks whether a server that was away is there again. Its default is 15.
+	// loginRetry is the number of seconds after which the pooler retries a server that was away. The default is 15.
 	loginRetry = 0.1
 
 	startTimeout = 30 * time.Second
@@ -33,7 +33,7 @@ const (
 // Start starts a pooler for the database and returns the address of the same database through it. It ends with the test,
 // or with the process, however that ends. Without PgBouncer on this machine the test is skipped.
 //
-// PgBouncer before 1.21 knows no prepared statements, so the address makes pgx do without (default_query_exec_mode).
+// PgBouncer before 1.21 does not support prepared statements, so the address turns them off in pgx (default_query_exec_mode).
 func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	t.Helper()
 	program, err := findProgram()

@@ -1,5 +1,5 @@
-// Package printable makes text that others wrote harmless for a terminal: nothing in it moves the cursor, changes colors, sets titles or links, or
-// turns the direction of what stands beside it.
+// Package printable makes untrusted text safe for a terminal: it cannot move the cursor, change colors, set titles or links, or
+// change the direction of the text beside it.
 package printable
 
 import (
@@ -63,7 +63,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// acts reports whether a character does something to a terminal, or to the text beside it.
+// acts reports whether a character affects a terminal, or the text beside it.
 func acts(character rune) bool {
 	return unicode.IsControl(character) || unicode.In(character, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }

@@ -109,7 +109,7 @@ func tokenize(text string) (tokens []token) {
 	return tokens
 }
 
-// at is the token some places before or behind another one, white space and comments left out.
+// at is the token some places before or after another one, white space and comments left out.
 func at(tokens []token, i, distance int) token {
 	step := 1
 	if distance < 0 {
@@ -143,7 +143,7 @@ func namesOf(tokens []token) map[string]bool {
 	return names
 }
 
-// isOperator tells operators from what is written with the same characters.
+// isOperator reports whether a token is an operator, and not another use of the same characters.
 func isOperator(tokens []token, i int) bool {
 	before := at(tokens, i, -1)
 	switch tokens[i].text {
@@ -169,7 +169,7 @@ func isColumnList(tokens []token, i int) bool {
 	return at(tokens, i, distance-1).text == "set"
 }
 
-// isType reports whether a word stands where a type does: behind ::, in cast(a as type), or where a variable is declared.
+// isType reports whether a word stands where a type does: after ::, in cast(a as type), or where a variable is declared.
 func isType(tokens []token, i int) bool {
 	before := at(tokens, i, -1)
 	if before.text == "::" || before.text == "constant" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An Object is a JSON object that is written as it was read, byte for byte, but for the members that were changed. It stands for an
-// array as well, whose members have no keys.
+// An Object is a JSON object that is written as it was read, byte for byte, except for changed members. It also represents an
+// array, whose members have no keys.
 type Object struct {
 	Head    []byte // up to the first member
 	Members []Member
@@ -20,13 +20,13 @@ type Member struct {
 	Key   string // decoded; half an emoji, \ud83d, is the three bytes that UTF-8 would have for it
 	Lead  []byte // all that stands before the value: white space, the key as it was written, the colon
 	Value json.RawMessage
-	Trail []byte // white space behind the value
+	Trail []byte // white space after the value
 }
 
 // NewObject returns an object without members.
 func NewObject() Object { return Object{Head: []byte("{"), Tail: []byte("}")} }
 
-// ParseObject takes apart a text that is valid JSON. It keeps the text. It returns false when that is no object.
+// ParseObject parses a text that is valid JSON, and keeps the text. It returns false if it is not an object.
 func ParseObject(text []byte) (Object, bool) { return parse(text, '{') }
 
 // ParseArray does the same with an array.
@@ -152,7 +152,7 @@ func (o *Object) Values() map[string]json.RawMessage {
 	return values
 }
 
-// Clone returns a copy that can be changed by itself. The bytes are shared, for they never change.
+// Clone returns an independent copy. The bytes are shared, because they never change.
 func (o *Object) Clone() Object {
 	return Object{Head: o.Head, Members: slices.Clone(o.Members), Tail: o.Tail}
 }

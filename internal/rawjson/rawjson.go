@@ -1,5 +1,5 @@
-// Package rawjson works on JSON as text: nothing is decoded that nobody asks for, and what is not changed keeps its spelling,
-// white space and order.
+// Package rawjson works on JSON as text. It decodes only on request, and unchanged parts keep their spelling, white space and
+// order.
 //
 //   - [WalkObject], [WalkArray], [SkipValue] and their like scan a text in place, and check it. They accept what encoding/json accepts.
 //   - [Decode] and [Quote] turn the text of a string into its characters and back. Half of a surrogate pair is not lost.
@@ -17,13 +17,15 @@ import (
 	"unsafe"
 )
 
-// ErrInvalid means that a text was not sent, because it is no JSON, or none for jsonb. The database would refuse it, and quote it in its log.
+// ErrInvalid means that a text was not sent, because it is not JSON or jsonb cannot hold it. The database would refuse it, and
+// quote it in its log.
 var ErrInvalid = errors.New("it is not JSON in UTF-8, or holds what PostgreSQL's jsonb cannot (\\u0000, half of a surrogate pair)")
 
 // ErrTooDeep means that a text was not sent, because it is nested deeper than this program or the database could read.
 var ErrTooDeep = errors.New("it is nested more than 10,000 levels deep")
 
-// Text is a JSON text. The driver parses what it reads into a json.RawMessage, which takes longer than the reading; this it does not.
+// Text is a JSON text. The driver parses a json.RawMessage that it reads, which takes longer than the reading; it does not
+// parse a Text.
 type Text []byte
 
 // ScanBytes reads a value of type json; NULL becomes nil.
@@ -32,11 +34,11 @@ func (t *Text) ScanBytes(text []byte) error {
 		*t = nil
 		return nil
 	}
-	*t = append(Text{}, text...) // the driver uses its bytes again
+	*t = append(Text{}, text...) // the driver reuses its bytes
 	return nil
 }
 
-// Value writes the text verbatim, and as text: so it goes through poolers that know no prepared statements. nil becomes NULL.
+// Value writes the text verbatim, in text format, which also works through poolers without prepared statements. nil becomes NULL.
 func (t Text) Value() (driver.Value, error) {
 	switch {
 	case t == nil:

@@ -6,14 +6,14 @@ import (
 	"math/bits"
 )
 
-// This file scans JSON text in place. It accepts exactly what encoding/json accepts, decodes nothing that is not
-// asked for, and hands out sub-slices of its input. All functions take the text and the offset to start at and return the
-// offset behind what they read, or the offset of the problem and false.
+// This file scans JSON text in place. It accepts exactly what encoding/json accepts, decodes
+// nothing, and returns sub-slices of its input. All functions take the text and the offset to start at and return the
+// offset after what they read, or the offset of the problem and false.
 
 // MaxDepth is how deep values may be nested, the limit of encoding/json.
 const MaxDepth = 10000
 
-// WalkArray reads the array that starts at the offset; element reads each value and returns the offset behind it.
+// WalkArray reads the array that starts at the offset; element reads each value and returns the offset after it.
 func WalkArray(text []byte, at int, element func(at int) (int, bool)) (int, bool) {
 	at = SkipSpace(text, at+1)
 	if at < len(text) && text[at] == ']' {

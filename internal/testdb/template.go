@@ -19,12 +19,12 @@ const (
 	templateLock = 0x61677569_74657374 // "aguitest"
 )
 
-// makeTemplate gives the name of a database that has the schema installed. The name has the hash of the migrations, so
+// makeTemplate returns the name of a database that has the schema installed. The name has the hash of the migrations, so
 // a template is made once for all processes and remade when the migrations change.
 func (s *testServer) makeTemplate(ctx context.Context) (name string, err error) {
 	name = fmt.Sprintf("%s%.12x", templatePrefix, sha256.Sum256([]byte(schema.UpSQL(0))))
 
-	// This connection stays open, for its lock tells other processes that the template is in use.
+	// This connection stays open, because its lock shows other processes that the template is in use.
 	connection, err := pgx.Connect(ctx, s.address)
 	if err != nil {
 		return "", err

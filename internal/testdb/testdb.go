@@ -101,8 +101,8 @@ func Connect(t testing.TB, databaseURL string) *pgxpool.Pool {
 	return pool
 }
 
-// UpForEver makes a database take its server for one that has always been up. Without it a run that a test makes an hour old has a lease
-// that begins when the server did, a moment ago.
+// UpForEver makes a database believe that its server has always been up. Otherwise the lease of a run that a test makes an hour old
+// begins with the server, a moment ago.
 func UpForEver(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `
@@ -136,7 +136,7 @@ func create(t testing.TB, server *testServer, template string) string {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// databaseName tells which test the database belongs to, in the 63 bytes that PostgreSQL allows.
+// databaseName names the test that the database belongs to, in the 63 bytes that PostgreSQL allows.
 func databaseName(t testing.TB) string {
 	test := notInNames.ReplaceAllString(strings.ToLower(t.Name()), "_")
 	return fmt.Sprintf("pgagui_%.42s_%.10s", test, strings.ToLower(rand.Text()))
@@ -162,7 +162,7 @@ type testServer struct {
 
 var (
 	sharedServer = sync.OnceValues(openServer)
-	// closeServer is what Main calls in the end; it does nothing unless a test asked for the server.
+	// closeServer is what Main calls in the end; it does nothing unless a test needed the server.
 	closeServer = func() error { return nil }
 )
 

@@ -7,7 +7,7 @@ import (
 )
 
 // difference is the SQL that makes of a database with one state one with another. It drops what is gone and what PostgreSQL cannot
-// replace as it is, with what depends on that, and creates it anew; everything else is replaced where it stands, so that calls in
+// replace as it is, with what depends on that, and creates it; everything else is replaced in place, so that calls in
 // progress, dependents and privileges keep what they have. It is empty when the states are the same.
 func difference(from, to *state) (string, error) {
 	dropped := toDrop(from, to)
@@ -62,7 +62,7 @@ func difference(from, to *state) (string, error) {
 	return all.String(), nil
 }
 
-// toDrop are the keys of what must go from a state on the way to another one.
+// toDrop returns the keys of what must go from a state on the way to another one.
 func toDrop(from, to *state) map[string]bool {
 	dropped := map[string]bool{}
 	names := map[string]bool{}
@@ -80,7 +80,7 @@ func toDrop(from, to *state) map[string]bool {
 			drop(object)
 		}
 	}
-	// What depends on something that is dropped would keep it from being dropped.
+	// Dependents of a dropped object would block its drop.
 	for grown := true; grown; {
 		grown = false
 		for _, object := range from.objects {
@@ -125,7 +125,7 @@ func canReplace(from, to *object) bool {
 	return false
 }
 
-// viewColumns are the names of the columns of a view, as far as its statement tells.
+// viewColumns returns the names of the columns of a view, as far as its statement tells.
 func viewColumns(create statement) (columns []string, known bool) {
 	var (
 		item      []token
@@ -174,8 +174,8 @@ func viewColumns(create statement) (columns []string, known bool) {
 	return nil, false
 }
 
-// toTouch are the keys of routines that stay as they are but hold, in variables of their bodies, the identity of a type that is
-// created anew. To replace them makes sessions that have run them read their bodies anew.
+// toTouch returns the keys of routines that stay as they are but hold, in variables of their bodies, the identity of a type that is
+// recreated. Replacing them makes sessions that have run them read their bodies once more.
 func toTouch(from, to *state, dropped map[string]bool) (map[string]bool, error) {
 	types := map[string]bool{}
 	for _, object := range from.objects {
@@ -193,7 +193,7 @@ func toTouch(from, to *state, dropped map[string]bool) (map[string]bool, error) 
 				continue
 			}
 			if previous := from.find(object.key()); previous != nil && !canReplace(previous, object) {
-				return nil, fmt.Errorf(`sql/%s: its body names %s, which is created anew: begin it with "create or replace"`, object.path, name)
+				return nil, fmt.Errorf(`sql/%s: its body names %s, which is recreated: begin it with "create or replace"`, object.path, name)
 			}
 			touched[object.key()] = true
 		}

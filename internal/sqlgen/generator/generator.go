@@ -1,8 +1,8 @@
 // Package generator writes the migrations of the schemas agui and agui_internal from the sources of their functions, types and views.
 //
-// What a chain of migrations leaves in a database is read from the migrations themselves. Where the sources say something else, the
-// difference is the next migration, NNNNNN_functions. Until it is released it is written anew at every change; from then on it is
-// frozen by its hash in schema/released.sum, and the next change makes another one. Tables are changed by migrations written by hand.
+// What a chain of migrations leaves in a database is read from the migrations themselves. If the sources differ, the
+// difference is the next migration, NNNNNN_functions. Until it is released, it is rewritten at every change. From then on its hash
+// in schema/released.sum freezes it, and the next change makes another one. Tables are changed by migrations written by hand.
 package generator
 
 import (
@@ -137,7 +137,7 @@ func Release(sql fs.FS) ([]byte, error) {
 	return list.Bytes(), nil
 }
 
-// checkReleased gives the names of the released files, once it has found them as they were released.
+// checkReleased returns the names of the released files, once it has found them as they were released.
 func checkReleased(schema fs.FS) (map[string]bool, error) {
 	list, err := fs.ReadFile(schema, ReleasedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +158,7 @@ func checkReleased(schema fs.FS) (map[string]bool, error) {
 	return released, nil
 }
 
-// pendingMigrations are the names of generated migrations that are not released.
+// pendingMigrations returns the names of generated migrations that are not released.
 func pendingMigrations(schema fs.FS, released map[string]bool) ([]string, error) {
 	names, err := fs.Glob(schema, "*"+suffix+".up.sql")
 	if err != nil {

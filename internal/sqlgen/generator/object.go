@@ -72,7 +72,7 @@ var (
 	createTrigger = regexp.MustCompile(`(?is)^create (?:or replace )?(constraint )?trigger (\w+) .*? on ` + qualified + `\b`)
 )
 
-// createdBy is the object that a statement creates, nil when it creates none of the kinds that are followed.
+// createdBy returns the object that a statement creates, nil if it is of no kind that is tracked.
 func createdBy(statement statement) (*object, error) {
 	text := statement.String()
 	if match := createRoutine.FindStringSubmatch(text); match != nil {
@@ -102,7 +102,7 @@ var endOfReturns = []string{
 	"stable", "strict", "support", "transform", "volatile", "window",
 }
 
-// routineHeader takes what follows the opening parenthesis of a routine's arguments and gives the arguments and the type returned.
+// routineHeader takes what follows the opening parenthesis of a routine's arguments and returns the arguments and the return type.
 func routineHeader(text string) (arguments []argument, returns string, err error) {
 	var (
 		current   []token
@@ -163,7 +163,7 @@ var (
 	onTable   = regexp.MustCompile(`(?is)^ on ` + qualified)
 )
 
-// subjectOf gives the keys that the object of a comment or privilege may have, and what stands for the attribute among those of the
+// subjectOf returns the keys that the object of a comment or privilege may have, and what stands for the attribute among those of the
 // object. It gives none for other statements.
 func subjectOf(statement statement) (keys []string, subject string) {
 	text := statement.String()
@@ -193,7 +193,7 @@ func subjectOf(statement statement) (keys []string, subject string) {
 
 var dropStatement = regexp.MustCompile(`(?is)^drop (function|procedure|aggregate|routine|view|type|domain|trigger|table|index) (?:concurrently )?(?:if exists )?`)
 
-// droppedBy are the keys of the objects that a statement drops.
+// droppedBy returns the keys of the objects that a statement drops.
 func droppedBy(statement statement) []string {
 	text := statement.String()
 	match := dropStatement.FindStringSubmatch(text)

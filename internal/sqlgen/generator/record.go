@@ -64,7 +64,7 @@ as 'select %d, ''%s'', ''{
 %s%s%s`, migration.RecordBegin, installedFunction, r.version, r.fingerprint, wrap(r.objects), comment, call, migration.RecordEnd)
 }
 
-// restored is the SQL for the way back: the record as it was, and what is no more in it.
+// restored is the SQL for the way back: the record as it was, and the removal of what it no longer has.
 func (r record) restored() string {
 	if r.version == 0 {
 		return fmt.Sprintf("%s\ndrop function %s();\n%s", migration.RecordBegin, installedFunction, migration.RecordEnd)

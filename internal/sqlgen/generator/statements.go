@@ -6,7 +6,7 @@ import (
 )
 
 // token is a piece of SQL. Literals, quoted names and function bodies in dollar quotes are one token each, so that
-// nobody takes what is in them for SQL. White space between other tokens is a token of one space; comments count as such.
+// their content is not read as SQL. White space between other tokens is a token of one space; comments count as such.
 type token struct {
 	start  int // where it begins in the text
 	line   int
@@ -111,7 +111,7 @@ func joinTokens(tokens []token) string {
 	return strings.TrimSpace(text.String())
 }
 
-// mentions are the names agui.… and agui_internal.… outside of literals and of bodies in dollar quotes: PostgreSQL looks them up
+// mentions returns the names agui.… and agui_internal.… outside of literals and of bodies in dollar quotes: PostgreSQL looks them up
 // when it runs the statement.
 func (s statement) mentions() []string {
 	var names []string
@@ -126,7 +126,7 @@ func (s statement) mentions() []string {
 
 var qualifiedName = regexp.MustCompile(`(?i)\bagui(?:_internal)?\.\w+`)
 
-// mentionsAnywhere are all such names, those in bodies too, which a server looks up when it runs the body.
+// mentionsAnywhere returns all such names, those in bodies too, which a server looks up when it runs the body.
 func (s statement) mentionsAnywhere() []string {
 	names := qualifiedName.FindAllString(s.String(), -1)
 	for i := range names {
