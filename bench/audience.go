@@ -38,8 +38,8 @@ type arrival struct {
 	at  time.Time
 }
 
-// gather creates an audience with a number of followers per thread. It returns when they have received
-// the log up to its end. With keepTimes the followers record when events arrive.
+// gather creates an audience with a number of followers per thread. It returns when they have
+// received the log up to its end. With keepTimes the followers record when events arrive.
 func (s *stage) gather(ctx context.Context, by way, threads []string, each int, keepTimes bool) (a *audience, err error) {
 	settings := s.Config()
 	settings.MaxConns = 1

@@ -1,7 +1,7 @@
-// Package bench compares pgagui with its peers: plain tables, the compaction of the official client, and
-// the PostgreSQL checkpointer of LangGraph. All figures of a comparison come from the same machine in
-// the same minutes. The two sides are measured alternately, several times, and each pair gives a ratio.
-// The result is the median of the ratios, with the smallest and the largest.
+// Package bench compares pgagui with its peers: plain tables, the compaction of the official
+// client, and the PostgreSQL checkpointer of LangGraph. All figures of a comparison come from the
+// same machine in the same minutes. The two sides are measured alternately, several times, and each
+// pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
 // threads.go, tenants.go, guards.go, patch.go, live.go, scale.go.
@@ -24,8 +24,8 @@ import (
 // Options select what to measure. The zero value measures everything except the long phases and the
 // peers that need Node.
 type Options struct {
-	// DatabaseURL is the address of a database on the server to measure. Its user must have the right to
-	// create databases: each phase creates its own and drops them.
+	// DatabaseURL is the address of a database on the server to measure. Its user must have the
+	// right to create databases: each phase creates its own and drops them.
 	DatabaseURL string
 	// Phases are the phases to run. If empty, all phases run except the long ones, scale-….
 	Phases []string
@@ -33,10 +33,11 @@ type Options struct {
 	Repeat int
 	// Quick uses tiny conversations, for tests. The figures mean nothing.
 	Quick bool
-	// Share is the part of their size that the phases scale-… use, above 0 and at most 1; 0 means 1.
+	// Share is the part of their size that the phases scale-… use, above 0 and at most 1; 0 means
+	// 1.
 	Share float64
-	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they are
-	// not measured.
+	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they
+	// are not measured.
 	Peers string
 	// Progress, if not nil, receives messages about the progress.
 	Progress func(string)
@@ -196,15 +197,15 @@ type side struct {
 // figures are the figures of each side, by name and round.
 type figures map[string][]float64
 
-// rounds measures all sides alternately, Repeat times after a warm-up round that does not count. Each
-// round reverses the order, because the side that is measured second finds filled caches and garbage of
-// the first.
+// rounds measures all sides alternately, Repeat times after a warm-up round that does not count.
+// Each round reverses the order, because the side that is measured second finds filled caches and
+// garbage of the first.
 func (b *bench) rounds(ctx context.Context, what string, sides ...side) (figures, error) {
 	return b.slicedRounds(ctx, what, 1, sides...)
 }
 
-// slicedRounds measures each side in many short slices per round, and uses their mean. A disturbance of
-// some seconds then affects both sides.
+// slicedRounds measures each side in many short slices per round, and uses their mean. A
+// disturbance of some seconds then affects both sides.
 func (b *bench) slicedRounds(ctx context.Context, what string, slicesARound int, sides ...side) (figures, error) {
 	measured := figures{}
 	for round := range 1 + b.Repeat {

@@ -14,8 +14,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// compact folds logs of the database into snapshots, with as many workers as pgagui compact uses. It
-// also measures one worker, to compare with one reader that only reads the log.
+// compact folds logs of the database into snapshots, with as many workers as pgagui compact uses.
+// It also measures one worker, to compare with one reader that only reads the log.
 func (b *bench) compact(ctx context.Context) error {
 	var allTypes []corpus.Conversation
 	for i := range b.sizes.allTypesThreads {
@@ -35,10 +35,11 @@ func (b *bench) compact(ctx context.Context) error {
 type compactCase struct {
 	name    string
 	threads []corpus.Conversation
-	// wholeThread makes the client compact the whole thread in one call; otherwise it compacts run by run.
+	// wholeThread makes the client compact the whole thread in one call; otherwise it compacts run
+	// by run.
 	wholeThread bool
-	// Targets: against the client, against reading, and of SQL against the client. If sql is nil, SQL is
-	// not measured.
+	// Targets: against the client, against reading, and of SQL against the client. If sql is nil,
+	// SQL is not measured.
 	client, reading, sql *Target
 }
 

@@ -38,7 +38,8 @@ type emitter struct {
 	times  []time.Time
 }
 
-// openEmitters begins a run in each of a number of new threads. The emitters have their own connections.
+// openEmitters begins a run in each of a number of new threads. The emitters have their own
+// connections.
 func (s *stage) openEmitters(ctx context.Context, name string, threads int, config *pgagui.RecorderConfig) (*emitters, error) {
 	e := &emitters{stored: &storedTimes{}}
 	settings := s.Config()
@@ -71,8 +72,8 @@ func (s *stage) openEmitters(ctx context.Context, name string, threads int, conf
 	return e, nil
 }
 
-// emit makes all emitters emit events for the duration, and returns when the events are stored. perSecond
-// is the pace of each emitter in events per second; nil means full speed.
+// emit makes all emitters emit events for the duration, and returns when the events are stored.
+// perSecond is the pace of each emitter in events per second; nil means full speed.
 func (e *emitters) emit(ctx context.Context, duration time.Duration, perSecond func(number int) float64) error {
 	e.stored.reset()
 	begin := time.Now()
@@ -115,8 +116,8 @@ func (e *emitters) lastSeqs() []int64 {
 	return seqs
 }
 
-// delays returns how many milliseconds events took to reach followers: since the call of Record, and
-// since the database confirmed that they are stored.
+// delays returns how many milliseconds events took to reach followers: since the call of Record,
+// and since the database confirmed that they are stored.
 func (e *emitters) delays(audience *audience) (sinceRecord, sinceStored []float64) {
 	for _, f := range audience.followers {
 		one := e.all[f.thread]
@@ -157,8 +158,8 @@ func (e *emitters) discard() {
 	_ = e.close(ctx)
 }
 
-// storedTimes records when the database confirmed that events are stored. It traces the connections of a
-// Recorder.
+// storedTimes records when the database confirmed that events are stored. It traces the connections
+// of a Recorder.
 type storedTimes struct {
 	mu    sync.Mutex
 	calls map[string][]storedCall // by thread, in order

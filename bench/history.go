@@ -17,8 +17,8 @@ import (
 	"github.com/pgagui/pgagui/testdata/recordings"
 )
 
-// history reads the history of threads in pages, raw and with joined pieces. It measures how much smaller
-// the joined history is, and the time of the first and the last page.
+// history reads the history of threads in pages, raw and with joined pieces. It measures how much
+// smaller the joined history is, and the time of the first and the last page.
 func (b *bench) history(ctx context.Context) error {
 	recorded, err := recordedConversations()
 	if err != nil {
@@ -93,7 +93,8 @@ func (b *bench) addHistorySizes(kind string, sizes [2]historySize, rows, bytes *
 
 // historyPages measures the time to read pages of a long thread.
 func (b *bench) historyPages(ctx context.Context, database *database, thread corpus.Conversation) error {
-	// A joined page of 1,000 rows would be the whole thread. The last page has as many events as the first.
+	// A joined page of 1,000 rows would be the whole thread. The last page has as many events as
+	// the first.
 	const rawRows, joinedRows = 1000, 100
 	events := int64(thread.Events())
 	first, err := database.store.History(ctx, thread.ThreadID, pgagui.HistoryOptions{Limit: joinedRows})
@@ -137,8 +138,8 @@ func (b *bench) historyPages(ctx context.Context, database *database, thread cor
 	return nil
 }
 
-// conversationReads measures the reads that return parts of a conversation with their places in the log,
-// and compares them with a read of the whole log.
+// conversationReads measures the reads that return parts of a conversation with their places in the
+// log, and compares them with a read of the whole log.
 func (b *bench) conversationReads(ctx context.Context, database *database, thread corpus.Conversation) error {
 	const calls, messages, log = "tool calls", "session messages", "its events"
 	measured, err := b.rounds(ctx, "history: tool calls and messages",
@@ -213,8 +214,8 @@ func recordedConversations() ([]corpus.Conversation, error) {
 			run := &conversation.Runs[len(conversation.Runs)-1]
 			end := len(run.Events)
 			if end > 0 && compaction.EventType(run.Events[end-1]) == "RUN_FINISHED" {
-				// Some frameworks send more events after it, which an append without after_seq refuses:
-				// move RUN_FINISHED to the end.
+				// Some frameworks send more events after it, which an append without after_seq
+				// refuses: move RUN_FINISHED to the end.
 				if event.Type == "RUN_FINISHED" {
 					continue
 				}

@@ -13,15 +13,16 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// liveWriters is the number of connections of the writers, as in the phase append. Audiences have their own.
+// liveWriters is the number of connections of the writers, as in the phase append. Audiences have
+// their own.
 const liveWriters = 8
 
-// live measures runs in progress: the delay until followers receive an event, the cost of followers for
-// writers and in memory, and the number of runs that one process records.
+// live measures runs in progress: the delay until followers receive an event, the cost of followers
+// for writers and in memory, and the number of runs that one process records.
 //
-// Recorders, writers and followers are in this process. Followers have a separate Store and connection,
-// so they receive events only through the database. Everything, including the server, shares the cores of
-// one machine.
+// Recorders, writers and followers are in this process. Followers have a separate Store and
+// connection, so they receive events only through the database. Everything, including the server,
+// shares the cores of one machine.
 func (b *bench) live(ctx context.Context) error {
 	database, err := b.server.create(ctx, liveWriters)
 	if err != nil {
@@ -46,8 +47,8 @@ type stage struct {
 	bodies []body
 }
 
-// notifyTrigger is the usual alternative to polling: each commit notifies which threads have new events.
-// It is off except while it is measured.
+// notifyTrigger is the usual alternative to polling: each commit notifies which threads have new
+// events. It is off except while it is measured.
 const notifyTrigger = `
 	create function notify_followers() returns trigger language plpgsql as $$
 	begin
@@ -255,8 +256,8 @@ func memoryInUse() float64 {
 	return float64(stats.HeapInuse + stats.StackInuse)
 }
 
-// manyRuns records many runs in one process at the pace of models, and compares this with one append per
-// token.
+// manyRuns records many runs in one process at the pace of models, and compares this with one
+// append per token.
 func (s *stage) manyRuns(ctx context.Context) error {
 	const tokensPerSecond = 50
 	runs := s.sizes.liveRuns
@@ -325,8 +326,8 @@ func (s *stage) manyRuns(ctx context.Context) error {
 	return nil
 }
 
-// appendAtPace appends each token in its own call. It returns the tokens per second, which is less than the
-// pace if the database is too slow.
+// appendAtPace appends each token in its own call. It returns the tokens per second, which is less
+// than the pace if the database is too slow.
 func (s *stage) appendAtPace(ctx context.Context, streams []*stream, perSecond float64) (float64, error) {
 	begin := time.Now()
 	counts := make([]int, len(streams))
@@ -349,9 +350,9 @@ func (s *stage) appendAtPace(ctx context.Context, streams []*stream, perSecond f
 	return float64(total) / time.Since(begin).Seconds(), err
 }
 
-// atPace calls do perSecond times per second for the duration. The first call comes after a share of the
-// interval between two calls. If a call is late, the next one follows at once. With perSecond 0 it never
-// pauses.
+// atPace calls do perSecond times per second for the duration. The first call comes after a share
+// of the interval between two calls. If a call is late, the next one follows at once. With
+// perSecond 0 it never pauses.
 func atPace(ctx context.Context, begin time.Time, duration time.Duration, perSecond, share float64, do func() error) error {
 	for i := 0; ; i++ {
 		if perSecond > 0 {

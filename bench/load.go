@@ -19,8 +19,8 @@ func (d *database) load(ctx context.Context, batchSize int, conversations ...cor
 	return d.loadRuns(ctx, batchSize, 0, -1, conversations...)
 }
 
-// loadRuns appends the runs from index from up to, but not including, to of each conversation. If to is
-// negative, it appends all from there.
+// loadRuns appends the runs from index from up to, but not including, to of each conversation. If
+// to is negative, it appends all from there.
 func (d *database) loadRuns(ctx context.Context, batchSize, from, to int, conversations ...corpus.Conversation) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(int(d.Config().MaxConns))
@@ -43,8 +43,8 @@ func (d *database) loadRuns(ctx context.Context, batchSize, from, to int, conver
 	return group.Wait()
 }
 
-// plainTable is the usual table for events in PostgreSQL: one row per event, ids as text, jsonb, an index
-// for the thread and one for the run.
+// plainTable is the usual table for events in PostgreSQL: one row per event, ids as text, jsonb, an
+// index for the thread and one for the run.
 const plainTable = `
 	create table plain (
 		thread_id  text not null,

@@ -116,7 +116,8 @@ func (n *notes) addDelays(what string, milliseconds []float64) {
 	n.add(what+", p99", "ms", percentile(milliseconds, 0.99))
 }
 
-// addFigures completes figures and adds them to the report. Their first round, a warm-up, does not count.
+// addFigures completes figures and adds them to the report. Their first round, a warm-up, does not
+// count.
 func (r *Report) addFigures(phase string, figures notes) {
 	for _, figure := range figures {
 		figure.Phase, figure.Values = phase, figure.Values[1:]
@@ -227,8 +228,8 @@ func ratioText(ratio float64) string {
 	return strconv.FormatFloat(ratio, 'f', 2, 64)
 }
 
-// number3 formats a number with three significant digits, from 1,000 on with all digits of its integer
-// part: 0.0123, 4.56, 789, 12,345.
+// number3 formats a number with three significant digits, from 1,000 on with all digits of its
+// integer part: 0.0123, 4.56, 789, 12,345.
 func number3(value float64) string {
 	if math.Abs(value) < 1000 {
 		return strconv.FormatFloat(value, 'g', 3, 64)

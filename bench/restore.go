@@ -9,8 +9,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// restore restores a thread of 50 runs, as of its end and as of points in the middle, and measures the
-// size of all its data.
+// restore restores a thread of 50 runs, as of its end and as of points in the middle, and measures
+// the size of all its data.
 func (b *bench) restore(ctx context.Context) error {
 	tokens := b.corpus.Fifty(1, b.sizes.textInTokens, 4)
 	coarse := b.corpus.Fifty(2, b.sizes.textInLargePiece, 12)
@@ -55,7 +55,8 @@ func (b *bench) restore(ctx context.Context) error {
 	return database.drop(ctx)
 }
 
-// restoring is a side that restores a thread, as of its end or as of the middle of one run after the other.
+// restoring is a side that restores a thread, as of its end or as of the middle of one run after
+// the other.
 func (b *bench) restoring(database *database, name string, thread corpus.Conversation, inTheMiddle bool) side {
 	return b.reading(name, func(ctx context.Context, i int) error {
 		at := pgagui.At{}
@@ -72,8 +73,8 @@ func (b *bench) restoring(database *database, name string, thread corpus.Convers
 	})
 }
 
-// againstLangGraph compares pgagui with the checkpointer of LangGraph, which stores the same conversation
-// in the same database.
+// againstLangGraph compares pgagui with the checkpointer of LangGraph, which stores the same
+// conversation in the same database.
 func (b *bench) againstLangGraph(ctx context.Context, database *database, thread corpus.Conversation) error {
 	file, err := b.file(ctx, thread)
 	if err != nil {

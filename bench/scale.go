@@ -18,8 +18,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// scale grows a store in one dimension and runs all maintenance jobs in it. It compares the cost per item
-// with that at half the size, and measures the memory.
+// scale grows a store in one dimension and runs all maintenance jobs in it. It compares the cost
+// per item with that at half the size, and measures the memory.
 type scale struct {
 	phase string
 	// of names the items, each one of them, for the report.

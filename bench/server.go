@@ -19,8 +19,8 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// server is the PostgreSQL server that is measured. Each phase creates its databases from a template that
-// has the schema.
+// server is the PostgreSQL server that is measured. Each phase creates its databases from a
+// template that has the schema.
 type server struct {
 	connection *pgx.Conn
 	url        string
@@ -66,7 +66,8 @@ func openServer(ctx context.Context, databaseURL string) (s *server, err error) 
 	return s, schema.Up(ctx, address)
 }
 
-// close drops the template and the remaining databases, even if the context of the benchmark has ended.
+// close drops the template and the remaining databases, even if the context of the benchmark has
+// ended.
 func (s *server) close() error {
 	ctx := context.Background()
 	var failures []error

@@ -57,9 +57,9 @@ func (b *bench) storage(ctx context.Context) error {
 		}
 	}
 
-	// A store in use: each thread gets a run, the jobs run, vacuum frees the old rows, and the next runs use
-	// that space. So the files include the space that repacking needs. Files that are written once and
-	// repacked once would not show it.
+	// A store in use: each thread gets a run, the jobs run, vacuum frees the old rows, and the next
+	// runs use that space. So the files include the space that repacking needs. Files that are
+	// written once and repacked once would not show it.
 	b.Progress("storage: live batches, repacked")
 	database, err := b.server.create(ctx, 4)
 	if err != nil {

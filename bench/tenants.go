@@ -15,8 +15,8 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// tenants compares calls with and without row-level security. With it, the caller is a role that is mapped
-// to a scope, or a pool that sets the scope.
+// tenants compares calls with and without row-level security. With it, the caller is a role that is
+// mapped to a scope, or a pool that sets the scope.
 func (b *bench) tenants(ctx context.Context) (err error) {
 	const scope = "acme"
 	small, large := b.everyday()[1], b.corpus.Fifty(1, b.sizes.textInTokens/5, 4) // everyday()[0] has the thread id of Fifty(1)
@@ -155,8 +155,8 @@ func (b *bench) tenants(ctx context.Context) (err error) {
 	return errors.Join(without.drop(ctx), with.drop(ctx))
 }
 
-// asRole creates a role that may append and returns a connection of that role. mapping is a statement that
-// maps the role, with %s for its name.
+// asRole creates a role that may append and returns a connection of that role. mapping is a
+// statement that maps the role, with %s for its name.
 func (d *database) asRole(ctx context.Context, mapping string) (pool *pgxpool.Pool, cleanUp func() error, err error) {
 	role := "pgagui_bench_" + strings.ToLower(rand.Text()[:8])
 	if _, err := d.Exec(ctx, `create role `+role+` in role agui_writer`); err != nil {

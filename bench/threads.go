@@ -12,8 +12,8 @@ import (
 // largeScope is the scope that has a tenth of all threads. The others share the rest.
 const largeScope = "large"
 
-// threads lists threads in a store with many threads and in one with few. It measures the first and the
-// last page, and searches.
+// threads lists threads in a store with many threads and in one with few. It measures the first and
+// the last page, and searches.
 func (b *bench) threads(ctx context.Context) error {
 	const pageRows = 50
 	many, err := b.server.create(ctx, 1)
@@ -113,8 +113,8 @@ func (b *bench) threads(ctx context.Context) error {
 	return many.drop(ctx)
 }
 
-// fillThreads inserts threads of one to three runs directly into the tables, in the order of their keys, as
-// a restored dump has them.
+// fillThreads inserts threads of one to three runs directly into the tables, in the order of their
+// keys, as a restored dump has them.
 func (d *database) fillThreads(ctx context.Context, threads, scopes int) error {
 	tx, err := d.Begin(ctx)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package corpus generates the conversations of the benchmark: what an agent streams to its UI, token by
-// token, with reasoning, tool calls, activities and a state that grows.
+// Package corpus generates the conversations of the benchmark: what an agent streams to its UI,
+// token by token, with reasoning, tool calls, activities and a state that grows.
 //
-// The text is English, from the comments of the installed Go source tree. The same seed and the same Go
-// version give the same bytes.
+// The text is English, from the comments of the installed Go source tree. The same seed and the
+// same Go version give the same bytes.
 package corpus
 
 import (
@@ -46,7 +46,8 @@ func (c Conversation) Bytes() int {
 	return size
 }
 
-// WriteFile writes a conversation as NDJSON, one run per line: {"threadId","runId","parentRunId","events"}.
+// WriteFile writes a conversation as NDJSON, one run per line:
+// {"threadId","runId","parentRunId","events"}.
 func WriteFile(path string, conversation Conversation) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -85,8 +86,8 @@ func Open(ctx context.Context) (*Corpus, error) {
 // tokenSize is the average size of a token in bytes.
 const tokenSize = 4
 
-// Everyday is an ordinary chat: answers, most of them after tool calls, with some reasoning, some changes
-// of a small state, and a few activities. A run has about 320 events of about 150 bytes.
+// Everyday is an ordinary chat: answers, most of them after tool calls, with some reasoning, some
+// changes of a small state, and a few activities. A run has about 320 events of about 150 bytes.
 func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
@@ -114,8 +115,8 @@ func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// AllTypes has every event type of the protocol within a few runs. The state has about 15 KB, and each
-// run begins with a snapshot of it. A run has about 320 events.
+// AllTypes has every event type of the protocol within a few runs. The state has about 15 KB, and
+// each run begins with a snapshot of it. A run has about 320 events.
 func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
 	const stateSize = 15_000
 	w := c.writer(seed, tokenSize)
@@ -152,8 +153,8 @@ func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// Growing is one long thread with about 320 events per run. Each run begins with a snapshot of the state,
-// as agent servers send it; deltas make the state grow to stateSize bytes.
+// Growing is one long thread with about 320 events per run. Each run begins with a snapshot of the
+// state, as agent servers send it; deltas make the state grow to stateSize bytes.
 func (c *Corpus) Growing(seed uint64, runs, stateSize int) Conversation {
 	w := c.writer(seed, tokenSize)
 	for number := range runs {
@@ -171,8 +172,8 @@ func (c *Corpus) Growing(seed uint64, runs, stateSize int) Conversation {
 	return w.conversation
 }
 
-// Fifty is a thread of 50 runs. Their reasoning and answers have this number of characters in all, and
-// perEvent characters in each event. Fifty(seed, 67_000, 4) has 16,000 events of one token.
+// Fifty is a thread of 50 runs. Their reasoning and answers have this number of characters in all,
+// and perEvent characters in each event. Fifty(seed, 67_000, 4) has 16,000 events of one token.
 func (c *Corpus) Fifty(seed uint64, characters, perEvent int) Conversation {
 	const runs = 50
 	w := c.writer(seed, perEvent)
@@ -207,8 +208,8 @@ func (c *Corpus) DeltaState(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
-// Regenerated is a thread whose user regenerated an answer many times: all runs except the first are
-// children of the first. The state has about 200 KB; each run changes it a little.
+// Regenerated is a thread whose user regenerated an answer many times: all runs except the first
+// are children of the first. The state has about 200 KB; each run changes it a little.
 func (c *Corpus) Regenerated(seed uint64, branches int) Conversation {
 	const stateSize = 200_000
 	w := c.writer(seed, tokenSize)

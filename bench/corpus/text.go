@@ -20,8 +20,8 @@ const enough = 1_000_000
 // errEnough ends the walk through the source tree.
 var errEnough = errors.New("enough text")
 
-// collectParagraphs returns paragraphs of English prose from the comments of the standard library of Go,
-// in the order of its files.
+// collectParagraphs returns paragraphs of English prose from the comments of the standard library
+// of Go, in the order of its files.
 func collectParagraphs(ctx context.Context) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *reader) read(size int) string {
 	return strings.TrimSpace(text.String())
 }
 
-// pieces cuts a text into pieces of about size bytes, before spaces if possible. With size 4 they look
-// like the tokens of a model.
+// pieces cuts a text into pieces of about size bytes, before spaces if possible. With size 4 they
+// look like the tokens of a model.
 func pieces(text string, size int) []string {
 	var cut []string
 	begin := 0

@@ -20,8 +20,8 @@ type writer struct {
 	state        state
 }
 
-// clock gives the events their timestamps. It has its own random numbers, so that the number of events
-// does not change the other random values.
+// clock gives the events their timestamps. It has its own random numbers, so that the number of
+// events does not change the other random values.
 type clock struct {
 	random *rand.Rand
 	now    int64 // milliseconds since 1970
@@ -126,7 +126,8 @@ func jsonText(value any) []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// begin starts a run with a message of the user. If parentID is "", the parent is the run before it.
+// begin starts a run with a message of the user. If parentID is "", the parent is the run before
+// it.
 func (w *writer) begin(parentID string) {
 	if runs := w.conversation.Runs; parentID == "" && len(runs) > 0 {
 		parentID = runs[len(runs)-1].RunID

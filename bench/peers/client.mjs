@@ -6,7 +6,10 @@ import { seconds } from "./measure.mjs";
 
 export const countEvents = (runs) => runs.reduce((count, run) => count + run.events.length, 0);
 
-/** Compacts in memory, run by run or the whole thread in one call. compactEvents does not change its input. */
+/**
+ * Compacts in memory, run by run or the whole thread in one call. compactEvents does not change its
+ * input.
+ */
 export async function compact(runs, wholeThread) {
   const streams = wholeThread ? [runs.flatMap((run) => run.events)] : runs.map((run) => run.events);
   let compacted = 0;

@@ -1,6 +1,6 @@
-// LangGraph with its PostgreSQL checkpointer, unchanged. An agent graph of the usual shape (alternately a
-// model node and a tools node) replays a recorded conversation: its nodes return the recorded answers, and
-// LangGraph stores its checkpoints as usual.
+// LangGraph with its PostgreSQL checkpointer, unchanged. An agent graph of the usual shape
+// (alternately a model node and a tools node) replays a recorded conversation: its nodes return the
+// recorded answers, and LangGraph stores its checkpoints as usual.
 
 import { isDeepStrictEqual } from "node:util";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
@@ -24,7 +24,8 @@ function pool(url) {
   if (!pools.has(url)) {
     // Connections stay open, so that no measurement includes the time to open one.
     const opened = new pg.Pool({ connectionString: url, idleTimeoutMillis: 0 });
-    // The server may close idle connections, for example to drop the database. The pool replaces them.
+    // The server may close idle connections, for example to drop the database. The pool replaces
+    // them.
     opened.on("error", () => {});
     pools.set(url, opened);
   }
@@ -41,9 +42,9 @@ const stored = new Map();
 const config = (threadId) => ({ configurable: { thread_id: threadId } });
 
 /**
- * Stores a conversation, run by run, in its own tables, and measures their size after a vacuum. At each
- * step it stores the list of all messages so far, which is the default of LangGraph. With deltas it
- * stores only the new messages, in a DeltaChannel.
+ * Stores a conversation, run by run, in its own tables, and measures their size after a vacuum. At
+ * each step it stores the list of all messages so far, which is the default of LangGraph. With
+ * deltas it stores only the new messages, in a DeltaChannel.
  */
 export async function load(url, runs, deltas) {
   const { threadId } = runs[0];
@@ -70,7 +71,10 @@ export async function load(url, runs, deltas) {
   return { seconds: took, events: countEvents(runs), messages: recorded.flat().flatMap(({ messages }) => messages).length, ...rows[0] };
 }
 
-/** Reads the latest checkpoint of a thread repeatedly, as LangGraph does when a run continues from it. */
+/**
+ * Reads the latest checkpoint of a thread repeatedly, as LangGraph does when a run continues from
+ * it.
+ */
 export async function getTuple(url, runs, times) {
   const { threadId, checkpointer } = find(url, runs);
   const read = () => checkpointer.getTuple(config(threadId));
@@ -79,7 +83,10 @@ export async function getTuple(url, runs, times) {
   return { seconds: await secondsEach(times, read), messages };
 }
 
-/** Reads the state of a thread repeatedly. With deltas, LangGraph replays them here to return the messages. */
+/**
+ * Reads the state of a thread repeatedly. With deltas, LangGraph replays them here to return the
+ * messages.
+ */
 export async function getState(url, runs, times) {
   const { threadId, graph } = find(url, runs);
   const read = () => graph.getState(config(threadId));
@@ -93,7 +100,10 @@ function find(url, [{ threadId }]) {
   return found;
 }
 
-/** Alternates between a model and its tools, as the agents of LangGraph do. Their answers come from the script. */
+/**
+ * Alternates between a model and its tools, as the agents of LangGraph do. Their answers come from
+ * the script.
+ */
 function agent(checkpointer, deltas, script) {
   const state = Annotation.Root({
     messages: deltas ? () => new DeltaChannel(messagesDeltaReducer) : MessagesAnnotation.spec.messages,
@@ -110,8 +120,9 @@ function agent(checkpointer, deltas, script) {
 }
 
 /**
- * Returns the values for the channels of the graph, {messages, state}, for each run: its input, then
- * alternately the answers of the model and the tools. The client folds messages and state from the events.
+ * Returns the values for the channels of the graph, {messages, state}, for each run: its input,
+ * then alternately the answers of the model and the tools. The client folds messages and state from
+ * the events.
  */
 async function record(runs) {
   const client = new Replay({ threadId: runs[0].threadId });
@@ -125,7 +136,8 @@ async function record(runs) {
     const updates = turns(inLangChain(client.messages.slice(folded)));
     folded = client.messages.length;
     if (!isDeepStrictEqual(client.state, state)) {
-      // The state is set only if it has changed, once per run: with the answer of the tools, if there is one.
+      // The state is set only if it has changed, once per run: with the answer of the tools, if
+      // there is one.
       state = structuredClone(client.state);
       (updates.findLast(({ messages }) => messages.some(ToolMessage.isInstance)) ?? updates.at(-1)).state = state;
     }
@@ -134,7 +146,10 @@ async function record(runs) {
   return recorded;
 }
 
-/** Returns the messages of a run as updates: its input, then alternately those of the model and the tools. */
+/**
+ * Returns the messages of a run as updates: its input, then alternately those of the model and the
+ * tools.
+ */
 function turns(messages) {
   const answer = messages.findIndex(AIMessage.isInstance);
   const updates = [{ messages: answer < 0 ? messages : messages.slice(0, answer) }];

@@ -1,6 +1,6 @@
 // Package peers runs the peers of the benchmark that need Node: the official AG-UI client and the
-// PostgreSQL checkpointer of LangGraph. They share one long-lived process, so they stay warm while the
-// benchmark alternates between them and pgagui. README.md lists the commands.
+// PostgreSQL checkpointer of LangGraph. They share one long-lived process, so they stay warm while
+// the benchmark alternates between them and pgagui. README.md lists the commands.
 package peers
 
 import (
@@ -30,8 +30,8 @@ type Process struct {
 	stderr   bytes.Buffer // read after the process has ended
 }
 
-// Start starts the peers in a folder (bench/peers of this repository, after npm ci). When ctx ends, the
-// process is killed. If Node or the packages are missing, Start returns ErrNotInstalled.
+// Start starts the peers in a folder (bench/peers of this repository, after npm ci). When ctx ends,
+// the process is killed. If Node or the packages are missing, Start returns ErrNotInstalled.
 func Start(ctx context.Context, dir string) (*Process, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -66,8 +66,8 @@ func Start(ctx context.Context, dir string) (*Process, error) {
 	return p, nil
 }
 
-// Do sends a command, which must encode as {"do":…}, and decodes its answer into answer, unless answer is
-// nil. If ctx ends before the answer arrives, the process is killed.
+// Do sends a command, which must encode as {"do":…}, and decodes its answer into answer, unless
+// answer is nil. If ctx ends before the answer arrives, the process is killed.
 func (p *Process) Do(ctx context.Context, command, answer any) error {
 	stop := context.AfterFunc(ctx, func() { p.command.Process.Kill() })
 	defer stop()

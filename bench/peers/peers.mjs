@@ -1,11 +1,12 @@
 // The peers of the benchmark, in one long-lived process. It reads one command per line from stdin,
-// {"do":…}, and answers each with one line on stdout, in order: its seconds and counts, or {"error":…}.
-// README.md lists the commands.
+// {"do":…}, and answers each with one line on stdout, in order: its seconds and counts, or
+// {"error":…}. README.md lists the commands.
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-// The client and LangGraph log to the console. Only answers may go to stdout, and logging would take time.
+// The client and LangGraph log to the console. Only answers may go to stdout, and logging would
+// take time.
 for (const method of ["debug", "error", "info", "log", "warn"]) console[method] = () => {};
 
 function fail(error) {

@@ -46,8 +46,8 @@ func do(t *testing.T, p *Process, command map[string]any) (answer answer) {
 	return answer
 }
 
-// conversation has two runs and seven messages. LangGraph stores six, because there reasoning is part of an
-// answer. Only the first run changes the state.
+// conversation has two runs and seven messages. LangGraph stores six, because there reasoning is
+// part of an answer. Only the first run changes the state.
 const conversation = `{"threadId":"t","runId":"r1","events":[` +
 	`{"type":"RUN_STARTED","threadId":"t","runId":"r1","input":{"messages":[{"id":"u1","role":"user","content":"What is the weather?"}]}},` +
 	`{"type":"STATE_SNAPSHOT","snapshot":{"asked":0}},` +
@@ -90,8 +90,8 @@ func TestClientCompactsAndReplaysRepeatedly(t *testing.T) {
 	p := start(t)
 	file := load(t, p)
 	for range 2 {
-		// Two deltas of the call, two of the text, and snapshot and delta of the state each become one event.
-		// The client does not compact chunks.
+		// Two deltas of the call, two of the text, and snapshot and delta of the state each become
+		// one event. The client does not compact chunks.
 		want := answer{Events: conversationEvents, Compacted: conversationEvents - 3}
 		for _, thread := range []bool{false, true} {
 			if got := do(t, p, map[string]any{"do": "client.compactEvents", "file": file, "thread": thread}); got != want {
@@ -112,14 +112,15 @@ func TestLangGraphStoresTheConversation(t *testing.T) {
 	pool := testdb.Connect(t, database)
 	const (
 		messages = 6
-		// Per run: one for the input, one when it is in the channels; and one after each answer, three and one.
+		// Per run: one for the input, one when it is in the channels; and one after each answer,
+		// three and one.
 		checkpoints = 2 + 2 + 3 + 1
 	)
 	for _, test := range []struct {
 		name   string
 		deltas bool
-		// messageLists counts the stored versions of the list of messages, inTuple the messages in the
-		// latest checkpoint.
+		// messageLists counts the stored versions of the list of messages, inTuple the messages in
+		// the latest checkpoint.
 		messageLists, inTuple int
 	}{
 		{"lists", false, 4 + 2, messages},

@@ -91,8 +91,8 @@ const (
 // sans is the font of all labels.
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
-// A chart has rows of figures, the first on top. Above them are the title, the name of the axis, and the
-// legend, which hides no figure there.
+// A chart has rows of figures, the first on top. Above them are the title, the name of the axis,
+// and the legend, which hides no figure there.
 type chart struct {
 	*plot.Plot
 	title, axis string
@@ -149,7 +149,8 @@ func (c *chart) draw() *canvas {
 // comparedWithItself lists the phases in which both sides are pgagui.
 var comparedWithItself = []string{"history", "threads", "tenants", "guards"}
 
-// drawRatios draws how many times better than the other side pgagui is, with the spread and the targets.
+// drawRatios draws how many times better than the other side pgagui is, with the spread and the
+// targets.
 func drawRatios(measurements []bench.Measurement) (*canvas, error) {
 	measurements = slices.DeleteFunc(slices.Clone(measurements), func(m bench.Measurement) bool {
 		return slices.Contains(comparedWithItself, m.Phase)

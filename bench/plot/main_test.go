@@ -58,7 +58,8 @@ func someMeasurements() []bench.Measurement {
 	}
 }
 
-// Labels name the measurements. All labels and the legend are inside the picture, and none overlaps another.
+// Labels name the measurements. All labels and the legend are inside the picture, and none overlaps
+// another.
 func TestLabelsAreLegible(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A canvas is an SVG file without text. It has the outline of each letter once, and its labels refer to
-// these outlines. With text, a viewer without the font would use another one, which is wider or narrower
-// than the space for the labels. Labels are in front of all other shapes.
+// A canvas is an SVG file without text. It has the outline of each letter once, and its labels
+// refer to these outlines. With text, a viewer without the font would use another one, which is
+// wider or narrower than the space for the labels. Labels are in front of all other shapes.
 type canvas struct {
 	*vgsvg.Canvas
 	outlines map[sfnt.GlyphIndex]bool
@@ -32,8 +32,8 @@ func newCanvas(width, height vg.Length) *canvas {
 	return &canvas{Canvas: vgsvg.New(width, height), outlines: map[sfnt.GlyphIndex]bool{}}
 }
 
-// FillString draws a line of text; at is the left end of its baseline. All labels are black and use one
-// font, in any size.
+// FillString draws a line of text; at is the left end of its baseline. All labels are black and use
+// one font, in any size.
 func (c *canvas) FillString(face font.Face, at vg.Point, text string) {
 	extents := face.Extents()
 	c.labels = append(c.labels, label{text, vg.Rectangle{
@@ -53,7 +53,8 @@ func (c *canvas) FillString(face font.Face, at vg.Point, text string) {
 	c.written.WriteString("</g>\n")
 }
 
-// define writes the outline of a letter, in units of the font, when the letter is used for the first time.
+// define writes the outline of a letter, in units of the font, when the letter is used for the
+// first time.
 func (c *canvas) define(face font.Face, letter rune) (sfnt.GlyphIndex, error) {
 	var buffer sfnt.Buffer
 	glyph, err := face.Face.GlyphIndex(&buffer, letter)

@@ -29,7 +29,8 @@ func (a *age) String() string {
 
 func (a *age) Type() string { return "duration" }
 
-// timeLayouts are the formats of a flag that takes a point in time. Without a zone it is local time.
+// timeLayouts are the formats of a flag that takes a point in time. Without a zone it is local
+// time.
 var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 
 // timeFormats describes in help texts what pointInTime reads.

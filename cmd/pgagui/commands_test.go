@@ -185,8 +185,8 @@ func TestCompactFoldsEndedRuns(t *testing.T) {
 	commands.mustFail(exitUsage, "compact", "--workers", "0")
 }
 
-// A thread that is exported in either compact shape and imported elsewhere restores like the original,
-// at every run.
+// A thread that is exported in either compact shape and imported elsewhere restores like the
+// original, at every run.
 func TestCompactedExportMeansTheSame(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -195,7 +195,8 @@ func TestCompactedExportMeansTheSame(t *testing.T) {
 	raw := commands.must("export", thread)
 	for _, shape := range []string{"stream", "snapshot"} {
 		compacted := commands.must("export", thread, "--compact", shape)
-		// A snapshot of each run repeats the whole conversation, so only the other shape is smaller.
+		// A snapshot of each run repeats the whole conversation, so only the other shape is
+		// smaller.
 		if shape == "stream" && len(compacted) > len(raw)*2/3 {
 			t.Errorf("%s: %d of %d bytes are left", shape, len(compacted), len(raw))
 		}
@@ -304,8 +305,8 @@ func TestScopesAreSeparate(t *testing.T) {
 	}
 }
 
-// Commands for the database work on all scopes, commands that remove threads on one. They report the
-// threads that they skip.
+// Commands for the database work on all scopes, commands that remove threads on one. They report
+// the threads that they skip.
 func TestWhichScopesACommandWorksOn(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -433,8 +434,8 @@ func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
 	}
 }
 
-// Every command has a one-line summary, a description and an example, and its help fits on a terminal
-// of helpWidth columns.
+// Every command has a one-line summary, a description and an example, and its help fits on a
+// terminal of helpWidth columns.
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	var check func(command *cobra.Command)

@@ -97,7 +97,8 @@ func (p *program) complete(
 	err := p.withStore(ctx, func(store *pgagui.Store) error {
 		candidates, err := read(ctx, store)
 		for _, one := range candidates {
-			// The shell reads one completion per line, so an id with control characters is left out.
+			// The shell reads one completion per line, so an id with control characters is left
+			// out.
 			if strings.HasPrefix(one.id, prefix) && printable.Line(one.id) == one.id && len(completions) < maxCompletions {
 				completions = append(completions, cobra.CompletionWithDesc(one.id, shorten(printable.Line(one.description), 60)))
 			}

@@ -102,8 +102,8 @@ type demonstration struct {
 	store *pgagui.Store
 }
 
-// demoRecordings are the recordings to import. The others in the folder break the protocol or repeat
-// one of these.
+// demoRecordings are the recordings to import. The others in the folder break the protocol or
+// repeat one of these.
 var demoRecordings = []string{"trip-to-lisbon.ndjson", "recipe-card.sse", "weather-tools.ndjson"}
 
 const demoThread = "trip-to-lisbon"
@@ -152,8 +152,8 @@ func (d *demonstration) importRecording(ctx context.Context, name string) (impor
 	return importer.result(), err
 }
 
-// branchEvents are a run that continues from run-3, which waits for an approval. Here the user says no;
-// in run-4 the user said yes.
+// branchEvents are a run that continues from run-3, which waits for an approval. Here the user says
+// no; in run-4 the user said yes.
 var branchEvents = []json.RawMessage{
 	json.RawMessage(`{"type":"RUN_STARTED","threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","input":{"threadId":"trip-to-lisbon","runId":"run-8","parentRunId":"run-3","messages":[{"id":"user-of-run-8","role":"user","content":"No, too dear. Anything under 100 a night?"}],"tools":[],"context":[],"forwardedProps":{},"resume":[{"interruptId":"book-hotel","status":"resolved","payload":{"approved":false}}]}}`),
 	json.RawMessage(`{"type":"TEXT_MESSAGE_START","messageId":"reply-cheaper","role":"assistant"}`),

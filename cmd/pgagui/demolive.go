@@ -19,7 +19,8 @@ const (
 	liveWordEvery = 15 * time.Millisecond
 )
 
-// live records an agent while it runs, attaches to its run and stops it, each as a separate process would.
+// live records an agent while it runs, attaches to its run and stops it, each as a separate process
+// would.
 func (d *demonstration) live(ctx context.Context) error {
 	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui follow THREAD, pgagui stop THREAD)")
 	recorder := d.store.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond})

@@ -116,8 +116,8 @@ func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID 
 	return erased, tx.Commit(ctx)
 }
 
-// eraseOlder erases old threads. If no scope is given, it reports the threads that it skipped because
-// they belong to other scopes.
+// eraseOlder erases old threads. If no scope is given, it reports the threads that it skipped
+// because they belong to other scopes.
 func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions, scopeIsGiven bool) error {
 	pool, err := p.connect(ctx, 1)
 	if err != nil {

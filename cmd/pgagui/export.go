@@ -79,7 +79,7 @@ the input of the run.`,
 // addRunFlags adds the flags that select a part of the tree of a thread.
 func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 	command.Flags().StringVar(runID, "run", "", "`id` of a run: only the events of this run and of the runs before it in its lineage")
-	command.Flags().BoolVar(lineage, "lineage", true, "with false: only the events of the run itself (without --run: of the head)")
+	command.Flags().BoolVar(lineage, "lineage", true, "include the runs before it; --lineage=false: only the events of the run itself (without --run: of the head)")
 }
 
 func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
@@ -127,7 +127,8 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 	return out.Flush()
 }
 
-// besideEvents writes the data that the log keeps beside the events, or counts what the export leaves out.
+// besideEvents writes the data that the log keeps beside the events, or counts what the export
+// leaves out.
 type besideEvents struct {
 	p        *program
 	threadID string
@@ -138,8 +139,8 @@ type besideEvents struct {
 
 	inputs, parents int // left out of the export
 
-	// split assigns the exported events to runs as import would. misplaced is the first run of which
-	// it assigns an event to another run; "" if there is none.
+	// split assigns the exported events to runs as import would. misplaced is the first run of
+	// which it assigns an event to another run; "" if there is none.
 	split     runSplitter
 	exported  []runName // the actual runs of the events that split has not assigned yet
 	misplaced string
@@ -250,8 +251,8 @@ func textMember(event []byte, name string) (text string) {
 	return text
 }
 
-// exportCompacted compacts run by run. Each run is compacted after a fold of its lineage, so it reads
-// all ancestors, too.
+// exportCompacted compacts run by run. Each run is compacted after a fold of its lineage, so it
+// reads all ancestors, too.
 func (p *program) exportCompacted(
 	ctx context.Context, store *pgagui.Store, threadID string, options exportOptions, shape compaction.Shape,
 ) error {
@@ -317,9 +318,9 @@ func (p *program) exportCompacted(
 }
 
 // withBeginning adds the stored input of a run (nil: none) to its RUN_STARTED, unless that has an
-// input, and inserts a RUN_STARTED into a run that begins with another event. A RUN_STARTED ends the
-// chunk streams that the lineage has left open. So if there are any (hasLanes), it is inserted only
-// for an input.
+// input, and inserts a RUN_STARTED into a run that begins with another event. A RUN_STARTED ends
+// the chunk streams that the lineage has left open. So if there are any (hasLanes), it is inserted
+// only for an input.
 func withBeginning(events []json.RawMessage, input json.RawMessage, run runName, hasLanes bool) []json.RawMessage {
 	started := slices.IndexFunc(events, func(event json.RawMessage) bool { return compaction.EventType(event) == "RUN_STARTED" })
 	if started >= 0 && input != nil && !hasObject(events[started], "input") {
@@ -346,8 +347,8 @@ func newEventWriter(w io.Writer, null bool, command string) eventWriter {
 	return eventWriter{bufio.NewWriterSize(w, 1<<16), null, command}
 }
 
-// write writes an event. It refuses an event that contains a line end, unless null is set; format and
-// arguments describe the event for the error.
+// write writes an event. It refuses an event that contains a line end, unless null is set; format
+// and arguments describe the event for the error.
 func (w eventWriter) write(event []byte, format string, arguments ...any) error {
 	end := byte('\n')
 	if w.null {
@@ -363,8 +364,8 @@ func (w eventWriter) write(event []byte, format string, arguments ...any) error 
 	return w.WriteByte(end)
 }
 
-// runsUpTo returns the lineage of the named run, or all runs of the thread if none is named, parents
-// before children.
+// runsUpTo returns the lineage of the named run, or all runs of the thread if none is named,
+// parents before children.
 func runsUpTo(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) ([]pgagui.Run, error) {
 	if options.runID == "" && options.lineage {
 		return store.Runs(ctx, threadID)

@@ -62,7 +62,8 @@ func exitCodesTopic() *cobra.Command {
 
 var (
 	errInterrupted = errors.New("interrupted")
-	// errProblems sets the exit code of verify and doctor, which have already printed their findings.
+	// errProblems sets the exit code of verify and doctor, which have already printed their
+	// findings.
 	errProblems = errors.New("problems were found")
 	// errBadFiles sets the exit code of import, which has already printed an error for each file.
 	errBadFiles = errors.New("not all files were imported")
@@ -127,7 +128,8 @@ func isUnavailable(err error) bool {
 		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
 }
 
-// hasNoSchema reports whether a statement failed because an object of the schema agui does not exist.
+// hasNoSchema reports whether a statement failed because an object of the schema agui does not
+// exist.
 func hasNoSchema(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {

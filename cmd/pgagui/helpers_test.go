@@ -13,8 +13,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// asProgram is an environment variable that makes the test binary run as pgagui, for tests that send
-// signals to a process or call it from a shell.
+// asProgram is an environment variable that makes the test binary run as pgagui, for tests that
+// send signals to a process or call it from a shell.
 const asProgram = "PGAGUI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,8 @@ func (c commandLine) runWithInput(input string, arguments ...string) outcome {
 	return outcome{code, out.String(), messages.String()}
 }
 
-// runBefore runs a command with the flags before the arguments, as the shell completion expects them.
+// runBefore runs a command with the flags before the arguments, as the shell completion expects
+// them.
 func (c commandLine) runBefore(command string, arguments ...string) outcome {
 	c.t.Helper()
 	var out, messages bytes.Buffer
@@ -79,8 +80,8 @@ func (c commandLine) must(arguments ...string) string {
 	return result.out
 }
 
-// mustFail runs a command that has to fail with an exit code, and returns its error, which has to be one
-// line.
+// mustFail runs a command that has to fail with an exit code, and returns its error, which has to
+// be one line.
 func (c commandLine) mustFail(code int, arguments ...string) string {
 	c.t.Helper()
 	result := c.run(arguments...)

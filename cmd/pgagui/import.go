@@ -81,7 +81,7 @@ them are stored, or none.`,
 	flags.StringVar(&options.defaults.runID, "run", "", "`id` of the run if RUN_STARTED is missing or has none")
 	flags.StringVar(&requestsFile, "requests", "", "`file` with the inputs of the runs, as the clients sent them")
 	flags.BoolVar(&options.leaveOpen, "leave-open", false,
-		"do not close a run without an end, so that a later import can continue it; its events are stored as they are read")
+		"do not close a run without an end, so that a later import can continue it; its events are stored as they are read, up to a line that cannot be used")
 	flags.BoolVar(&options.now, "now", false, "record all events as of now, and ignore their timestamps")
 	flags.BoolVar(&sessionMessages, "session-messages", false, "the file contains the messages of a legacy session")
 	return command
@@ -135,7 +135,8 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 	return err
 }
 
-// warnAboutTimes prints a warning if events were not recorded at their timestamps, unless --now is set.
+// warnAboutTimes prints a warning if events were not recorded at their timestamps, unless --now is
+// set.
 func (p *program) warnAboutTimes(importer *importer) {
 	if importer.hasTimestamps && !importer.keepsTimes && !importer.options.now {
 		fmt.Fprintf(p.messages, "events are recorded as of now, not at their timestamps: this needs the role agui_maintainer, which %s does not have\n", importer.role)
@@ -183,8 +184,8 @@ func (p *program) importFiles(ctx context.Context, files []string, options impor
 	return err
 }
 
-// importAll imports the files. If a file has an error, it prints the error and continues with the next
-// file.
+// importAll imports the files. If a file has an error, it prints the error and continues with the
+// next file.
 func (p *program) importAll(ctx context.Context, importer *importer, files []string) (failure error) {
 	for n, name := range files {
 		err := p.importFile(ctx, importer, name)
@@ -215,7 +216,8 @@ func (p *program) importFile(ctx context.Context, importer *importer, name strin
 	return importer.importFile(ctx, name, content)
 }
 
-// open opens a file and returns its name for error messages. The name - means stdin, which stays open.
+// open opens a file and returns its name for error messages. The name - means stdin, which stays
+// open.
 func (p *program) open(name string) (content io.ReadCloser, called string, err error) {
 	if name == "-" {
 		return io.NopCloser(p.in), "stdin", nil

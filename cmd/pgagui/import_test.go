@@ -130,7 +130,8 @@ func TestImportCountsWhatIsNew(t *testing.T) {
 	}
 }
 
-// An import has several appends per run. It continues an interrupted one, after any number of lines.
+// An import has several appends per run. It continues an interrupted one, after any number of
+// lines.
 func TestAnInterruptedImportContinues(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -280,8 +281,8 @@ func TestBadInputIsReportedWithItsLine(t *testing.T) {
 	}
 }
 
-// After a bad line the import continues with the next file. After the correction a second import adds
-// the missing runs in their order.
+// After a bad line the import continues with the next file. After the correction a second import
+// adds the missing runs in their order.
 func TestImportContinuesWithTheNextFile(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -340,8 +341,8 @@ func TestImportContinuesWithTheNextFile(t *testing.T) {
 	commands.must("verify")
 }
 
-// If a bad line follows events after the end of a run, the first import does not store these events,
-// and an import of the corrected file adds them.
+// If a bad line follows events after the end of a run, the first import does not store these
+// events, and an import of the corrected file adds them.
 func TestABadLineAfterTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)

@@ -23,8 +23,8 @@ import (
 // whatever ends an import, no run is stored in part.
 //
 // It passes to each append the seq that the previous append of the run returned, starting with 0.
-// Events that are already in the log are therefore compared and not stored a second time. So an import
-// may be repeated, and may continue after an interruption at any place.
+// Events that are already in the log are therefore compared and not stored a second time. So an
+// import may be repeated, and may continue after an interruption at any place.
 type importer struct {
 	pool    *pgxpool.Pool
 	store   *pgagui.Store
@@ -115,7 +115,8 @@ type importedRun struct {
 const (
 	// eventsPerCall is small enough that a compressed batch is stored inside its row.
 	eventsPerCall = 200
-	// bytesPerCall is far below the limit of 64 MB per append. A single event may be larger than this.
+	// bytesPerCall is far below the limit of 64 MB per append. A single event may be larger than
+	// this.
 	bytesPerCall = 4 << 20
 )
 
@@ -443,7 +444,8 @@ func (i *importer) refused(err error) error {
 	if errors.Is(err, pgagui.ErrRunCutOff) {
 		refusal.Hint = "An earlier import of a shorter file may have closed the run; --leave-open prevents that."
 	}
-	// If the message names no event, report the first event that is new to the log, or the whole run.
+	// If the message names no event, report the first event that is new to the log, or the whole
+	// run.
 	position := max(0, run.stored-run.sent)
 	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
 		position, _ = strconv.ParseInt(match[1], 10, 64)

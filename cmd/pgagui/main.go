@@ -14,8 +14,8 @@ import (
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		// An import allocates much and retains little. With the default of 100 the garbage collector
-		// would take most of the time.
+		// An import allocates much and retains little. With the default of 100 the garbage
+		// collector would take most of the time.
 		debug.SetGCPercent(400)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

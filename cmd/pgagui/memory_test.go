@@ -13,8 +13,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// peakWithInput runs pgagui as a process with the input that write writes. It returns the peak memory in
-// megabytes, the exit code and stderr.
+// peakWithInput runs pgagui as a process with the input that write writes. It returns the peak
+// memory in megabytes, the exit code and stderr.
 func (c commandLine) peakWithInput(write func(io.Writer), arguments ...string) (megabytes int64, code int, messages string) {
 	c.t.Helper()
 	if memory.Peak(os.Getpid()) == 0 {

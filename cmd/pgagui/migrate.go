@@ -187,7 +187,8 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 	return err
 }
 
-// describeLoss describes the data that "migrate down" would delete. It also works with other builds.
+// describeLoss describes the data that "migrate down" would delete. It also works with other
+// builds.
 func (p *program) describeLoss(ctx context.Context) (string, error) {
 	pool, err := p.openPool(ctx, 1)
 	if err != nil {

@@ -22,7 +22,8 @@ func (p *program) printJSON(result any) error {
 	return encoder.Encode(result)
 }
 
-// printTable writes rows in columns. It escapes control characters, which ids and titles may contain.
+// printTable writes rows in columns. It escapes control characters, which ids and titles may
+// contain.
 func (p *program) printTable(rows [][]string) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -43,7 +44,8 @@ func terminalOf(stream any) *os.File {
 	return nil
 }
 
-// styled is the output for writers that add colors and escape all other control characters themselves.
+// styled is the output for writers that add colors and escape all other control characters
+// themselves.
 func (p *program) styled() io.Writer {
 	if p.terminal != nil {
 		return p.terminal
@@ -57,8 +59,8 @@ func (p *program) colored() bool {
 	return p.terminal != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// progress is a line on the terminal with the progress of a long command. Without a terminal it shows
-// nothing.
+// progress is a line on the terminal with the progress of a long command. Without a terminal it
+// shows nothing.
 type progress struct {
 	terminal io.Writer // nil if there is none
 	shownAt  time.Time

@@ -84,7 +84,8 @@ func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
 	}
 }
 
-// adviceForRole says how to give the user the privileges of a role. It returns "" if the user has them.
+// adviceForRole says how to give the user the privileges of a role. It returns "" if the user has
+// them.
 func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) string {
 	var user string
 	var exists, isMember bool

@@ -21,8 +21,8 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// pgCronServer is a server with the schema agui in the database of pg_cron, which may connect without a
-// password.
+// pgCronServer is a server with the schema agui in the database of pg_cron, which may connect
+// without a password.
 type pgCronServer struct {
 	*cluster.Cluster
 	url  string
@@ -137,8 +137,8 @@ func TestPgCron(t *testing.T) {
 
 var sideBySide = flag.Duration("side-by-side", 3*time.Second, "duration of the test that runs all jobs in parallel")
 
-// All maintenance jobs run in parallel on one database while writers append. Afterwards verify finds no
-// problem.
+// All maintenance jobs run in parallel on one database while writers append. Afterwards verify
+// finds no problem.
 func TestUpkeepSideBySide(t *testing.T) {
 	t.Parallel()
 	var (
@@ -231,8 +231,8 @@ func TestUpkeepSideBySide(t *testing.T) {
 	t.Logf("%d runs, %d of them cut off, %d batches; pg_cron started %d jobs", runs, cutOff, batches, started)
 }
 
-// writer appends runs, in small batches, to its own threads. Most runs follow the head, some begin a
-// branch. In other threads it leaves runs without an end.
+// writer appends runs, in small batches, to its own threads. Most runs follow the head, some begin
+// a branch. In other threads it leaves runs without an end.
 type writer struct {
 	store  *pgagui.Store
 	name   string

@@ -11,12 +11,12 @@ import (
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
-// A request began a run: it is the body that the client posted (RunAgentInput), with the messages of the
-// user. Servers seldom repeat it in RUN_STARTED.
+// A request began a run: it is the body that the client posted (RunAgentInput), with the messages
+// of the user. Servers seldom repeat it in RUN_STARTED.
 //
-// A file of requests has one JSON object per run. It is such a body or, if the body does not name its
-// run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body} that pgagui export
-// writes.
+// A file of requests has one JSON object per run. It is such a body or, if the body does not name
+// its run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body} that pgagui
+// export writes.
 type request struct {
 	run   runName         // ids that the request does not have are ""
 	input json.RawMessage // nil if the request has only a parent
@@ -29,8 +29,8 @@ type request struct {
 	isUsed bool
 }
 
-// requests are the requests of a file. The runs may come in another order, and each request may repeat
-// the whole conversation, so the bodies are kept in a temporary file.
+// requests are the requests of a file. The runs may come in another order, and each request may
+// repeat the whole conversation, so the bodies are kept in a temporary file.
 type requests struct {
 	file    string
 	all     []*request
@@ -46,8 +46,8 @@ type bodyPlace struct {
 	digest [sha256.Size]byte // of the input
 }
 
-// readRequests reads a file of requests. The caller must close the result. An error about a line is an
-// *eventfile.Error.
+// readRequests reads a file of requests. The caller must close the result. An error about a line is
+// an *eventfile.Error.
 func readRequests(name string, content io.Reader) (r *requests, err error) {
 	r = &requests{file: name, byName: map[runName]*request{}, inOrder: map[string][]*request{}}
 	if r.bodies, err = os.CreateTemp("", "pgagui-requests-"); err != nil {
@@ -128,8 +128,8 @@ func readRequest(raw json.RawMessage) (*request, error) {
 	return next, nil
 }
 
-// take returns the request for a run that begins: the one that names the run, otherwise the next one
-// without a runId, or nil if there is none.
+// take returns the request for a run that begins: the one that names the run, otherwise the next
+// one without a runId, or nil if there is none.
 func (r *requests) take(run runName) (*request, error) {
 	if r == nil {
 		return nil, nil

@@ -110,8 +110,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 	commands.mustFail(exitRefused, "log", "t") // nothing was stored
 }
 
-// A thread that is exported and imported elsewhere has the same bytes, and restores like the original,
-// at every run.
+// A thread that is exported and imported elsewhere has the same bytes, and restores like the
+// original, at every run.
 func TestExportAndImportWithRequests(t *testing.T) {
 	t.Parallel()
 	there, here := newCommandLine(t), newCommandLine(t)
@@ -184,8 +184,8 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	}
 }
 
-// An input without RUN_STARTED ends the chunk streams that the parent left open, in the log and in its
-// export.
+// An input without RUN_STARTED ends the chunk streams that the parent left open, in the log and in
+// its export.
 func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
@@ -277,7 +277,8 @@ func TestExportWarnsAboutEventsOfUnknownRuns(t *testing.T) {
 	}
 }
 
-// The recordings of real servers, with the requests of their clients, show the messages of the user.
+// The recordings of real servers, with the requests of their clients, show the messages of the
+// user.
 func TestRecordingsWithTheirRequests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../shared/recordings/*.requests.ndjson")

@@ -34,7 +34,8 @@ type program struct {
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
 	// Text from threads must not control a terminal. Results that go to a file or a pipe stay
-	// unchanged, byte for byte. Messages are always escaped, because people read them on a terminal.
+	// unchanged, byte for byte. Messages are always escaped, because people read them on a
+	// terminal.
 	p := &program{in: in, out: out, messages: printable.NewWriter(messages), terminal: terminalOf(out), messageTerminal: terminalOf(messages)}
 	if p.terminal != nil {
 		p.out = printable.NewWriter(p.terminal)

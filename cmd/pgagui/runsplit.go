@@ -27,11 +27,11 @@ type runEvent struct {
 
 // runSplitter assigns each event of a file to a run.
 //
-// RUN_STARTED names a run. The events after it belong to that run until the RUN_STARTED of another run,
-// including events after the end of the run, because some agents send them. After an interrupt,
-// however, the next events may belong to the run that resumes: some agents send events before its
-// RUN_STARTED. So the splitter holds these events back until the next RUN_STARTED, RUN_FINISHED or
-// RUN_ERROR decides their run.
+// RUN_STARTED names a run. The events after it belong to that run until the RUN_STARTED of another
+// run, including events after the end of the run, because some agents send them. After an
+// interrupt, however, the next events may belong to the run that resumes: some agents send events
+// before its RUN_STARTED. So the splitter holds these events back until the next RUN_STARTED,
+// RUN_FINISHED or RUN_ERROR decides their run.
 type runSplitter struct {
 	file string
 	// defaults are the ids to use if the file has none.
@@ -46,8 +46,8 @@ type runSplitter struct {
 // maxHeldBytes limits the events that are held back, to the size of one append.
 const maxHeldBytes = 64 << 20
 
-// add takes the next event and returns the events whose run is decided: none, or this event after those
-// held back. Its errors are *eventfile.Error.
+// add takes the next event and returns the events whose run is decided: none, or this event after
+// those held back. Its errors are *eventfile.Error.
 func (s *runSplitter) add(event eventfile.Event) ([]runEvent, error) {
 	next := runEvent{Event: event, eventType: compaction.EventType(event.Raw)}
 	switch next.eventType {

@@ -17,8 +17,8 @@ Which scopes a command works on:
 
   - Commands that name, import or remove threads work on one scope: that of --scope, otherwise the
     scope "". "pgagui erase --older-than" and "pgagui worker --erase" also accept --all-scopes.
-  - Commands for the whole database (compact, reap, repack, verify, worker, stats, migrate) work on
-    all scopes. "pgagui verify --scope NAME" checks one scope; the others refuse --scope.
+  - Commands for the whole database (compact, reap, repack, verify, heads, worker, stats, doctor,
+    migrate) work on all scopes. verify and heads accept --scope NAME; the others refuse it.
 
 If a command skips threads of other scopes, a line on stderr says so.`
 
@@ -33,8 +33,8 @@ func scopesTopic() *cobra.Command {
 // scopeIsGiven reports whether the command line sets --scope, even to "".
 func scopeIsGiven(command *cobra.Command) bool { return command.Flags().Changed("scope") }
 
-// refuseScope is the PreRunE of commands that work on all scopes. They refuse --scope, because a user
-// who sets it expects that only this scope is affected.
+// refuseScope is the PreRunE of commands that work on all scopes. They refuse --scope, because a
+// user who sets it expects that only this scope is affected.
 func refuseScope(command *cobra.Command, _ []string) error {
 	if !scopeIsGiven(command) {
 		return nil
@@ -42,8 +42,8 @@ func refuseScope(command *cobra.Command, _ []string) error {
 	return &usageError{problem: command.Name() + " works on the threads of all scopes, so it does not accept --scope", command: command.CommandPath()}
 }
 
-// hintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command did
-// with them. It prints nothing if there are none.
+// hintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command
+// did with them. It prints nothing if there are none.
 func (p *program) hintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, treatment string) error {
 	const limit = 1000 // it counts no more threads on either side
 	var threads int

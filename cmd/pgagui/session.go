@@ -259,8 +259,8 @@ func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID,
 	return p.printJSON(versions)
 }
 
-// readDocument reads a JSON document from a file and returns the name of the file for error messages.
-// The name - means stdin.
+// readDocument reads a JSON document from a file and returns the name of the file for error
+// messages. The name - means stdin.
 func (p *program) readDocument(name string) (document []byte, file string, err error) {
 	content, file, err := p.open(name)
 	if err != nil {

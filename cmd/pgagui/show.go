@@ -80,8 +80,8 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	}).Write(p.styled(), conversation)
 }
 
-// knownCalls returns the status and duration of the tool calls of a conversation. It reads them from the
-// log, and only if the conversation has any.
+// knownCalls returns the status and duration of the tool calls of a conversation. It reads them
+// from the log, and only if the conversation has any.
 func knownCalls(ctx context.Context, store *pgagui.Store, restored *pgagui.Restored, conversation *transcript.Conversation) (map[string]transcript.Call, error) {
 	if !slices.ContainsFunc(conversation.Items(), func(item transcript.Item) bool { return item.Kind == transcript.ToolCall }) {
 		return nil, nil
@@ -132,8 +132,8 @@ func (p *program) showJSON(restored *pgagui.Restored, conversation transcript.Co
 	return nil
 }
 
-// textWidth returns the number of columns for text, or 0 if results do not go to a terminal. Lines of
-// more than a hundred columns are hard to read.
+// textWidth returns the number of columns for text, or 0 if results do not go to a terminal. Lines
+// of more than a hundred columns are hard to read.
 func (p *program) textWidth() int {
 	const limit = 100
 	if p.terminal == nil {

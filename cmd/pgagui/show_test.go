@@ -51,7 +51,8 @@ func readmeExample(t *testing.T) string {
 	return strings.TrimRight(example.String(), "\n") + "\n"
 }
 
-// importSearch creates the thread t with a run that searches: an activity, and a tool call of 1.5 s.
+// importSearch creates the thread t with a run that searches: an activity, and a tool call of 1.5
+// s.
 func importSearch(t *testing.T, commands commandLine) {
 	t.Helper()
 	commands.must("import", writeFile(t, "search.ndjson",

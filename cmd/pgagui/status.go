@@ -21,7 +21,7 @@ or a heartbeat (agui.keep_alive). A run without a sign of life within the lease 
 settings lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale runs; so
 does the next run of the thread.`,
 		Example: `  pgagui status trip-to-lisbon
-  pgagui status trip-to-lisbon --run run-3 --json | jq .stale`,
+  pgagui status trip-to-lisbon --run run-3 --json | jq .status`,
 		Args: oneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.withStore(command.Context(), func(store *pgagui.Store) error {

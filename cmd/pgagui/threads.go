@@ -119,8 +119,8 @@ func isJSONObject(text string) bool {
 
 func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) error {
 	var threads []pgagui.Thread
-	// A search may return pages with fewer threads than the limit, so it may need several pages even
-	// without --all. One transaction gives all pages as of one point in time.
+	// A search may return pages with fewer threads than the limit, so it may need several pages
+	// even without --all. One transaction gives all pages as of one point in time.
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
 		store := p.store(pool).WithTx(tx)

@@ -378,8 +378,8 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	}
 }
 
-// If a role that may not run jobs holds the lock of a job, the job could never run. So it fails instead
-// of skipping.
+// If a role that may not run jobs holds the lock of a job, the job could never run. So it fails
+// instead of skipping.
 func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)

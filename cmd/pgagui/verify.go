@@ -22,8 +22,8 @@ func (p *program) verifyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
 		Short: "Check the log, the tree and the snapshots, like git fsck",
-		Long: `Checks threads: that no seq is missing, that batches, runs and the tree are consistent, that the
-status of each run matches its log, and that every snapshot equals a fold of the raw log. Without
+		Long: `Checks threads: that no seq is missing, that batches, runs and the tree are consistent, that each
+run begins and ends as its log says, and that every snapshot equals a fold of the raw log. Without
 arguments it checks the threads of all scopes, or with --scope those of one scope. Threads named as
 arguments belong to one scope. Without arguments, --sample and --since it also finds rows that
 belong to no thread. Other clients may write at the same time.

@@ -16,8 +16,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// An application with its own migrations in golang-migrate installs pgagui, upgrades it, uses it and
-// removes it. The version table of the application does not change.
+// An application with its own migrations in golang-migrate installs pgagui, upgrades it, uses it
+// and removes it. The version table of the application does not change.
 func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	t.Parallel()
 	commands := commandLine{t, testdb.Empty(t)}
@@ -60,7 +60,8 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Migrate(1) })
 	commands.mustFail(exitUnavailable, "threads")
 
-	// It installs pgagui with golang-migrate as README.md describes, then continues with pgagui itself.
+	// It installs pgagui with golang-migrate as README.md describes, then continues with pgagui
+	// itself.
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,8 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 		OlderThan: how.eraseAfter, Scope: p.scope, AllScopes: how.allScopes, Reason: "pgagui worker --erase-after " + (*age)(&how.eraseAfter).String(),
 	}
 
-	// Each job needs a connection for its lock and one for its work; compaction needs one per worker.
+	// Each job needs a connection for its lock and one for its work; compaction needs one per
+	// worker.
 	ctx := command.Context()
 	pool, err := p.connect(ctx, options.Workers+len(workerJobs))
 	if err != nil {
@@ -113,8 +114,8 @@ func (p *program) work(command *cobra.Command, how workerFlags) error {
 	return nil
 }
 
-// verifyRecent checks the threads of all scopes that changed within a time. It returns an error if it
-// finds problems, so that the worker logs them as one.
+// verifyRecent checks the threads of all scopes that changed within a time. It returns an error if
+// it finds problems, so that the worker logs them as one.
 func verifyRecent(ctx context.Context, pool *pgxpool.Pool, since time.Duration) (jobs.Verified, error) {
 	options := jobs.VerifyOptions{}
 	if since > 0 {

@@ -1,20 +1,20 @@
 // Command bench compares pgagui with plain tables and with its peers: appends, storage, reads,
-// compaction, restores, patches and runs in progress. It measures the two sides alternately and prints
-// their ratios with the targets: the median of the pairs, the smallest and the largest.
+// compaction, restores, patches and runs in progress. It measures the two sides alternately and
+// prints their ratios with the targets: the median of the pairs, the smallest and the largest.
 //
 //	go run ./bench/cmd/bench [flags] [PHASE...]
 //
 // It runs the named phases, otherwise all except the phases scale-…, which take long. These measure
-// 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads, compare each with half the
-// size, and report the memory.
+// 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads, compare each with half
+// the size, and report the memory.
 //
 // It starts a private PostgreSQL server with default settings, so commits are durable. With
-// --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there and
-// drops them at the end.
+// --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there
+// and drops them at the end.
 //
-// It generates the conversations from the comments of the installed Go source tree, so it needs Go. The
-// peers that run in Node (the official client, the checkpointer of LangGraph) are measured if --peers
-// names the folder bench/peers of the repository. Run npm ci in that folder first.
+// It generates the conversations from the comments of the installed Go source tree, so it needs Go.
+// The peers that run in Node (the official client, the checkpointer of LangGraph) are measured if
+// --peers names the folder bench/peers of the repository. Run npm ci in that folder first.
 package main
 
 import (
