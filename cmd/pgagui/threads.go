@@ -27,7 +27,7 @@ func (p *program) threadsCommand() *cobra.Command {
 		Use:   "threads",
 		Short: "List the threads of a scope, most recently active first",
 		Long: `Lists the threads of a scope, most recently active first. A thread is active when a run of it begins
-or ends. The title is the one that "pgagui threads set" set, otherwise the beginning of the first
+or ends. The title is the one set by "pgagui threads set", otherwise the beginning of the first
 message of the user. The status is that of the head, or stale if the head is in progress without a
 sign of life.
 
