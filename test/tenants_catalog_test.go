@@ -37,7 +37,7 @@ var definersAsk = map[string][]string{
 	"agui_internal.checked_thread_key": {"agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
 		"agui.activities", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
-		"agui.merge_base", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
+		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.tool_calls",
 	},
 	"agui_internal.find_checkpoint": {"agui.checkpoint_lineage", "agui.load_checkpoint"},
