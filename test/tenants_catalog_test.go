@@ -93,7 +93,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 		from pg_proc as proc
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prokind in ('f', 'p') and proc.prorettype <> 'trigger'::regtype
 			and exists (
-				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,pg_monitor}'::text[]) as role
+				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,pg_monitor}'::text[]) as role
 				where has_function_privilege(role, proc.oid, 'execute')
 			)`)
 	if err != nil {

@@ -5111,7 +5111,8 @@ begin
     for role in
         select *
         from (values
-            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader'),
+            ('agui_recorder', null)
         ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
@@ -5161,12 +5162,12 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
-    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
-    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
-    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
-    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
-    'example after a restore on another server.';
+    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer and agui_recorder '
+    'and their memberships if they are missing, and gives them and pg_monitor exactly the '
+    'privileges on the objects of pgagui that they should have. Adds missing settings and, while '
+    'row-level security is on, policies that tables lack. Raises a warning about what the caller '
+    'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '
+    'migrate, for example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -13289,6 +13290,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
         -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
@@ -13324,6 +13326,8 @@ as $$
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
@@ -13427,7 +13431,7 @@ as $$
         select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
         from (
             select * from present
-            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor')
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'pg_monitor')
             except
             select * from expected
         ) as surplus
@@ -19502,7 +19506,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''92e2aedd9d5b778ba0f95988ea475dd99e6aea17cda5a6bbe5759a862d62f562'', ''{
+as 'select 2, ''c2b4c65479130f700112018886a455ed89830e730aef294ae54c02b7925f3c86'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -19648,7 +19652,7 @@ call agui_internal.record_objects();
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
 -- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
--- can also read.
+-- can also read. agui_recorder appends, sends heartbeats and polls, and nothing else.
 -- Roles belong to the whole server: they remain when the schema is removed, and other databases may
 -- use them.
 call agui.grant_access();
