@@ -47,16 +47,16 @@ begin
         -- reorders them.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), abs(new_n), place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
-                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
+                    place.hash, place.first_seq, abs(new_n), greatest(place.recorded_at, stamp), append.run_id, append.events
                 )
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -238,16 +238,16 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
                     agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
+                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -6234,7 +6234,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select scan.n
+        select case when scan.is_dense then scan.n else -scan.n end
         from agui_internal.scan_events(events) as scan
         where scan.all_typed
             and not scan.any_long
@@ -6926,7 +6926,9 @@ end;
 
 comment on function agui_internal.plain_event_count(json) is
     'The number of these events if they are evidently valid and do not belong to the life cycle of '
-    'their run; null if agui_internal.inspect_events has to check.';
+    'their run, as a negative number if there is white space between them; null if '
+    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
+    'see agui_internal.is_dense_call.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
@@ -7134,7 +7136,8 @@ create or replace function agui_internal.scan_events(
     out n           int,
     out all_typed   boolean,
     out any_long    boolean,
-    out lifecycle_n int
+    out lifecycle_n int,
+    out is_dense    boolean
 )
 language plpgsql
 immutable
@@ -7150,8 +7153,9 @@ begin
             and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
             and events::text not like '%\\u%',
         coalesce(max(octet_length(value::text)) > 2000, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
-    into n, all_typed, any_long, lifecycle_n
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_')),
+        octet_length(events::text) = sum(octet_length(value::text)) + count(*) + 1
+    into n, all_typed, any_long, lifecycle_n, is_dense
     from json_array_elements(events) as event (value);
 end
 $$;
@@ -7159,7 +7163,8 @@ $$;
 comment on function agui_internal.scan_events(json) is
     'Inspects a JSON array of events without parsing each event: how many there are; whether all '
     'types are evident; whether an event is so long (or there is none) that its depth must be '
-    'checked; and, if all types are evident, how many events belong to the life cycle.';
+    'checked; if all types are evident, how many events belong to the life cycle; and whether the '
+    'array is dense, with nothing but commas between the events.';
 
 revoke execute on function agui_internal.scan_events(json) from public;
 
@@ -7392,6 +7397,23 @@ comment on function agui_internal.is_chained(text) is
     'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense_call.sql
+create or replace function agui_internal.is_dense_call(events json, plain_count int)
+returns boolean
+language sql
+immutable
+parallel safe
+return case
+    when plain_count = 1 then left(events::text, 2) = '[{' and right(events::text, 2) = '}]'
+    else plain_count > 1
+end;
+
+comment on function agui_internal.is_dense_call(json, int) is
+    'Whether an array of events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count.';
+
+revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
 -- sql/internal/chain/next_link.sql
 create or replace function agui_internal.next_link(
@@ -18905,7 +18927,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''04d1fc5d29c2c0ee1453af46eb7a9c1b807da87e299405b1fd10e123820dfa5f'', ''{
+as 'select 2, ''0bd2a25d20272b7d9b403d0ba3bdcb4304560bc0882e2a6ec40c1928da6262bd'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -18962,15 +18984,16 @@ routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, r
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_exempt,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_dense_call,
+routine agui_internal.is_exempt, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
+routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
+routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem, routine agui_internal.join_batches,
+routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
+routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
+routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,

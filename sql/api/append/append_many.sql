@@ -130,16 +130,16 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
                     agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
+                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )

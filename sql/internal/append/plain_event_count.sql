@@ -12,6 +12,8 @@ end;
 
 comment on function agui_internal.plain_event_count(json) is
     'The number of these events if they are evidently valid and do not belong to the life cycle of '
-    'their run; null if agui_internal.inspect_events has to check.';
+    'their run, as a negative number if there is white space between them; null if '
+    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
+    'see agui_internal.is_dense_call.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;

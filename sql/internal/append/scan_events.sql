@@ -3,7 +3,8 @@ create or replace function agui_internal.scan_events(
     out n           int,
     out all_typed   boolean,
     out any_long    boolean,
-    out lifecycle_n int
+    out lifecycle_n int,
+    out is_dense    boolean
 )
 language plpgsql
 immutable
@@ -19,8 +20,9 @@ begin
             and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
             and events::text not like '%\\u%',
         coalesce(max(octet_length(value::text)) > 2000, true),
-        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
-    into n, all_typed, any_long, lifecycle_n
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_')),
+        octet_length(events::text) = sum(octet_length(value::text)) + count(*) + 1
+    into n, all_typed, any_long, lifecycle_n, is_dense
     from json_array_elements(events) as event (value);
 end
 $$;
@@ -28,6 +30,7 @@ $$;
 comment on function agui_internal.scan_events(json) is
     'Inspects a JSON array of events without parsing each event: how many there are; whether all '
     'types are evident; whether an event is so long (or there is none) that its depth must be '
-    'checked; and, if all types are evident, how many events belong to the life cycle.';
+    'checked; if all types are evident, how many events belong to the life cycle; and whether the '
+    'array is dense, with nothing but commas between the events.';
 
 revoke execute on function agui_internal.scan_events(json) from public;
