@@ -217,7 +217,7 @@ func (r *round) startFollower(i int) {
 	for _, chain := range r.seen[i] {
 		reader := chain.reader
 		if len(chain.sightings) > 0 {
-			reader.After = chain.sightings[len(chain.sightings)-1].Position
+			reader.After = chain.sightings[len(chain.sightings)-1].position()
 		}
 		task.Readers = append(task.Readers, reader)
 	}

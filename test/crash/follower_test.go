@@ -42,15 +42,20 @@ type followerLine struct {
 
 // sighting is an event as it was seen.
 type sighting struct {
-	pgagui.Position
-	Run    string `json:"run"`
-	Digest uint64 `json:"digest"`
+	Seq        int64     `json:"seq"`
+	RecordedAt time.Time `json:"recordedAt"`
+	Run        string    `json:"run"`
+	Digest     uint64    `json:"digest"`
+}
+
+func (s sighting) position() pgagui.Position {
+	return pgagui.Position{Seq: s.Seq, RecordedAt: s.RecordedAt}
 }
 
 func see(runID string, position pgagui.Position, payload []byte) sighting {
 	digest := fnv.New64a()
 	_, _ = digest.Write(payload)
-	return sighting{Position: position, Run: runID, Digest: digest.Sum64()}
+	return sighting{Seq: position.Seq, RecordedAt: position.RecordedAt, Run: runID, Digest: digest.Sum64()}
 }
 
 func (s sighting) equal(other sighting) bool {
