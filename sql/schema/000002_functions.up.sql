@@ -47,11 +47,11 @@ begin
         -- reorders them.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), abs(new_n), place.run_no, append.events, null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
-                    place.hash, place.first_seq, abs(new_n), greatest(place.recorded_at, stamp), append.run_id, append.events
+                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
                 )
             end,
             null::int[]
@@ -238,11 +238,11 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
                     agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
+                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
                 from plain
@@ -6234,7 +6234,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select case when scan.is_dense then scan.n else -scan.n end
+        select scan.n
         from agui_internal.scan_events(events) as scan
         where scan.all_typed
             and not scan.any_long
@@ -6926,9 +6926,7 @@ end;
 
 comment on function agui_internal.plain_event_count(json) is
     'The number of these events if they are evidently valid and do not belong to the life cycle of '
-    'their run, as a negative number if there is white space between them; null if '
-    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
-    'see agui_internal.is_dense_call.';
+    'their run; null if agui_internal.inspect_events has to check.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
 
@@ -7136,46 +7134,32 @@ create or replace function agui_internal.scan_events(
     out n           int,
     out all_typed   boolean,
     out any_long    boolean,
-    out lifecycle_n int,
-    out is_dense    boolean
+    out lifecycle_n int
 )
 language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    total bigint;
 begin
     -- Most calls need no parsing of each event. If every event begins with its type, and "type"
     -- occurs nowhere else and without escapes, then that is the type. And nesting takes bytes.
-    -- The subquery takes the size of each element once: a large one is copied less often.
     select
         count(*),
-        count(*) filter (where event.has_type) = count(*)
+        count(*) filter (where starts_with(value::text, '{"type":"')) = count(*)
             and octet_length(events::text) - octet_length(replace(events::text, '"type"', '')) = octet_length('"type"') * count(*)
             and events::text not like '%\\u%',
-        coalesce(max(event.bytes) > 2000, true),
-        count(*) filter (where event.is_lifecycle),
-        coalesce(sum(event.bytes), 0)
-    into n, all_typed, any_long, lifecycle_n, total
-    from (
-        select
-            octet_length(value::text) as bytes,
-            starts_with(value::text, '{"type":"') as has_type,
-            starts_with(value::text, '{"type":"RUN_') as is_lifecycle
-        from json_array_elements(events) as element (value)
-        offset 0
-    ) as event;
-    is_dense := octet_length(events::text) = total + n + 1;
+        coalesce(max(octet_length(value::text)) > 2000, true),
+        count(*) filter (where starts_with(value::text, '{"type":"RUN_'))
+    into n, all_typed, any_long, lifecycle_n
+    from json_array_elements(events) as event (value);
 end
 $$;
 
 comment on function agui_internal.scan_events(json) is
     'Inspects a JSON array of events without parsing each event: how many there are; whether all '
     'types are evident; whether an event is so long (or there is none) that its depth must be '
-    'checked; if all types are evident, how many events belong to the life cycle; and whether the '
-    'array is dense, with nothing but commas between the events.';
+    'checked; and, if all types are evident, how many events belong to the life cycle.';
 
 revoke execute on function agui_internal.scan_events(json) from public;
 
@@ -7257,6 +7241,60 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return '\x01'::bytea
+        || coalesce(
+            (
+                select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+                from agui.run as parent
+                where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+            ),
+            '\x00'::bytea
+        )
+        || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+end
+$$;
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_dense(events) then
+        return events;
+    end if;
+    return (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    );
+end
+$$;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
 -- sql/internal/chain/chain_text.sql
 create or replace function agui_internal.chain_text(value text)
 returns bytea
@@ -7270,66 +7308,6 @@ comment on function agui_internal.chain_text(text) is
     'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;
-
--- sql/internal/chain/chain_beginning.sql
-create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
-returns bytea
-language sql
-stable
-parallel safe
-return '\x01'::bytea
-    || coalesce(
-        (
-            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
-            from agui.run as parent
-            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
-        ),
-        '\x00'::bytea
-    )
-    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
-
-comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
-    'beside its events.';
-
-revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
-
--- sql/internal/chain/is_dense.sql
-create or replace function agui_internal.is_dense(events json)
-returns boolean
-language sql
-immutable
-parallel safe
--- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
--- sometimes reported as not dense.
-return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
-
-comment on function agui_internal.is_dense(json) is
-    'Whether an array of events evidently has only commas between the events, the form that '
-    'agui_internal.chain_events produces.';
-
-revoke execute on function agui_internal.is_dense(json) from public;
-
--- sql/internal/chain/chain_events.sql
-create or replace function agui_internal.chain_events(events json)
-returns json
-language sql
-immutable
-parallel safe
-return case
-    when agui_internal.is_dense(events) then events
-    else (
-        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
-        from json_array_elements(events) with ordinality as element (payload, position)
-    )
-end;
-
-comment on function agui_internal.chain_events(json) is
-    'An array of events in the form that the log of a chained thread stores: the events byte for '
-    'byte, with only commas between them. This form does not change when agui.repack joins '
-    'batches.';
-
-revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
 -- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
@@ -7397,17 +7375,38 @@ revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
 -- sql/internal/chain/is_chained.sql
 create or replace function agui_internal.is_chained(scope text)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
-return exists (
-    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
-);
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+    );
+end
+$$;
 
 comment on function agui_internal.is_chained(text) is
     'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
 
 -- sql/internal/chain/is_dense_call.sql
 create or replace function agui_internal.is_dense_call(events json, plain_count int)
@@ -7415,14 +7414,17 @@ returns boolean
 language sql
 immutable
 parallel safe
-return case
-    when plain_count = 1 then left(events::text, 2) = '[{' and right(events::text, 2) = '}]'
-    else plain_count > 1
-end;
+-- Each of several plain events begins with its type, and "type" occurs nowhere else. So if there is
+-- a last part after as many separators, they separate the events. A single event may contain the
+-- separator; its last part ends the array too. These functions are fast: they do not look at each
+-- character of a long text.
+return starts_with(events::text, '[{')
+    and split_part(events::text, '},{"type":"', case when plain_count = 1 then -1 else plain_count end) like '%}]';
 
 comment on function agui_internal.is_dense_call(json, int) is
-    'Whether an array of events has only commas between the events, the form that '
-    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count.';
+    'Whether an array of plain events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count. '
+    'Faster than agui_internal.is_dense.';
 
 revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
@@ -18938,7 +18940,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''f9499855daea3a14cf7e4eddd8b9ec9235bff94d2ad831f14e15f0f17e4a7f2f'', ''{
+as 'select 2, ''d3a7137cf68e25c4a4119a7cadd9936ec471bbe5d074bdcfd3d16258c22f0b5d'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

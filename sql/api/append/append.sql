@@ -33,11 +33,11 @@ begin
         -- reorders them.
         insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us, text_bytes, hash, links)
         select
-            key, place.first_seq, greatest(place.recorded_at, stamp), abs(new_n), place.run_no, append.events, null::int[],
+            key, place.first_seq, greatest(place.recorded_at, stamp), new_n, place.run_no, append.events, null::int[],
             agui_internal.text_bytes_to_store(append.events),
             case
                 when place.hash is not null then agui_internal.next_link(
-                    place.hash, place.first_seq, abs(new_n), greatest(place.recorded_at, stamp), append.run_id, append.events
+                    place.hash, place.first_seq, new_n, greatest(place.recorded_at, stamp), append.run_id, append.events
                 )
             end,
             null::int[]

@@ -130,11 +130,11 @@ begin
             appended as (
                 insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
                 select
-                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), abs(plain.n), place.run_no, plain.events,
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
                     agui_internal.text_bytes_to_store(plain.events),
                     case
                         when place.hash is not null then agui_internal.next_link(
-                            place.hash, place.first_seq, abs(plain.n), greatest(place.recorded_at, stamp), plain.run_id, plain.events
+                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
                         )
                     end
                 from plain

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select case when scan.is_dense then scan.n else -scan.n end
+        select scan.n
         from agui_internal.scan_events(events) as scan
         where scan.all_typed
             and not scan.any_long

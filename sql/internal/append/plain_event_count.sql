@@ -12,8 +12,6 @@ end;
 
 comment on function agui_internal.plain_event_count(json) is
     'The number of these events if they are evidently valid and do not belong to the life cycle of '
-    'their run, as a negative number if there is white space between them; null if '
-    'agui_internal.inspect_events has to check. White space around a single token is not looked for: '
-    'see agui_internal.is_dense_call.';
+    'their run; null if agui_internal.inspect_events has to check.';
 
 revoke execute on function agui_internal.plain_event_count(json) from public;
