@@ -657,15 +657,28 @@ func keepAliveParams(recordings ...*Recording) (params db.KeepAliveParams) {
 	return params
 }
 
-// running returns the recordings whose runs are in progress in the log, in parts of the size of a
-// call.
+// release releases the claim of a run that will not begin.
+func (r *Recorder) release(ctx context.Context, claim *Claim) error {
+	store := claim.store
+	if store == nil { // the claim was made by hand
+		store = r.store
+	}
+	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, store.ReleaseClaim(ctx, claim)
+	})
+	return err
+}
+
+// running returns the recordings whose runs are in progress in the log, or claimed, in parts of the
+// size of a call.
 func (r *Recorder) running() (parts [][]*Recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for recording := range r.open {
 		// A run whose end is not stored yet is in progress in the log.
 		isOver := recording.hasEnded && len(recording.pending) == 0
-		if recording.seq == 0 || isOver || recording.isDetached || recording.failure != nil {
+		hasNotBegun := recording.seq == 0 && recording.options.Claim == nil
+		if hasNotBegun || isOver || recording.isDetached || recording.failure != nil {
 			continue
 		}
 		if len(parts) == 0 || len(parts[len(parts)-1]) == maxCallRuns {
