@@ -148,7 +148,7 @@ const (
 // caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
-		store: s, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+		store: s.forLive(), wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
 		open: map[*Recording]struct{}{}, outages: map[*outage]struct{}{},
 	}
 	if config != nil {

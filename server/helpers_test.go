@@ -365,3 +365,14 @@ func newStatusAgent(t *testing.T, status int, body string) *httptest.Server {
 	t.Cleanup(a.Close)
 	return a
 }
+
+// waitForSeq waits until the log of a thread has so many events.
+func (p *process) waitForSeq(thread string, seq int64) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if status, err := p.store.Status(p.t.Context(), pgagui.RunRef{ThreadID: thread}); err == nil && status.LastSeq >= seq {
+			return
+		}
+	}
+	p.t.Fatalf("thread %s did not get %d events", thread, seq)
+}

@@ -102,7 +102,11 @@ func (s *stream) attach(ctx context.Context, runID string) error {
 // enter prepares the filter for the events of a run.
 func (s *stream) enter(runID string) {
 	run := livefilter.Run{ThreadID: s.threadID, RunID: runID}
-	if s.runID = runID; s.filter == nil {
+	s.runID = runID
+	switch {
+	case runID == "": // the thread has no run yet
+		return
+	case s.filter == nil:
 		s.filter = livefilter.New(run, 0)
 		return
 	}
