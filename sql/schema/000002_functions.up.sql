@@ -56,7 +56,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -247,7 +247,7 @@ begin
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -7566,6 +7566,60 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return '\x01'::bytea
+        || coalesce(
+            (
+                select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+                from agui.run as parent
+                where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+            ),
+            '\x00'::bytea
+        )
+        || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+end
+$$;
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_dense(events) then
+        return events;
+    end if;
+    return (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    );
+end
+$$;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
 -- sql/internal/chain/chain_text.sql
 create or replace function agui_internal.chain_text(value text)
 returns bytea
@@ -7579,66 +7633,6 @@ comment on function agui_internal.chain_text(text) is
     'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;
-
--- sql/internal/chain/chain_beginning.sql
-create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
-returns bytea
-language sql
-stable
-parallel safe
-return '\x01'::bytea
-    || coalesce(
-        (
-            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
-            from agui.run as parent
-            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
-        ),
-        '\x00'::bytea
-    )
-    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
-
-comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
-    'beside its events.';
-
-revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
-
--- sql/internal/chain/is_dense.sql
-create or replace function agui_internal.is_dense(events json)
-returns boolean
-language sql
-immutable
-parallel safe
--- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
--- sometimes reported as not dense.
-return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
-
-comment on function agui_internal.is_dense(json) is
-    'Whether an array of events evidently has only commas between the events, the form that '
-    'agui_internal.chain_events produces.';
-
-revoke execute on function agui_internal.is_dense(json) from public;
-
--- sql/internal/chain/chain_events.sql
-create or replace function agui_internal.chain_events(events json)
-returns json
-language sql
-immutable
-parallel safe
-return case
-    when agui_internal.is_dense(events) then events
-    else (
-        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
-        from json_array_elements(events) with ordinality as element (payload, position)
-    )
-end;
-
-comment on function agui_internal.chain_events(json) is
-    'An array of events in the form that the log of a chained thread stores: the events byte for '
-    'byte, with only commas between them. This form does not change when agui.repack joins '
-    'batches.';
-
-revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
 -- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
@@ -7706,17 +7700,58 @@ revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
 -- sql/internal/chain/is_chained.sql
 create or replace function agui_internal.is_chained(scope text)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
-return exists (
-    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
-);
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+    );
+end
+$$;
 
 comment on function agui_internal.is_chained(text) is
     'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
+-- sql/internal/chain/is_dense_call.sql
+create or replace function agui_internal.is_dense_call(events json, plain_count int)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Each of several plain events begins with its type, and "type" occurs nowhere else. So if there is
+-- a last part after as many separators, they separate the events. A single event may contain the
+-- separator; its last part ends the array too. These functions are fast: they do not look at each
+-- character of a long text.
+return starts_with(events::text, '[{')
+    and split_part(events::text, '},{"type":"', case when plain_count = 1 then -1 else plain_count end) like '%}]';
+
+comment on function agui_internal.is_dense_call(json, int) is
+    'Whether an array of plain events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count. '
+    'Faster than agui_internal.is_dense.';
+
+revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
 -- sql/internal/chain/next_link.sql
 create or replace function agui_internal.next_link(
@@ -19506,7 +19541,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''c2b4c65479130f700112018886a455ed89830e730aef294ae54c02b7925f3c86'', ''{
+as 'select 2, ''63d3f6f8571ca558fe481a3b6f0c1a106bca53f67451bf6d0e8501fcc82853c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -19567,12 +19602,12 @@ routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routi
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_ids, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
 routine agui_internal.installed, routine agui_internal.is_chained, routine agui_internal.is_dense,
-routine agui_internal.is_exempt, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
-routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
-routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
