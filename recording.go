@@ -45,7 +45,7 @@ type BeginOptions struct {
 	// heartbeats for it and cancels Recording.Context after a request to stop. The beginning of the
 	// run has the scope, input, parent and Parallel of the claim; Scope, Input, ParentRunID,
 	// NoParent and Parallel do not count. If the recording is closed without an event in the log,
-	// Close releases the claim, through the Store that made it.
+	// Close releases the claim.
 	Claim *Claim
 	// AfterSeq takes over a run in progress from another writer: the last seq of the run, as Status
 	// returns it. 0: the run begins.
