@@ -282,6 +282,9 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 	if kind.admit(f, kind, tag, closing) {
 		return true
 	}
+	if closing >= 0 {
+		f.state.lanes[closing].hasEnded = true
+	}
 	if isFirst { // nothing has begun
 		f.stats.Added, f.before, f.phase = f.stats.Added-1, nil, beforeRun
 	}
@@ -290,6 +293,7 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 
 func (f *Filter) admitRunStarted() bool {
 	if f.phase == running && f.finished == nil {
+		f.state.endLanes()
 		return false
 	}
 	if f.finished != nil {
@@ -313,6 +317,7 @@ func (f *Filter) admitRunFinished(text []byte) bool {
 		f.stats.Misplaced++ // the last one counts
 	}
 	f.finished = bytes.Clone(text)
+	f.state.endLanes()
 	return true
 }
 
@@ -337,6 +342,9 @@ func (f *Filter) learn(list []byte, isSnapshot bool) {
 		p := s.add(b, id)
 		if p != nil && (isSnapshot || !p.hasOwner) {
 			s.own(p, ownerOf(tag))
+		}
+		if p != nil {
+			p.isGone = false
 		}
 		return p
 	}

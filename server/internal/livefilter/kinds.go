@@ -101,14 +101,19 @@ func (f *Filter) isOpen(p *part, a aspect, closing int) bool {
 
 // --- messages, calls, reasoning ---
 
+// admitStart: the start of what is open says nothing new, unless a list has dropped what it is about.
 func (f *Filter) admitStart(kind *eventKind, tag []byte, closing int) bool {
 	id := f.event.text(kind.id)
 	p := f.state.find(kind.bucket, id)
-	if f.isOpen(p, kind.aspect, closing) || p.contradicted(tag) {
+	isOpen := f.isOpen(p, kind.aspect, closing)
+	if isOpen && (!p.isGone || kind.aspect == span) || p.contradicted(tag) {
 		return false
 	}
 	if p = f.state.add(kind.bucket, id); p == nil {
 		return false
+	}
+	if isOpen {
+		f.addEnd(kind, tag)
 	}
 	f.state.closeLane(closing)
 	f.state.open(p, kind.aspect, tag)
@@ -120,7 +125,8 @@ func (f *Filter) admitCall(kind *eventKind, tag []byte, closing int) bool {
 	s := &f.state
 	id := f.event.text(kind.id)
 	p := s.find(toolCalls, id)
-	if f.isOpen(p, itself, closing) {
+	isOpen := f.isOpen(p, itself, closing)
+	if isOpen && !p.isGone {
 		return false
 	}
 	inherited, ok := f.ownerOfCall(p, tag)
@@ -129,6 +135,9 @@ func (f *Filter) admitCall(kind *eventKind, tag []byte, closing int) bool {
 	}
 	if p = s.add(toolCalls, id); p == nil {
 		return false
+	}
+	if isOpen {
+		f.addEnd(kind, tag)
 	}
 	s.closeLane(closing)
 	f.openCall(p, tag, inherited)
@@ -267,6 +276,10 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 		return false
 	}
 	if place >= 0 && s.lanes[place].bucket == kind.bucket && (id == nil || s.lanes[place].part == p) {
+		if id == nil && s.lanes[place].hasEnded {
+			return false
+		}
+		s.lanes[place].hasEnded = false
 		if f.clients&Client1 != 0 {
 			f.pruneRepeated(kind, &s.lanes[place])
 		}
@@ -312,7 +325,7 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 
 var endings = [...]string{messages: "TEXT_MESSAGE_END", toolCalls: "TOOL_CALL_END", reasoning: "REASONING_MESSAGE_END"}
 
-// addEnd puts in the end of what the chunk at hand starts once more.
+// addEnd puts in the end of what the event at hand starts once more.
 func (f *Filter) addEnd(kind *eventKind, tag []byte) {
 	members := []jsonMember{{kind.id, f.event.values[kind.id]}}
 	if tag != nil {
@@ -428,6 +441,11 @@ func (f *Filter) admitSnapshot(*eventKind, []byte, int) bool {
 		if !p.isOpen(itself) { // the client may not have it any more
 			f.state.call(p, "")
 			p.isNamed = false
+		}
+	}
+	for _, b := range []bucket{messages, toolCalls, reasoning} {
+		for _, p := range f.state.parts[b] {
+			p.isGone = true // unless the list has it
 		}
 	}
 	f.learn(f.event.values[fieldMessages], true)

@@ -55,7 +55,7 @@ type part struct {
 	owner    owner
 	name     string // of a tool call, "" unless isNamed
 	isNamed  bool
-	hasEnded bool // a subagent
+	isGone   bool // the last list of messages did not have it
 }
 
 func (p *part) isOpen(a aspect) bool { return p != nil && p.opened[a] != 0 }
@@ -164,7 +164,7 @@ func (s *state) call(p *part, name string) {
 // open opens a part, and records whose it is if that is not known.
 func (s *state) open(p *part, a aspect, tag []byte) {
 	s.clock++
-	p.opened[a] = s.clock
+	p.opened[a], p.isGone = s.clock, false
 	if !p.hasOwner {
 		s.own(p, ownerOf(tag))
 	}
@@ -230,6 +230,8 @@ type lane struct {
 	owner  owner
 	bucket bucket
 	part   *part
+	// hasEnded: an event that was left out or is held ended the stream. Only a chunk with the id goes on with it.
+	hasEnded bool
 	// What the first chunk said; nil if it did not. Later ones may not say otherwise.
 	role, name, parent []byte
 }
@@ -267,6 +269,12 @@ func (s *state) closeLane(place int) {
 		l.part.opened[itself] = 0
 		s.size -= l.size()
 		s.lanes = slices.Delete(s.lanes, place, place+1)
+	}
+}
+
+func (s *state) endLanes() {
+	for i := range s.lanes {
+		s.lanes[i].hasEnded = true
 	}
 }
 

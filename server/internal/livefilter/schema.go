@@ -290,7 +290,7 @@ var (
 		}
 		return Client1&operations(value) | cycles(value)
 	}
-	cycles = arrayOf(func(value []byte) Clients { return refusedUnless(!isCycle(value)) })
+	cycles     = arrayOf(func(value []byte) Clients { return refusedUnless(!isCycle(value)) })
 	operations = arrayOf(variants("op", map[string]check{
 		"add":     object(must("path", pointer), must("value", isAny)),
 		"remove":  object(must("path", pointer)),

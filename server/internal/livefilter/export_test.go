@@ -1,0 +1,13 @@
+package livefilter
+
+import "github.com/pgagui/pgagui/internal/rawjson"
+
+// HasCycle reports whether an event has a patch that moves a value into itself.
+func HasCycle(event []byte) bool {
+	for _, name := range []string{"delta", "patch"} {
+		if patch := rawjson.MemberOf(event, name); patch != nil && patch[0] == '[' && cycles(patch) != 0 {
+			return true
+		}
+	}
+	return false
+}
