@@ -72,10 +72,10 @@ var eventKinds = func() map[string]*eventKind {
 		"REASONING_MESSAGE_CHUNK":       chunk(reason, reasoningChunkRules),
 		"REASONING_ENCRYPTED_VALUE":     aside(encryptedRules, (*Filter).admitEncrypted),
 		"THINKING_START":                kind(thoughtSpans, thinkingStartRules, (*Filter).admitThinking),
-		"THINKING_END":                  kind(thoughtSpans, rules(), (*Filter).admitThinkingEnd),
-		"THINKING_TEXT_MESSAGE_START":   kind(thoughts, rules(), (*Filter).admitThinking),
+		"THINKING_END":                  kind(thoughtSpans, thinkingRules(), (*Filter).admitThinkingEnd),
+		"THINKING_TEXT_MESSAGE_START":   kind(thoughts, thinkingRules(), (*Filter).admitThinking),
 		"THINKING_TEXT_MESSAGE_CONTENT": kind(thoughts, thinkingContentRules, (*Filter).admitThinkingPiece),
-		"THINKING_TEXT_MESSAGE_END":     kind(thoughts, rules(), (*Filter).admitThinkingEnd),
+		"THINKING_TEXT_MESSAGE_END":     kind(thoughts, thinkingRules(), (*Filter).admitThinkingEnd),
 		"STATE_SNAPSHOT":                kind(none, stateSnapshotRules, nil),
 		"STATE_DELTA":                   kind(none, stateDeltaRules, nil),
 		"MESSAGES_SNAPSHOT":             aside(snapshotRules, (*Filter).admitSnapshot),
@@ -120,13 +120,13 @@ func (f *Filter) admitStart(kind *eventKind, tag []byte, closing int) bool {
 	return true
 }
 
-// admitCall: a call belongs to the agent of its message.
+// admitCall: a call belongs to the agent of its message. The start of one that is open may give it another name.
 func (f *Filter) admitCall(kind *eventKind, tag []byte, closing int) bool {
 	s := &f.state
 	id := f.event.text(kind.id)
 	p := s.find(toolCalls, id)
 	isOpen := f.isOpen(p, itself, closing)
-	if isOpen && !p.isGone {
+	if isOpen && !p.isGone && p.name == string(f.event.text(fieldToolCallName)) {
 		return false
 	}
 	inherited, ok := f.ownerOfCall(p, tag)
@@ -276,7 +276,8 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 		return false
 	}
 	if place >= 0 && s.lanes[place].bucket == kind.bucket && (id == nil || s.lanes[place].part == p) {
-		if id == nil && s.lanes[place].hasEnded {
+		canStart := id != nil && (kind.bucket != toolCalls || e.text(fieldToolCallName) != nil)
+		if s.lanes[place].hasEnded && !canStart {
 			return false
 		}
 		s.lanes[place].hasEnded = false

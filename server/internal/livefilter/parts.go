@@ -230,7 +230,7 @@ type lane struct {
 	owner  owner
 	bucket bucket
 	part   *part
-	// hasEnded: an event that was left out or is held ended the stream. Only a chunk with the id goes on with it.
+	// hasEnded: an event that was left out or is held ended the stream. Only a chunk that could start it goes on with it.
 	hasEnded bool
 	// What the first chunk said; nil if it did not. Later ones may not say otherwise.
 	role, name, parent []byte

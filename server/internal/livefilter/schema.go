@@ -52,14 +52,25 @@ func texts(fields ...field) (rules []eventRule) {
 	return rules
 }
 
-// Members that any event may have.
-var commonRules = []eventRule{optional(fieldTimestamp, isTimestamp), optional(fieldMetadata, isObject), optional(fieldSubagentRunID, isString)}
+// rules are those of an event that an agent is named in.
+func rules(lists ...[]eventRule) []eventRule {
+	return append(runRules(lists...), optional(fieldSubagentRunID, isString))
+}
 
-func rules(lists ...[]eventRule) (all []eventRule) {
-	for _, list := range append(lists, commonRules) {
+// thinkingRules: the schemas of 0.0.59 do not have the agent, but its verifier refuses null.
+func thinkingRules(lists ...[]eventRule) []eventRule {
+	return append(runRules(lists...), optional(fieldSubagentRunID, only(Client1, isString)))
+}
+
+// runRules are those of an event of the whole run.
+func runRules(lists ...[]eventRule) (all []eventRule) {
+	for _, list := range lists {
 		all = append(all, list...)
 	}
-	return all
+	return append(all,
+		optional(fieldTimestamp, isTimestamp), optional(fieldMetadata, isObject),
+		optional(fieldSubagentRunID, func(value []byte) Clients { return Client0 & refusedUnless(value[0] != 'n') }),
+	)
 }
 
 var (
@@ -80,11 +91,11 @@ var (
 	toolResultRules = rules(texts(fieldMessageID, fieldToolCallID), []eventRule{
 		required(fieldContent, content(isResultPart, Client0)), optional(fieldRole, oneOf("tool")),
 	})
-	thinkingStartRules   = rules([]eventRule{optional(fieldTitle, isString)})
-	thinkingContentRules = rules(texts(fieldDelta))
+	thinkingStartRules   = thinkingRules([]eventRule{optional(fieldTitle, isString)})
+	thinkingContentRules = thinkingRules(texts(fieldDelta))
 	stateSnapshotRules   = rules([]eventRule{{field: fieldSnapshot, check: isAny, need: Client1}})
 	stateDeltaRules      = rules([]eventRule{required(fieldDelta, isPatch)})
-	snapshotRules        = rules([]eventRule{required(fieldMessages, arrayOf(isMessage))})
+	snapshotRules        = runRules([]eventRule{required(fieldMessages, arrayOf(isMessage))})
 	activityRules        = rules(texts(fieldMessageID, fieldActivityType), []eventRule{
 		required(fieldContent, isObject), optional(fieldReplace, isBoolean),
 	})
@@ -99,13 +110,13 @@ var (
 	})
 	subagentEndRules   = rules(texts(fieldSubagentRunID), []eventRule{optional(fieldOutcome, isSubagentOutcome)})
 	subagentErrorRules = rules(texts(fieldSubagentRunID, fieldMessage), []eventRule{optional(fieldCode, isString)})
-	runStartRules      = rules(texts(fieldThreadID, fieldRunID), []eventRule{
+	runStartRules      = runRules(texts(fieldThreadID, fieldRunID), []eventRule{
 		optional(fieldParentRunID, isString), optional(fieldProtocolVersion, only(Client1, isString)), optional(fieldInput, isInput),
 	})
-	runFinishRules = rules(texts(fieldThreadID, fieldRunID), []eventRule{
+	runFinishRules = runRules(texts(fieldThreadID, fieldRunID), []eventRule{
 		{field: fieldOutcome, check: isRunOutcome, nullable: true}, optional(fieldUsage, isUsage),
 	})
-	runErrorRules = rules(texts(fieldMessage), []eventRule{optional(fieldCode, isString), optional(fieldUsage, isUsage)})
+	runErrorRules = runRules(texts(fieldMessage), []eventRule{optional(fieldCode, isString), optional(fieldUsage, isUsage)})
 )
 
 var parentRules = []eventRule{{field: fieldParentMessageID, check: isString, nullable: true}}
