@@ -11,3 +11,6 @@ func HasCycle(event []byte) bool {
 	}
 	return false
 }
+
+// Size returns about what a filter takes, in bytes.
+func Size(f *Filter) int { return f.state.size }

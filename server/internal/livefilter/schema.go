@@ -2,6 +2,8 @@ package livefilter
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -159,23 +161,41 @@ func refusedUnless(ok bool) Clients {
 	return allClients
 }
 
-func isAny([]byte) Clients              { return 0 }
-func isString(value []byte) Clients     { return refusedUnless(value[0] == '"') }
-func isObject(value []byte) Clients     { return refusedUnless(value[0] == '{') }
-func isBoolean(value []byte) Clients    { return refusedUnless(value[0] == 't' || value[0] == 'f') }
-func isNoNull(value []byte) Clients     { return Client1 & refusedUnless(value[0] != 'n') }
-func isTokenCount(value []byte) Clients { return refusedUnless(isCount(value, 0)) }
+func isAny([]byte) Clients           { return 0 }
+func isString(value []byte) Clients  { return refusedUnless(value[0] == '"') }
+func isObject(value []byte) Clients  { return refusedUnless(value[0] == '{') }
+func isBoolean(value []byte) Clients { return refusedUnless(value[0] == 't' || value[0] == 'f') }
+func isNoNull(value []byte) Clients  { return Client1 & refusedUnless(value[0] != 'n') }
+
+// isTokenCount: 0.0.59 takes any number that is whole.
+func isTokenCount(value []byte) Clients {
+	switch number, ok := numberOf(value); {
+	case !ok || number != math.Trunc(number) || number < 0 || math.IsInf(number, 0):
+		return allClients
+	default:
+		return Client1 & refusedUnless(number <= maxSafe)
+	}
+}
 
 // isTimestamp: 0.0.59 takes any number.
 func isTimestamp(value []byte) Clients {
-	switch c := value[0]; {
-	case c != '-' && (c < '0' || c > '9'):
+	number, ok := numberOf(value)
+	if !ok {
 		return allClients
-	case isCount(value, -(1<<53 - 1)):
-		return 0
-	default:
-		return Client1
 	}
+	return Client1 & refusedUnless(number == math.Trunc(number) && math.Abs(number) <= maxSafe)
+}
+
+// maxSafe is the greatest integer up to which JavaScript holds all.
+const maxSafe = 1<<53 - 1
+
+// numberOf reads a number as JavaScript does.
+func numberOf(value []byte) (float64, bool) {
+	if c := value[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, false
+	}
+	number, _ := strconv.ParseFloat(rawjson.String(value), 64) // infinite if it is too large
+	return number, true
 }
 
 // only is a check that one client makes.
