@@ -28,7 +28,7 @@ type Stats struct {
 
 // A Filter keeps the stream to one client valid; see the package. Its state depends on nothing but
 // the calls of its methods: a client that continues a stream with the verifier that it had gets a
-// filter that took the same events, with the results thrown away. A client that begins anew gets a
+// filter that took the same events, with the results thrown away. A client with a new verifier gets a
 // new filter, which takes the history of the attachment first.
 //
 // A filter belongs to one goroutine at a time.

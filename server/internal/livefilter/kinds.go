@@ -18,7 +18,7 @@ const (
 	runError
 )
 
-// An eventKind is what the filter knows of a type of event.
+// An eventKind says how the filter treats a type of event.
 type eventKind struct {
 	rules []eventRule
 	run   runEvent

@@ -44,7 +44,7 @@ func (o owner) is(tag []byte) bool {
 
 func ownerOf(tag []byte) owner { return owner{tag != nil, string(tag)} }
 
-// contradicts reports whether a tag names another subagent. No tag contradicts nothing.
+// contradicted reports whether a tag names another agent. No tag contradicts nothing.
 func (o owner) contradicted(tag []byte) bool { return tag != nil && !o.is(tag) }
 
 // A part is what an id names.
@@ -101,7 +101,7 @@ func newState() state {
 	return s
 }
 
-// reset begins a run. The client forgets what it knew of the run before, but for its messages: the names of their tool calls
+// reset begins a run. The client forgets the run before, but not its messages: the names of their tool calls
 // are kept.
 func (s *state) reset() {
 	calls := s.parts[toolCalls]
