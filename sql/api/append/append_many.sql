@@ -139,7 +139,7 @@ begin
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -213,8 +213,8 @@ comment on function agui.append_many(text[], text[], json[], bigint[], json[], t
     'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
     'UI017). '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
     'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
     'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
     'RUN_STARTED names another thread (strict).';
