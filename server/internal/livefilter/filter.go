@@ -27,9 +27,14 @@ type Stats struct {
 }
 
 // A Filter keeps the stream to one client valid; see the package. Its state depends on nothing but
-// the calls of its methods: a client that continues a stream with the verifier that it had gets a
-// filter that took the same events, with the results thrown away. A client with a new verifier gets a
-// new filter, which takes the history of the attachment first.
+// the calls of its methods:
+//
+//   - A client that attaches with a new verifier gets a new filter. It takes the history of the
+//     attachment first, then the events behind it.
+//   - A client that continues a stream with the verifier that it had gets a new filter that took
+//     exactly what the first one took, with the results thrown away: the history of the same
+//     attachment, if the stream began with one, and each event since. A snapshot or a compacted
+//     stream in their place does not do: the verifier has open what these leave out.
 //
 // A filter belongs to one goroutine at a time.
 type Filter struct {

@@ -181,6 +181,31 @@ func TestClientsAcceptAnAttachmentAndWhatFollows(t *testing.T) {
 	accept(t, streams, origins)
 }
 
+// TestAStreamGoesOnThroughANewFilter: the client keeps its verifier over a reconnect. The new filter takes what the first one took,
+// an attachment and the events behind it.
+func TestAStreamGoesOnThroughANewFilter(t *testing.T) {
+	t.Parallel()
+	var streams [][][]byte
+	var origins []string
+	for seed := range seeds(t) {
+		for i, options := range append([]compactiontest.Options{{}}, disorder...) {
+			events := compactiontest.Stream(seed, options)
+			cut := int(seed*7919+uint64(i)*31) % (len(events) + 1)
+			base := int(seed*104729+uint64(i)*17) % (cut + 1)
+			taken := events[:cut]
+			if seed%2 == 0 {
+				taken = append(attachment(events[:base]), events[base:cut]...)
+			}
+			sent := pass(livefilter.New(run, 0), taken, true)
+			f := livefilter.New(run, 0)
+			pass(f, taken, true)
+			streams = append(streams, append(sent, pass(f, events[cut:], false)...))
+			origins = append(origins, fmt.Sprintf("seed %d, options %d, attached at %d, cut at %d", seed, i, base, cut))
+		}
+	}
+	accept(t, streams, origins)
+}
+
 // attachment is what a client gets that attaches behind the events.
 func attachment(events []json.RawMessage) []json.RawMessage {
 	fold := compaction.New()
