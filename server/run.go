@@ -30,6 +30,7 @@ type started struct {
 	// recorded is closed when this process has recorded the run. nil: another request began it,
 	// perhaps of another process.
 	recorded <-chan struct{}
+	clients  livefilter.Clients
 }
 
 // recordedRun is a run that this process records.
@@ -59,7 +60,7 @@ func (s *Server) start(ctx context.Context, to tenant, agent *Agent, in *input, 
 	})
 	if errors.Is(err, pgagui.ErrRunIDInUse) { // the same request came before
 		s.metrics.repeated.Inc()
-		return &started{run: run}, nil
+		return &started{run: run, clients: clientsOf(in.protocol)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (s *Server) begin(ctx context.Context, to tenant, agent *Agent, in *input, 
 		defer s.remove(run)
 		s.record(run, fill(in, stored, mode), agent.headers(headers))
 	}()
-	return &started{run.RunRef, parent, run.recorded}, nil
+	return &started{run.RunRef, parent, run.recorded, clientsOf(in.protocol)}, nil
 }
 
 // parentOf decides which run a new one continues, and returns the conversation at its end. An empty

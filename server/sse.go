@@ -64,13 +64,13 @@ type frameWriter struct {
 }
 
 func (w *frameWriter) write(f frame) bool {
-	if f.position.Seq > 0 {
-		w.buffer = append(append(append(w.buffer, "id: "...), f.position.String()...), '\n')
+	if f.place.Seq > 0 {
+		w.buffer = append(append(append(w.buffer, "id: "...), f.place.String()...), '\n')
 	}
 	switch {
 	case f.event != nil:
 		w.data(f.event)
-	case f.position.Seq == 0:
+	case f.place.Seq == 0:
 		w.buffer = append(w.buffer, ": heartbeat\n"...)
 	}
 	w.buffer = append(w.buffer, '\n')
