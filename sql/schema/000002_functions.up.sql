@@ -4790,9 +4790,10 @@ $$;
 comment on function agui.message_origin(text, text, text, text) is
     'Returns the run on the lineage of a run (null: of the head) that first brought the message '
     'with an id, in its events or in its input; no row if there is none. Clients send all messages '
-    'in every input, so later runs usually bring it, too. To edit or regenerate the message, begin '
-    'a run whose parent is the parent of this one. Does not fold: the snapshots of the lineage say '
-    'between which of them the message arrived, and only those runs are searched. '
+    'in every input, so later runs usually bring it, too. If a message went and came again, the '
+    'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
+    'parent is the parent of this one. Does not fold: the snapshots of the lineage say between '
+    'which of them the message arrived, and only those runs are searched. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.message_origin(text, text, text, text) from public;
@@ -19544,7 +19545,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''8de4db7aaf3bfce8ce3428d67236030fb5b3e2e98f464b63a8fd2269eac33c18'', ''{
+as 'select 2, ''4419be0bed5726f133e958a0f3e39a23aa69528990e06324d0eb31a33334cab7'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
