@@ -3090,7 +3090,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key constant uuid := agui_internal.own_thread_key(scope, thread_id);
+    key constant uuid := agui_internal.key_to_change(thread_id, scope);
 begin
     perform agui_internal.lock_thread(key);
     delete from agui_internal.claim as claim
@@ -3103,7 +3103,8 @@ $$;
 
 comment on function agui.release_claim(text, text, text, text) is
     'Gives up a claim (agui.claim_run), so that another run can begin. Returns whether there was '
-    'one of this claimant; false is no error, so the call can be repeated.';
+    'one of this claimant; false is no error, so the call can be repeated. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.release_claim(text, text, text, text) from public;
 
@@ -19545,7 +19546,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''4419be0bed5726f133e958a0f3e39a23aa69528990e06324d0eb31a33334cab7'', ''{
+as 'select 2, ''554731098dc016d417cfd85ffa44ae4c06e62f2b567ef7c41867d05f2f968103'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
