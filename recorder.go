@@ -524,7 +524,7 @@ func (r *Recorder) send(c call) error {
 		case answer.ErrorCode == "":
 			r.stats.Batches++
 			r.stats.Events += int64(c.counts[i])
-			recording.stored(c.counts[i], answer.LastSeq)
+			recording.stored(c.counts[i], answer)
 		case answer.ErrorCode == lockNotAvailable && recording.isAlone:
 			return errLocked
 		case answer.ErrorCode == lockNotAvailable:

@@ -117,7 +117,7 @@ func (s *Server) parentOf(ctx context.Context, from tenant, in *input, claim *pg
 	case elsewhere:
 		s.metrics.unplaced.Inc()
 	case before:
-		origin, found, err := messageOrigin(ctx, from, in.threadID, parent, messageID)
+		origin, found, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.threadID, RunID: parent}, messageID)
 		if err != nil || !found {
 			return parent, stored, err
 		}

@@ -39,8 +39,15 @@ type stream struct {
 	isOver   bool // the run had ended at the position
 	filter   *livefilter.Filter
 
-	send   func(frame) bool
+	to     frames
 	isLeft bool
+}
+
+// frames receives a stream. Both methods return false if it takes no more.
+type frames interface {
+	// write takes a frame, and may keep it until flush.
+	write(frame) bool
+	flush() bool
 }
 
 var (
@@ -142,10 +149,10 @@ func (s *stream) resume(ctx context.Context, after pgagui.Position) (isFound boo
 	return true, nil
 }
 
-// serve sends the stream until it ends, ctx ends or send returns false. After an error the client
-// must not take the stream for complete.
-func (s *stream) serve(ctx context.Context, send func(frame) bool) error {
-	s.send = send
+// serve sends the stream until it ends, ctx ends or the receiver takes no more. After an error the
+// client must not take the stream for complete.
+func (s *stream) serve(ctx context.Context, to frames) error {
+	s.to = to
 	if s.isAwaited {
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
@@ -179,7 +186,9 @@ func (s *stream) serveRun(ctx context.Context) error {
 	}
 	s.history = nil
 	if !s.isOver {
-		options := pgagui.FollowOptions{RunID: s.runID, NoLineage: true, After: s.position, Stay: s.isAwaited, Heartbeat: s.server.options.Heartbeat}
+		options := pgagui.FollowOptions{
+			RunID: s.runID, NoLineage: true, After: s.position, Stay: s.isAwaited, Heartbeat: s.server.options.Heartbeat, OnIdle: s.flush,
+		}
 		for event, err := range s.from.Follow(ctx, s.threadID, options) {
 			switch {
 			case err != nil:
@@ -203,6 +212,7 @@ func (s *stream) serveRun(ctx context.Context) error {
 		}
 		s.emit(ending)
 	}
+	s.flush()
 	return nil
 }
 
@@ -224,9 +234,9 @@ func (s *stream) pass(event json.RawMessage, position pgagui.Position) {
 	}
 }
 
-func (s *stream) emit(f frame) {
-	s.isLeft = s.isLeft || !s.send(f)
-}
+func (s *stream) emit(f frame) { s.isLeft = s.isLeft || !s.to.write(f) }
+
+func (s *stream) flush() { s.isLeft = s.isLeft || !s.to.flush() }
 
 // next waits for the run that follows, if there is one, and makes the stream continue with it.
 func (s *stream) next(ctx context.Context) (found bool, err error) {
@@ -270,7 +280,7 @@ func (s *stream) wait(ctx context.Context, seen pgagui.Position) (pgagui.Positio
 		ctx, cancel = context.WithTimeoutCause(ctx, claimInterval, errNothingYet)
 		defer cancel()
 	}
-	options := pgagui.FollowOptions{After: seen, Stay: true, Heartbeat: s.server.options.Heartbeat}
+	options := pgagui.FollowOptions{After: seen, Stay: true, Heartbeat: s.server.options.Heartbeat, OnIdle: s.flush}
 	for event, err := range s.from.Follow(ctx, s.threadID, options) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errNothingYet):

@@ -92,18 +92,21 @@ revoke execute on function agui.append(text, text, json, bigint, json, text, boo
 
 -- sql/api/types/append_result.sql
 create type agui.append_result as (
-    call_no    int,
-    last_seq   bigint,
-    error_code text,
-    error      text,
-    detail     text,
-    hint       text
+    call_no     int,
+    last_seq    bigint,
+    error_code  text,
+    error       text,
+    detail      text,
+    hint        text,
+    recorded_at timestamptz
 );
 
 comment on type agui.append_result is
     'The result of one call of agui.append_many. call_no is the number of the call, from 1. '
     'last_seq is the seq of its last event. If the call was refused, last_seq is null and '
-    'error_code is the SQLSTATE, with the error text, its detail and its hint.';
+    'error_code is the SQLSTATE, with the error text, its detail and its hint. recorded_at is when '
+    'the events were recorded, if they continue a run in progress and all of them are new; '
+    'otherwise null.';
 
 -- sql/api/append/append_many.sql
 create or replace function agui.append_many(
@@ -180,7 +183,7 @@ begin
         loop
             is_done[call.call_no] := true;
             keys[call.call_no] := null;
-            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint, null);
             return next answer;
         end loop;
     end if;
@@ -212,7 +215,7 @@ begin
             answer := row(
                 call.call_no, null, '55P03',
                 format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or call with wait => true.'
+                null, 'Repeat the call, or call with wait => true.', null
             );
             return next answer;
         end loop;
@@ -249,15 +252,15 @@ begin
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
                 where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
-                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
             )
             -- Only the first call of each thread is here, so the key identifies it. A join would be
             -- planned without row estimates.
-            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq, appended.recorded_at
             from appended
         loop
             is_done[call.call_no] := true;
-            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            answer := row(call.call_no, call.last_seq, null, null, null, null, call.recorded_at);
             return next answer;
         end loop;
     end if;
@@ -288,7 +291,7 @@ begin
         where not is_done[call_no]
         order by call_no
     loop
-        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null, null);
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
@@ -19541,7 +19544,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''63d3f6f8571ca558fe481a3b6f0c1a106bca53f67451bf6d0e8501fcc82853c9'', ''{
+as 'select 2, ''e9225fcb50c81ef8c5f926c1c633d3c0c9311ce324544d1699be9eaf78d810fd'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
