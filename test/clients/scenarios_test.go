@@ -202,6 +202,38 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// A client that stays sees what others do: the runs that follow, with the messages of their users, and edits.
+func TestClientsThatWatch(t *testing.T) {
+	t.Parallel()
+	newStage(t).onEachVersion(t, func(s *scenario) {
+		watching := s.open(s.t, clientOptions{
+			Version: s.version, Thread: s.thread, Base: s.there.URL, Connect: &request{"GET", s.there.URL + pathOf(s.thread) + "?stay=true"},
+		})
+		watched := watching.connect()
+		c := s.client(s.here)
+		seen := func(run string) {
+			s.t.Helper()
+			status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			watching.wait(status.LastSeq, s.here.restored(s.t, s.thread, run))
+		}
+		s.play(c, "run-1", nil, user("u1", "Hello"))
+		seen("run-1")
+		s.play(c, "run-2", nil, user("u2", "More"))
+		seen("run-2")
+		c.setMessages([]any{user("u1", "Good bye")})
+		s.play(c, "run-3", nil)
+		seen("run-3")
+		// A conversation of its own. (If it had no thoughts or no activities, the client would keep those of the other one.)
+		s.play(s.client(s.here), "run-4", forwarded(map[string]any{"parentRunId": ""}), user("u4", "Anew"))
+		seen("run-4")
+		watching.ask("abort", nil)
+		watched.succeed()
+	})
+}
+
 // A client that goes away leaves its run behind, which goes on.
 func TestClientsThatGoAway(t *testing.T) {
 	t.Parallel()
