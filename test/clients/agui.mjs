@@ -35,7 +35,7 @@ async function outcome(promise) {
 export const operations = {
   /** A client: what runs go to, and what it connects to. With `bases` it resumes there when a connection breaks. */
   open({ version, base, agent, thread, connect, bases, follow, state }) {
-    const seen = { frames: [], breaks: 0 };
+    const seen = { all: [], frames: [], breaks: 0 };
     const fetch = bases ? splicing(seen, bases, (init) => follow ?? runOf(init, thread)) : readingAlong(seen);
     const client = new versions[version]({ url: `${base}/agent/${agent}/run`, threadId: thread, fetch, initialState: state });
     client.connection = connect ?? { method: "POST", url: `${base}/agent/${agent}/connect` };
@@ -55,7 +55,7 @@ export const operations = {
     const { messages, state, pendingInterrupts: interrupts, isRunning, seen } = clients.get(key);
     return { messages, state, interrupts, isRunning, lastID: seen.lastID, breaks: seen.breaks, headers: seen.headers };
   },
-  frames: ({ client: key }) => clients.get(key).seen.frames,
+  frames: ({ client: key, all }) => clients.get(key).seen[all ? "all" : "frames"],
   close: ({ client: key }) => { clients.get(key).abortController.abort(); clients.delete(key); },
 };
 

@@ -108,6 +108,7 @@ func (p *process) restored(t *testing.T, thread, runID string) meaning {
 type client struct {
 	t    *testing.T
 	host *nodeHost
+	kind string         // agui or copilotkit
 	args map[string]any // those of every call
 }
 
@@ -161,13 +162,18 @@ func (h *nodeHost) open(t *testing.T, options clientOptions) *client {
 	if options.State != nil {
 		args["state"] = options.State
 	}
-	key, err := h.ask("open", args)
+	return h.openKind(t, "agui", args)
+}
+
+func (h *nodeHost) openKind(t *testing.T, kind string, args map[string]any) *client {
+	t.Helper()
+	key, err := h.ask(kind+".open", args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{t, h, map[string]any{"client": key}}
+	c := &client{t, h, kind, map[string]any{"client": key}}
 	t.Cleanup(func() {
-		if _, err := h.ask("close", c.args); err != nil {
+		if _, err := h.ask(kind+".close", c.args); err != nil {
 			t.Error(err)
 		}
 	})
@@ -186,7 +192,7 @@ func (c *client) with(args map[string]any) map[string]any {
 
 func (c *client) ask(op string, args map[string]any) json.RawMessage {
 	c.t.Helper()
-	answer, err := c.host.ask(op, c.with(args))
+	answer, err := c.host.ask(c.kind+"."+op, c.with(args))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -201,7 +207,7 @@ type ending struct {
 }
 
 func (c *client) begin(op string, args map[string]any) *ending {
-	return &ending{c.t, op, c.host.begin(op, c.with(args))}
+	return &ending{c.t, op, c.host.begin(c.kind+"."+op, c.with(args))}
 }
 
 // run begins a run with new messages of the user, and parameters of runAgent.
@@ -257,6 +263,12 @@ func (c *client) frames() (frames []string) {
 		c.t.Fatal(err)
 	}
 	return frames
+}
+
+// hold waits until the client holds something.
+func (c *client) hold(want meaning) {
+	c.t.Helper()
+	c.wait(0, want)
 }
 
 // wait waits until the client has received an event, and made of the stream what the log means up to there.

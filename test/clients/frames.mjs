@@ -16,7 +16,7 @@ const idOf = (frame) => /^id: (.*)$/m.exec(frame)?.[1];
 const hasData = (frame) => /^data:/m.test(frame);
 
 /**
- * A fetch for one client. `seen` gets the frames with events, and the id of the last frame that had one.
+ * A fetch for one client. `seen` gets all frames, those with events, and the id of the last frame that had one.
  */
 export function readingAlong(seen) {
   return async (url, init) => {
@@ -36,6 +36,7 @@ export function readingAlong(seen) {
 }
 
 function note(seen, frame) {
+  seen.all.push(frame);
   if (hasData(frame)) seen.frames.push(frame);
   seen.lastID = idOf(frame) ?? seen.lastID;
 }
@@ -47,7 +48,7 @@ function note(seen, frame) {
  */
 export function splicing(seen, bases, follow) {
   return async (url, init) => {
-    const { pathname, search } = new URL(url);
+    const path = url.slice(bases[0].length); // the first request goes there
     let attempt = 0;
     let lastID;
     let body;
@@ -57,11 +58,12 @@ export function splicing(seen, bases, follow) {
         try {
           const response = lastID
             ? await fetch(base + follow(init), { headers: { ...init.headers, "Last-Event-ID": lastID }, signal: init.signal })
-            : await fetch(base + pathname + search, init);
+            : await fetch(base + path, init);
           if (!response.ok) throw Object.assign(new Error(`HTTP ${response.status}: ${await response.text()}`), { response });
           return response.body;
         } catch (error) {
           if (error.response || init.signal?.aborted || attempt > 1000) throw error;
+          seen.breaks++;
         }
       }
     };

@@ -9,7 +9,10 @@ Object.assign(process.env, {
   SUPPRESS_TRANSFORMATION_WARNINGS: "true", COPILOTKIT_TELEMETRY_DISABLED: "1", SCARF_ANALYTICS: "false", DO_NOT_TRACK: "1",
 });
 
-const operations = { ...(await import("./agui.mjs")).operations, ...(await import("./copilotkit.mjs")).operations };
+const operations = {};
+for (const kind of ["agui", "copilotkit"]) {
+  for (const [name, operation] of Object.entries((await import(`./${kind}.mjs`)).operations)) operations[`${kind}.${name}`] = operation;
+}
 
 function messageOf(thrown) {
   return (thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)).slice(0, 2000);
