@@ -99,10 +99,10 @@ const (
 	maxPageBytes     = 4 << 20
 )
 
-func newHub(pool DB, config *Config) *hub {
+func newHub(live *Store, config *Config) *hub {
 	h := &hub{
-		queries:   func(scope string) *db.Queries { return queriesIn(pool, scope, config.SetScope) },
-		setsScope: config.SetScope, interval: config.PollInterval, callTimeout: config.CallTimeout,
+		queries:   func(scope string) *db.Queries { return queriesIn(live.db, scope, live.setsScope) },
+		setsScope: live.setsScope, interval: config.PollInterval, callTimeout: config.CallTimeout,
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 		outage: outage{
 			logger: config.Logger,

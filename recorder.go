@@ -11,11 +11,12 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: readers see what
-// an agent sends within 50 ms.
+// RecorderConfig holds the settings of a Recorder. The zero value is ready to use.
 type RecorderConfig struct {
 	// Linger is how long an event waits for others, of its run or of other runs, to share a commit
-	// with. 20 ms if zero.
+	// with. If zero, the recorder sends at once when no call is in progress, and what arrives
+	// meanwhile shares the next call: readers see an event after a few milliseconds. A longer time
+	// makes fewer commits of a few runs.
 	Linger time.Duration
 	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch. A run with so many
 	// pending events does not linger. 500 events and 64 KB if zero.
@@ -148,13 +149,12 @@ const (
 // caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
-		store: s, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+		store: s.forLive(), wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
 		open: map[*Recording]struct{}{}, outages: map[*outage]struct{}{},
 	}
 	if config != nil {
 		r.config = *config
 	}
-	setDefault(&r.config.Linger, 20*time.Millisecond)
 	setDefault(&r.config.MaxBatchEvents, 500)
 	setDefault(&r.config.MaxBatchBytes, 64<<10)
 	setDefault(&r.config.MaxBufferBytes, 4<<20)

@@ -40,9 +40,9 @@ func (s *Server) registerCopilotKit(mux *http.ServeMux, prefix string) {
 		method, path, _ := strings.Cut(pattern, " ")
 		s.handle(mux, method+" "+prefix+path, endpoint.right, endpoint.serve)
 	}
-	// The single route checks no right itself: the endpoint that it calls does.
-	mux.HandleFunc("POST "+prefix, face.single)
-	mux.HandleFunc("POST "+prefix+"/{$}", face.single)
+	// The single route needs no right itself: the endpoint that it calls does.
+	s.handle(mux, "POST "+prefix, 0, face.single)
+	s.handle(mux, "POST "+prefix+"/{$}", 0, face.single)
 }
 
 // copilotKit is the face of the CopilotKit runtime.
@@ -277,23 +277,23 @@ func (s *copilotKit) state(w http.ResponseWriter, r *http.Request) error {
 
 // single unpacks the envelope of a client that uses one path for all requests, and serves the
 // request in it.
-func (s *copilotKit) single(w http.ResponseWriter, r *http.Request) {
-	inner, err := s.unpack(http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes()), r)
+func (s *copilotKit) single(w http.ResponseWriter, r *http.Request) error {
+	inner, err := s.unpack(r)
 	if err != nil {
-		s.answerError(w, r, err)
-		return
+		return err
 	}
 	s.mux.ServeHTTP(w, inner)
+	return nil
 }
 
-func (s *copilotKit) unpack(body io.Reader, r *http.Request) (*http.Request, error) {
+func (s *copilotKit) unpack(r *http.Request) (*http.Request, error) {
 	var envelope struct {
 		Method string
 		Params struct{ AgentID, ThreadID, Path, HTTPMethod string }
 		Body   json.RawMessage
 	}
-	if err := json.NewDecoder(body).Decode(&envelope); err != nil {
-		return nil, problemf(http.StatusBadRequest, "the body: %v", err)
+	if err := readBody(r, &envelope); err != nil {
+		return nil, err
 	}
 	method, agent := http.MethodPost, "/agent/"+url.PathEscape(envelope.Params.AgentID)
 	var path string

@@ -6,7 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/pgagui/pgagui/server/access"
 )
+
+// errExpired ends a stream: the client comes back with a new token.
+var errExpired = errors.New("the token has expired")
 
 // writeStream answers a request with a stream of server-sent events. A client takes the clean end
 // of a stream for the end of the run, so everything else aborts the connection.
@@ -22,6 +27,9 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.streaming, func() { cancel(errShutdown) })()
+	if who, _ := access.IdentityFrom(ctx); !who.Expires.IsZero() {
+		defer time.AfterFunc(time.Until(who.Expires), func() { cancel(errExpired) }).Stop()
+	}
 
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")

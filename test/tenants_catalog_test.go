@@ -37,7 +37,7 @@ var definersAsk = map[string][]string{
 	"agui_internal.checked_thread_key": {"agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
 		"agui.activities", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
-		"agui.merge_base", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
+		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.tool_calls",
 	},
 	"agui_internal.find_checkpoint": {"agui.checkpoint_lineage", "agui.load_checkpoint"},
@@ -93,7 +93,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 		from pg_proc as proc
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prokind in ('f', 'p') and proc.prorettype <> 'trigger'::regtype
 			and exists (
-				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,pg_monitor}'::text[]) as role
+				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,pg_monitor}'::text[]) as role
 				where has_function_privilege(role, proc.oid, 'execute')
 			)`)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -38,6 +39,9 @@ type Identity struct {
 	// TokenID names the token: the name of a static token, or the claim "jti" of a JWT. It may be
 	// empty. It is not a secret.
 	TokenID string
+	// Expires is when the token expires. Zero if it does not. It is checked when a request comes;
+	// a handler that streams for longer ends the stream then, if it is to obey it.
+	Expires time.Time
 }
 
 // Can reports whether the identity has all the rights of wanted.

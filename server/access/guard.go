@@ -20,33 +20,42 @@ type Guard struct {
 }
 
 // Require returns a handler that passes on the requests of identities that have all rights of
-// needed, within their rate. next gets the identity with [IdentityFrom]. Register it with a
-// ServeMux, whose pattern the log names.
+// needed, within their rate; of all identities if needed is zero. next gets the identity with
+// [IdentityFrom]. Register it with a ServeMux, whose pattern the log names.
+//
+// If a handler behind a Guard passes a request on to another one with its context, the second Guard
+// checks the rights only: the sender is known, and the request was counted.
 func (g Guard) Require(needed Rights, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		identity, err := g.Authenticator.Authenticate(r)
-		if err != nil {
-			g.Audit.Refuse(w, r, err)
-			return
+		identity, isKnown := IdentityFrom(r.Context())
+		if !isKnown {
+			var err error
+			if identity, err = g.Authenticator.Authenticate(r); err != nil {
+				g.Audit.Refuse(w, r, err)
+				return
+			}
+			r = r.WithContext(WithIdentity(r.Context(), identity))
+			if err := g.count(identity); err != nil {
+				g.Audit.Refuse(w, r, err)
+				return
+			}
 		}
-		r = r.WithContext(WithIdentity(r.Context(), identity))
-		if err := g.check(identity, needed); err != nil {
-			g.Audit.Refuse(w, r, err)
+		if missing := needed &^ identity.Rights; !identity.Can(needed) {
+			g.Audit.Refuse(w, r, &Refusal{
+				Kind: ErrForbidden, Reason: "missing right: " + missing.String(), Missing: missing,
+			})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (g Guard) check(identity Identity, needed Rights) error {
-	if g.Limits != nil {
-		if retryAfter, ok := g.Limits.Allow(identity); !ok {
-			return &Refusal{Kind: ErrLimited, Reason: "too many requests", RetryAfter: retryAfter}
-		}
+func (g Guard) count(identity Identity) error {
+	if g.Limits == nil {
+		return nil
 	}
-	if !identity.Can(needed) {
-		missing := needed &^ identity.Rights
-		return &Refusal{Kind: ErrForbidden, Reason: "missing right: " + missing.String(), Missing: missing}
+	if retryAfter, ok := g.Limits.Allow(identity); !ok {
+		return &Refusal{Kind: ErrLimited, Reason: "too many requests", RetryAfter: retryAfter}
 	}
 	return nil
 }

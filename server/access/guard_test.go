@@ -34,6 +34,28 @@ func TestGuardPassesOnTheIdentity(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsPassedOnCountsOnce(t *testing.T) {
+	guard := Guard{Authenticator: Anonymous("a", Read), Limits: NewLimits(LimitOptions{RequestsPerSecond: 0.001, Burst: 2})}
+	readers, writers := guard.Require(Read, noContent), guard.Require(Write, noContent)
+	outer := guard.Require(0, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("write") {
+			writers.ServeHTTP(w, r)
+			return
+		}
+		readers.ServeHTTP(w, r)
+	}))
+	for i, want := range []int{http.StatusNoContent, http.StatusForbidden, http.StatusTooManyRequests} {
+		path := []string{"/", "/?write", "/"}[i]
+		if answer := serve(outer, httptest.NewRequest(http.MethodGet, path, nil)); answer.StatusCode != want {
+			t.Errorf("request %d: %s, want %d", i, answer.Status, want)
+		}
+	}
+	none := Guard{Authenticator: failing{badToken("r")}}
+	if answer := serve(none.Require(0, noContent), requestWith()); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("no token: %s", answer.Status)
+	}
+}
+
 func TestAnswersToRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		err        error

@@ -71,6 +71,8 @@ type JWTOptions struct {
 
 // JWT is an Authenticator for JSON Web Tokens (RFC 7519). A token needs a signature with an allowed
 // algorithm, the claim "exp", and the claims that the options name. Clocks may differ by a minute.
+// If the provider has several keys, its tokens should name theirs ("kid"): without the name a token
+// of a new key is refused until the next refresh.
 type JWT struct {
 	options JWTOptions
 	parser  *jwt.Parser
@@ -320,6 +322,11 @@ func (j *JWT) identityOf(claims jwt.MapClaims) (Identity, error) {
 		}
 		*member = text
 	}
+	expires, err := claims.GetExpirationTime()
+	if err != nil || expires == nil {
+		return identity, errors.New("malformed claim exp")
+	}
+	identity.Expires = expires.Time
 	scope, isThere := j.scope.in(claims)
 	text, isText := scope.(string)
 	switch {

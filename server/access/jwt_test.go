@@ -87,8 +87,9 @@ func newTestJWT(t *testing.T, change func(*JWTOptions)) *JWT {
 
 func TestJWT(t *testing.T) {
 	authenticator := newTestJWT(t, nil)
-	token := sign(jwt.SigningMethodRS256, rsaKey(), nil, validClaims())
-	want := Identity{Scope: "user-1", Rights: Read, Subject: "user-1", Issuer: "https://id.example.com", TokenID: "t-1"}
+	expires := time.Unix(validClaims()["exp"].(int64), 0)
+	token := sign(jwt.SigningMethodRS256, rsaKey(), nil, with(jwt.MapClaims{"exp": expires.Unix()}))
+	want := Identity{Scope: "user-1", Rights: Read, Subject: "user-1", Issuer: "https://id.example.com", TokenID: "t-1", Expires: expires}
 	if identity := mustAuthenticate(t, authenticator, bearer(token)); !reflect.DeepEqual(identity, want) {
 		t.Errorf("got %+v, want %+v", identity, want)
 	}
@@ -127,6 +128,8 @@ func TestJWTRefusals(t *testing.T) {
 	good := signed(validClaims())
 	parts := strings.Split(good, ".")
 	otherKey := must(rsa.GenerateKey(rand.Reader, 2048))
+	last := strings.IndexByte(base64URL, good[len(good)-1]) // its last bits are no part of the signature
+	respelled := good[:len(good)-1] + base64URL[last+1:last+2]
 	forged := base64.RawURLEncoding.EncodeToString(must(json.Marshal(with(jwt.MapClaims{"sub": "somebody else"}))))
 	for _, tc := range []struct{ name, token, reason, subject string }{
 		{"expired", signed(with(jwt.MapClaims{"exp": at(-62 * time.Second)})), "the token has expired", "user-1"},
@@ -150,6 +153,7 @@ func TestJWTRefusals(t *testing.T) {
 		{"one part", "abc", "malformed token", ""},
 		{"four parts", good + ".x", "malformed token", ""},
 		{"no base64", "=." + parts[1] + "." + parts[2], "malformed token", ""},
+		{"another spelling of the same bytes", respelled, "malformed token", ""},
 		{"no JSON", parts[2] + "." + parts[1] + "." + parts[2], "malformed token", ""},
 		{"claims are null", sign(jwt.SigningMethodRS256, rsaKey(), nil, nil), "the token lacks one of the claims exp, aud, iss", ""},
 		{"a static token", must2(NewToken()), "malformed token", ""},
@@ -168,6 +172,8 @@ func TestJWTRefusals(t *testing.T) {
 		})
 	}
 }
+
+const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 func must2(token, _ string) string { return token }
 
@@ -334,6 +340,7 @@ func TestJWTOptionsAreChecked(t *testing.T) {
 // provider is an identity provider: a RoundTripper, so that the clock of the tests can be a made-up
 // one.
 type provider struct {
+	delay   time.Duration
 	mu      sync.Mutex
 	answer  string
 	err     error
@@ -341,6 +348,11 @@ type provider struct {
 }
 
 func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(p.delay):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetches++
@@ -454,9 +466,11 @@ func TestKeyOfJWKSMustFit(t *testing.T) {
 	secret := must(jwkset.NewJWKFromKey([]byte(strings.Repeat("s", 32)), jwkset.JWKOptions{
 		Metadata: jwkset.JWKMetadataOptions{KID: "secret"}, Marshal: jwkset.JWKMarshalOptions{Private: true},
 	})).Marshal()
+	small := must(rsa.GenerateKey(rand.Reader, 1024))
 	broken := jwk("broken", key.Public(), "ES256", "sig")
 	broken.Y = "AAAA"
-	at.set(nil, secret, broken, jwk("enc", key.Public(), "", "enc"), jwk("rs", &rsaKey().PublicKey, "PS256", "sig"), jwk("ec", key, "ES256", "sig"))
+	at.set(nil, secret, broken, jwk("enc", key.Public(), "", "enc"), jwk("rs", &rsaKey().PublicKey, "PS256", "sig"),
+		jwk("small", &small.PublicKey, "", ""), jwk("ec", key, "ES256", "sig"))
 	withProvider(t, at, func(t *testing.T, authenticator *JWT, _ *bytes.Buffer) {
 		mustAuthenticate(t, authenticator, signedBy(key, "ec")) // the private key was published too, and is not used
 		_, err := authenticator.Authenticate(signedBy(other, "ec"))
@@ -465,7 +479,7 @@ func TestKeyOfJWKSMustFit(t *testing.T) {
 		wantRefusal(t, err, ErrBadToken, "the key of the token does not fit")
 		_, err = authenticator.Authenticate(signedBy(key, 7))
 		wantRefusal(t, err, ErrBadToken, "the key of the token does not fit")
-		for _, unusable := range []string{"secret", "broken", "enc"} {
+		for _, unusable := range []string{"secret", "broken", "enc", "small"} {
 			_, err = authenticator.Authenticate(signedBy(key, unusable))
 			wantRefusal(t, err, ErrBadToken, "the key of the token is unknown")
 		}
@@ -517,12 +531,33 @@ func TestJWKSDown(t *testing.T) {
 	})
 }
 
-// hangingProvider answers nothing before the request ends.
-type hangingProvider struct{}
+func TestRetriesBackOff(t *testing.T) {
+	at := &provider{err: errors.New("connection refused")}
+	withProvider(t, at, func(t *testing.T, _ *JWT, _ *bytes.Buffer) {
+		time.Sleep(time.Hour) // after 1, 2, 4, … 512 seconds, then every 10 minutes
+		synctest.Wait()
+		if got := at.count(); got != 15 {
+			t.Errorf("fetched %d times, want 15", got)
+		}
+	})
+}
 
-func (hangingProvider) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
+func TestAClientThatLeavesDoesNotEndTheFetch(t *testing.T) {
+	key, next := newECKey(), newECKey()
+	at := &provider{delay: time.Second}
+	at.set(nil, jwk("a", key.Public(), "ES256", "sig"))
+	withProvider(t, at, func(t *testing.T, authenticator *JWT, _ *bytes.Buffer) {
+		synctest.Wait()                                        // the fetch at the start is under way
+		mustAuthenticate(t, authenticator, signedBy(key, "a")) // waits for it
+		if at.count() != 1 {
+			t.Errorf("fetched %d times at the start", at.count())
+		}
+		at.set(nil, jwk("a", key.Public(), "", ""), jwk("next", next.Public(), "", ""))
+		gone, leave := context.WithTimeout(t.Context(), time.Millisecond)
+		defer leave()
+		_, _ = authenticator.Authenticate(signedBy(next, "next").WithContext(gone))
+		mustAuthenticate(t, authenticator, signedBy(next, "next")) // the rate limit would not let it fetch
+	})
 }
 
 func TestProviderThatHangs(t *testing.T) {
@@ -531,7 +566,7 @@ func TestProviderThatHangs(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		authenticator, err := NewJWT(ctx, JWTOptions{
-			Algorithms: []string{"ES256"}, JWKSURL: "https://id.example.com/keys", HTTPClient: &http.Client{Transport: hangingProvider{}},
+			Algorithms: []string{"ES256"}, JWKSURL: "https://id.example.com/keys", HTTPClient: &http.Client{Transport: &provider{delay: time.Hour}},
 			Audiences: []string{"pgagui"}, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

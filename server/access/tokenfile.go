@@ -43,8 +43,8 @@ func parseTokens(name string, text []byte) ([]staticToken, error) {
 		err = errors.New("more than one document")
 	}
 	switch {
-	case errors.Is(err, io.EOF) || err == nil && document.Content[0].ShortTag() == "!!null":
-		// Perhaps it is being written: to take it for an empty list would lock everybody out.
+	case errors.Is(err, io.EOF):
+		// It may be half written: if an empty file were an empty list, it would lock everybody out.
 		return nil, fmt.Errorf("tokens: %s is empty (expected a list of tokens, [] for none)", name)
 	case err != nil:
 		return nil, fmt.Errorf("tokens: %s: %.200s", name, printable(strings.TrimPrefix(err.Error(), "yaml: ")))
@@ -139,8 +139,8 @@ func parseToken(entry *yaml.Node) (token staticToken, err error) {
 				token.Rights |= right
 			}
 		case "expires":
-			token.expires, err = time.Parse(time.RFC3339, value.Value)
-			if err != nil || token.expires.IsZero() {
+			token.Expires, err = time.Parse(time.RFC3339, value.Value)
+			if err != nil || token.Expires.IsZero() {
 				return token, fail("expires must be a time such as 2027-01-31T00:00:00Z")
 			}
 		default:

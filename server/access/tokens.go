@@ -48,8 +48,7 @@ type Tokens struct {
 
 // staticToken is an entry of the file.
 type staticToken struct {
-	hash    [sha256.Size]byte
-	expires time.Time // zero: never
+	hash [sha256.Size]byte
 	Identity
 }
 
@@ -62,8 +61,8 @@ func LoadTokens(file string) (*Tokens, error) {
 	return tokens, nil
 }
 
-// Reload reads the file again. If that fails, the tokens from before remain valid. Requests in
-// progress are not affected.
+// Reload reads the file once more. If that fails, the tokens from before remain valid. Requests in
+// progress are not affected, not even streams of a token that is gone.
 func (t *Tokens) Reload() error {
 	tokens, err := readTokenFile(t.file)
 	if err != nil {
@@ -100,7 +99,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	switch {
 	case found == nil:
 		return Identity{}, badToken("unknown token")
-	case !found.expires.IsZero() && !time.Now().Before(found.expires):
+	case !found.Expires.IsZero() && !time.Now().Before(found.Expires):
 		return Identity{}, &Refusal{Kind: ErrBadToken, Reason: "the token has expired", Subject: found.Subject}
 	}
 	return found.Identity, nil

@@ -56,7 +56,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -247,7 +247,7 @@ begin
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
                 returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
             )
@@ -4750,6 +4750,53 @@ comment on function agui.merge_base(text, text, text, text) is
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;
 
+-- sql/api/tree/message_origin.sql
+create or replace function agui.message_origin(thread_id text, message_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf      constant agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    -- As the fold decodes it.
+    wanted    constant text := agui_internal.json_string_text(agui_internal.json_guard(to_json(message_id)::text));
+    span      record;
+    ancestor  agui.run;
+    origin_no int;
+begin
+    select * into span from agui_internal.origin_span(leaf, wanted);
+    for ancestor in
+        select run.*
+        from agui_internal.ancestors(leaf) as run
+        where run.run_no between span.from_no and span.to_no
+        order by run.run_no
+    loop
+        if agui_internal.brings_message(ancestor, message_id, wanted, span.after_seq) then
+            origin_no := ancestor.run_no;
+            exit;
+        end if;
+    end loop;
+    return query
+    select known.*
+    from agui.lineage(thread_id, leaf.run_id, scope) as known
+    where known.run_no = coalesce(origin_no, span.holder_no);
+end
+$$;
+
+comment on function agui.message_origin(text, text, text, text) is
+    'Returns the run on the lineage of a run (null: of the head) that first brought the message '
+    'with an id, in its events or in its input; no row if there is none. Clients send all messages '
+    'in every input, so later runs usually bring it, too. To edit or regenerate the message, begin '
+    'a run whose parent is the parent of this one. Does not fold: the snapshots of the lineage say '
+    'between which of them the message arrived, and only those runs are searched. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+revoke execute on function agui.message_origin(text, text, text, text) from public;
+
 -- sql/api/tree/runs.sql
 create or replace function agui.runs(thread_id text, scope text default '')
 returns setof agui.run_info
@@ -5064,7 +5111,8 @@ begin
     for role in
         select *
         from (values
-            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader'),
+            ('agui_recorder', null)
         ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
@@ -5114,12 +5162,12 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
-    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
-    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
-    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
-    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
-    'example after a restore on another server.';
+    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer and agui_recorder '
+    'and their memberships if they are missing, and gives them and pg_monitor exactly the '
+    'privileges on the objects of pgagui that they should have. Adds missing settings and, while '
+    'row-level security is on, policies that tables lack. Raises a warning about what the caller '
+    'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '
+    'migrate, for example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -7518,6 +7566,60 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return '\x01'::bytea
+        || coalesce(
+            (
+                select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+                from agui.run as parent
+                where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+            ),
+            '\x00'::bytea
+        )
+        || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+end
+$$;
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_dense(events) then
+        return events;
+    end if;
+    return (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    );
+end
+$$;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
 -- sql/internal/chain/chain_text.sql
 create or replace function agui_internal.chain_text(value text)
 returns bytea
@@ -7531,66 +7633,6 @@ comment on function agui_internal.chain_text(text) is
     'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;
-
--- sql/internal/chain/chain_beginning.sql
-create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
-returns bytea
-language sql
-stable
-parallel safe
-return '\x01'::bytea
-    || coalesce(
-        (
-            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
-            from agui.run as parent
-            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
-        ),
-        '\x00'::bytea
-    )
-    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
-
-comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
-    'beside its events.';
-
-revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
-
--- sql/internal/chain/is_dense.sql
-create or replace function agui_internal.is_dense(events json)
-returns boolean
-language sql
-immutable
-parallel safe
--- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
--- sometimes reported as not dense.
-return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
-
-comment on function agui_internal.is_dense(json) is
-    'Whether an array of events evidently has only commas between the events, the form that '
-    'agui_internal.chain_events produces.';
-
-revoke execute on function agui_internal.is_dense(json) from public;
-
--- sql/internal/chain/chain_events.sql
-create or replace function agui_internal.chain_events(events json)
-returns json
-language sql
-immutable
-parallel safe
-return case
-    when agui_internal.is_dense(events) then events
-    else (
-        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
-        from json_array_elements(events) with ordinality as element (payload, position)
-    )
-end;
-
-comment on function agui_internal.chain_events(json) is
-    'An array of events in the form that the log of a chained thread stores: the events byte for '
-    'byte, with only commas between them. This form does not change when agui.repack joins '
-    'batches.';
-
-revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
 -- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
@@ -7658,17 +7700,58 @@ revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
 -- sql/internal/chain/is_chained.sql
 create or replace function agui_internal.is_chained(scope text)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
-return exists (
-    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
-);
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+    );
+end
+$$;
 
 comment on function agui_internal.is_chained(text) is
     'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
+-- sql/internal/chain/is_dense_call.sql
+create or replace function agui_internal.is_dense_call(events json, plain_count int)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Each of several plain events begins with its type, and "type" occurs nowhere else. So if there is
+-- a last part after as many separators, they separate the events. A single event may contain the
+-- separator; its last part ends the array too. These functions are fast: they do not look at each
+-- character of a long text.
+return starts_with(events::text, '[{')
+    and split_part(events::text, '},{"type":"', case when plain_count = 1 then -1 else plain_count end) like '%}]';
+
+comment on function agui_internal.is_dense_call(json, int) is
+    'Whether an array of plain events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count. '
+    'Faster than agui_internal.is_dense.';
+
+revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
 -- sql/internal/chain/next_link.sql
 create or replace function agui_internal.next_link(
@@ -13242,6 +13325,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
         -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
@@ -13277,6 +13361,8 @@ as $$
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
@@ -13380,7 +13466,7 @@ as $$
         select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
         from (
             select * from present
-            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor')
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'pg_monitor')
             except
             select * from expected
         ) as surplus
@@ -18176,6 +18262,78 @@ comment on function agui_internal.ancestors(agui.run) is
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
+-- sql/internal/tree/brings_message.sql
+create or replace function agui_internal.brings_message(run agui.run, message_id text, wanted text, after_seq bigint)
+returns boolean
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- How JSON text spells the id, unless it uses escapes that it need not use. Those of ASCII
+    -- characters begin with \u00.
+    spelled constant text := substr(to_json(message_id)::text, 2, length(to_json(message_id)::text) - 2);
+    escaped constant text := case when message_id ~ '[^\x01-\x7f]' then '\u' else '\u00' end;
+    slashed constant boolean := strpos(message_id, '/') > 0;
+begin
+    if exists (
+        select
+        from agui.run_input as given
+        where given.thread_key = run.thread_key
+            and given.run_no = run.run_no
+            and (
+                strpos(given.input::text, spelled) > 0
+                or strpos(given.input::text, escaped) > 0
+                or slashed and strpos(given.input::text, '\/') > 0
+            )
+            and agui_internal.lists_message(agui_internal.json_guarded(given.input) -> 'messages', wanted)
+    ) then
+        return true;
+    end if;
+
+    return exists (
+        select
+        from (
+            select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+            from agui_internal.batches_behind(run.thread_key, greatest(brings_message.after_seq, run.first_seq - 1)) as stored
+            where stored.first_seq <= coalesce(run.last_seq, 9223372036854775807)
+                and stored.run_no = run.run_no
+                and (
+                    strpos(stored.events::text, spelled) > 0
+                    or strpos(stored.events::text, escaped) > 0
+                    or slashed and strpos(stored.events::text, '\/') > 0
+                )
+            offset 0  -- parse only what passed these tests
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.events) as (
+                type text, "messageId" json, "parentMessageId" json, "toolCallId" json, messages json, input json
+            )
+        ) with ordinality as event (type, message_id, parent_id, call_id, messages, input, position)
+        where batch.first_seq + event.position - 1 > brings_message.after_seq
+            and case
+                when event.type = 'MESSAGES_SNAPSHOT' then agui_internal.lists_message(event.messages, wanted)
+                when event.type = 'RUN_STARTED' then
+                    json_typeof(event.input) = 'object' and agui_internal.lists_message(event.input -> 'messages', wanted)
+                -- A call without a parent makes a message with its own id.
+                when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then
+                    coalesce(nullif(agui_internal.json_string_text(event.parent_id::text), ''), agui_internal.json_string_text(event.call_id::text)) = wanted
+                when event.type in (
+                    'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_RESULT',
+                    'ACTIVITY_SNAPSHOT', 'ACTIVITY'
+                ) then agui_internal.json_string_text(event.message_id::text) = wanted
+            end
+    );
+end
+$$;
+
+comment on function agui_internal.brings_message(agui.run, text, text, bigint) is
+    'Whether the input of a run, or its events after after_seq, bring a message with an id. wanted '
+    'is the id as the fold decodes it. A test of the text keeps most batches from being parsed.';
+
+revoke execute on function agui_internal.brings_message(agui.run, text, text, bigint) from public;
+
 -- sql/internal/tree/checked_thread_key.sql
 create or replace function agui_internal.checked_thread_key(thread_id text, scope text)
 returns uuid
@@ -18264,6 +18422,78 @@ comment on function agui_internal.find_run(text, text, text) is
     'unknown run; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
+
+-- sql/internal/tree/lists_message.sql
+create or replace function agui_internal.lists_message(messages json, wanted text)
+returns boolean
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (
+        select
+        from json_array_elements(case when json_typeof(messages) = 'array' then messages end) as entry (message)
+        where agui_internal.json_string_text(case when json_typeof(entry.message) = 'object' then (entry.message -> 'id')::text end) = wanted
+    )
+$$;
+
+comment on function agui_internal.lists_message(json, text) is
+    'Whether a list of messages in guarded JSON has one with an id, as the fold decodes it.';
+
+revoke execute on function agui_internal.lists_message(json, text) from public;
+
+-- sql/internal/tree/origin_span.sql
+create or replace function agui_internal.origin_span(
+    leaf       agui.run,
+    message_id text,
+    out from_no   int,
+    out to_no     int,
+    out after_seq bigint,
+    out holder_no int
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    with version as materialized (
+        select message.message_no
+        from agui.message as message
+        where message.thread_key = leaf.thread_key and message.message_id = origin_span.message_id
+    ),
+    kept as (
+        select
+            snapshot.run_no,
+            snapshot.through_seq,
+            exists (
+                select
+                from unnest(snapshot.message_nos) as part (message_nos)
+                join version on part.message_nos @> version.message_no
+            ) as is_holder
+        from agui_internal.ancestors(leaf) as ancestor
+        join agui.snapshot as snapshot
+            on snapshot.thread_key = ancestor.thread_key and snapshot.run_no = ancestor.run_no
+    ),
+    holder as (
+        select min(kept.run_no) as run_no from kept where kept.is_holder
+    )
+    select coalesce(max(kept.run_no), 1), coalesce(holder.run_no, leaf.run_no), coalesce(max(kept.through_seq), 0), holder.run_no
+    into from_no, to_no, after_seq, holder_no
+    from holder
+    left join kept
+        on holder.run_no is null or kept.run_no < holder.run_no
+    group by holder.run_no;
+end
+$$;
+
+comment on function agui_internal.origin_span(agui.run, text) is
+    'The part of the lineage of a run in which a message arrived: the runs from_no to to_no, after '
+    'after_seq. It ends with the first run whose snapshot holds the message (holder_no; null: there '
+    'is none), and begins with the last snapshot before.';
+
+revoke execute on function agui_internal.origin_span(agui.run, text) from public;
 
 -- sql/internal/tree/run_at.sql
 create or replace function agui_internal.run_at(leaf agui.run, at_seq bigint)
@@ -19311,7 +19541,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''151af2368409c057ace82c356e86f81b1d7063dab27a3e5e2c3b05a9dc38d6c4'', ''{
+as 'select 2, ''63d3f6f8571ca558fe481a3b6f0c1a106bca53f67451bf6d0e8501fcc82853c9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -19323,21 +19553,22 @@ routine agui.get_thread, routine agui.grant_access, routine agui.head, routine a
 routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
 routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
 routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.map_operator,
-routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base, routine agui.messages, routine agui.poll,
-routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim, routine agui.remove_session_state,
-routine agui.repack, routine agui.replay, routine agui.request_stop, routine agui.restore, routine agui.retry,
-routine agui.runs, routine agui.save_checkpoint, routine agui.save_session, routine agui.save_session_state,
-routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs, routine agui.session_states,
-routine agui.session_versions, routine agui.set_setting, routine agui.set_thread, routine agui.state,
-routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads, routine agui.tool_calls,
-routine agui.unmap_role, routine agui.verify, routine agui_internal.active_at, routine agui_internal.add_messages,
-routine agui_internal.add_snapshot, routine agui_internal.alive_until, routine agui_internal.allow_log_change,
-routine agui_internal.ancestors, routine agui_internal.append_events, routine agui_internal.awaits_start,
-routine agui_internal.back_off, routine agui_internal.batch_bytes, routine agui_internal.batch_with,
-routine agui_internal.batches_behind, routine agui_internal.begin_step, routine agui_internal.caller_role,
-routine agui_internal.catalog_objects, routine agui_internal.chain_beginning, routine agui_internal.chain_events,
-routine agui_internal.chain_link, routine agui_internal.chain_origin, routine agui_internal.chain_text,
-routine agui_internal.chain_times, routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base, routine agui.message_origin,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim,
+routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
+routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
+routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
+routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
+routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
+routine agui.tool_calls, routine agui.unmap_role, routine agui.verify, routine agui_internal.active_at,
+routine agui_internal.add_messages, routine agui_internal.add_snapshot, routine agui_internal.alive_until,
+routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
+routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_bytes,
+routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
+routine agui_internal.brings_message, routine agui_internal.caller_role, routine agui_internal.catalog_objects,
+routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
+routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
 routine agui_internal.choose_to_compact, routine agui_internal.claim_alive_until,
 routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
@@ -19371,12 +19602,12 @@ routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routi
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
 routine agui_internal.inspect_ids, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
 routine agui_internal.installed, routine agui_internal.is_chained, routine agui_internal.is_dense,
-routine agui_internal.is_exempt, routine agui_internal.is_fault, routine agui_internal.is_newly_promoted,
-routine agui_internal.is_single_token_event, routine agui_internal.is_stale, routine agui_internal.is_worth_keeping,
-routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem, routine agui_internal.join_batches,
-routine agui_internal.json_as_string, routine agui_internal.json_depth, routine agui_internal.json_equal,
-routine agui_internal.json_from_jsonb, routine agui_internal.json_guard, routine agui_internal.json_guard_escapes,
-routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
 routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
 routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
 routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
@@ -19390,14 +19621,15 @@ routine agui_internal.key_to_change, routine agui_internal.known_settings, routi
 routine agui_internal.last_key, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
 routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
 routine agui_internal.limits_of_folds, routine agui_internal.lineage_behind, routine agui_internal.lineage_events,
-routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
-routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_link, routine agui_internal.next_place, routine agui_internal.next_to_compact,
-routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_attempt,
-routine agui_internal.note_failure, routine agui_internal.note_run_begun, routine agui_internal.note_success,
-routine agui_internal.note_uptime, routine agui_internal.open_parts, routine agui_internal.orphaned_keys,
+routine agui_internal.lists_message, routine agui_internal.load_snapshot, routine agui_internal.lock_holders,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.map_role,
+routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_link,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
+routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
+routine agui_internal.open_parts, routine agui_internal.origin_span, routine agui_internal.orphaned_keys,
 routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
 routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
 routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
@@ -19455,7 +19687,7 @@ call agui_internal.record_objects();
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
 -- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
--- can also read.
+-- can also read. agui_recorder appends, sends heartbeats and polls, and nothing else.
 -- Roles belong to the whole server: they remain when the schema is removed, and other databases may
 -- use them.
 call agui.grant_access();

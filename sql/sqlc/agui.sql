@@ -578,6 +578,7 @@ create function agui.map_operator(role_name name) returns void language sql as '
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
+create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';

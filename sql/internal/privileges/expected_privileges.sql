@@ -11,6 +11,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
         -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
@@ -46,6 +47,8 @@ as $$
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
