@@ -190,7 +190,7 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 // describeLoss describes the data that "migrate down" would delete. It also works with other
 // builds.
 func (p *program) describeLoss(ctx context.Context) (string, error) {
-	pool, err := p.openPool(ctx, 1)
+	pool, err := openPool(ctx, p.databaseURL, 1)
 	if err != nil {
 		return "", err
 	}
