@@ -48,7 +48,7 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	defer connection.Close(ctx)
 
 	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
-	if path == "migrate up" || path == "migrate down" || path == "demo" {
+	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}
 	role, ok := roleOfCommand[path]

@@ -115,7 +115,7 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	for _, command := range append(migrate.Commands(), compact, reap, repack, stats, doctor) {
 		command.PreRunE = refuseScope
 	}
-	add("start", p.demoCommand(), migrate)
+	add("start", p.demoCommand(), p.devCommand(), migrate)
 	add("serve", p.serveCommand(), p.tokenCommand())
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
@@ -149,17 +149,17 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	if err == nil || isUnfit(err) || errors.As(err, &refusal) && !isUnavailable(err) {
 		return err
 	}
-	return &unavailableError{err}
+	return &unavailableError{err: err}
 }
 
 // openPool opens a pool without a check of the schema.
 func openPool(ctx context.Context, databaseURL string, connections int) (*pgxpool.Pool, error) {
 	if _, err := address.Parse(databaseURL); err != nil {
-		return nil, &unavailableError{err}
+		return nil, &unavailableError{err: err}
 	}
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, &unavailableError{err}
+		return nil, &unavailableError{err: err}
 	}
 	config.MaxConns = int32(connections)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -167,7 +167,7 @@ func openPool(ctx context.Context, databaseURL string, connections int) (*pgxpoo
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, &unavailableError{err}
+		return nil, &unavailableError{err: err}
 	}
 	return pool, nil
 }

@@ -71,11 +71,9 @@ func (a sampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	emit(map[string]any{"type": "RUN_STARTED", "threadId": input.ThreadID, "runId": input.RunID})
-	var state struct{ Turns *int }
-	if json.Unmarshal(input.State, &state) != nil || state.Turns == nil {
-		emit(map[string]any{"type": "STATE_SNAPSHOT", "snapshot": map[string]any{"turns": 0}})
-		state.Turns = new(int)
-	}
+	var state struct{ Turns int }
+	_ = json.Unmarshal(input.State, &state) // a conversation without turns has another state
+	emit(map[string]any{"type": "STATE_SNAPSHOT", "snapshot": map[string]any{"turns": state.Turns}})
 	call := "call-" + input.RunID
 	emit(map[string]any{"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": "clock"})
 	emit(map[string]any{"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": `{"zone":`})
@@ -84,7 +82,7 @@ func (a sampleAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	emit(map[string]any{
 		"type": "TOOL_CALL_RESULT", "messageId": "result-" + input.RunID, "toolCallId": call, "content": time.Now().UTC().Format(time.TimeOnly), "role": "tool",
 	})
-	emit(map[string]any{"type": "STATE_DELTA", "delta": []any{map[string]any{"op": "replace", "path": "/turns", "value": *state.Turns + 1}}})
+	emit(map[string]any{"type": "STATE_DELTA", "delta": []any{map[string]any{"op": "replace", "path": "/turns", "value": state.Turns + 1}}})
 	if strings.Contains(question, "long") || strings.Contains(question, "slow") {
 		say("answer-"+input.RunID, sampleLongAnswer, sampleLongTime)
 	} else {
