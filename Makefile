@@ -67,7 +67,7 @@ crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json server/internal/livefilter/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
 # Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
@@ -85,7 +85,7 @@ bench-peers: ## Install what the benchmark is measured against, where npm is the
 	else echo "npm is not installed: the official client and LangGraph will not be measured" >&2; fi
 
 %/node_modules/.package-lock.json: %/package-lock.json
-	cd $* && npm ci --no-audit --no-fund
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .PHONY: oracle

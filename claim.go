@@ -44,8 +44,6 @@ type Claim struct {
 	// Claimant and Input are those of Store.Claim. Store.Claims does not return them.
 	Claimant string
 	Input    json.RawMessage
-
-	store *Store // that made it, and may release it
 }
 
 // Claim takes the place of a run that will begin, for a program that calls an agent and gets its
@@ -81,7 +79,7 @@ func (s *Store) Claim(ctx context.Context, run RunRef, options ClaimOptions) (*C
 		return nil, ErrorOf(err)
 	}
 	claim := s.claimOf(run.ThreadID, db.ClaimsRow(row))
-	claim.Claimant, claim.Input, claim.store = options.Claimant, options.Input, s
+	claim.Claimant, claim.Input = options.Claimant, options.Input
 	return &claim, nil
 }
 

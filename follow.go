@@ -82,16 +82,13 @@ type FollowOptions struct {
 	// where the first of them began, and events follow one by one. Only the last event of the
 	// history has a seq. After must be zero.
 	History compaction.Shape
-	// OnlyPoll makes no call to the database but agui.poll, for a pool with the role agui_recorder
-	// alone. The caller knows from elsewhere (Attach, Status or Claim on another Store) that there
-	// is something to follow behind After, so an unknown thread or run is no error. It needs RunID
-	// or Stay. With RunID, the run must not end before After, and its ancestors are left out.
-	// History and NoLineage without RunID are not possible.
-	OnlyPoll bool
 	// Heartbeat yields an Event without JSON (Event.IsHeartbeat) after each pause of this length
 	// without an event, so that a server can keep its connection open. None if zero, and none while
 	// the database cannot be reached.
 	Heartbeat time.Duration
+	// OnIdle is called before Follow waits for new events or for the database. A caller that buffers
+	// what it writes to its client writes it then.
+	OnIdle func()
 }
 
 // Follow yields the events of a thread or a run: those in the log, then those that are appended,
@@ -108,8 +105,8 @@ type FollowOptions struct {
 //
 // Errors: that of ctx; ErrUnknownThread and ErrUnknownRun, unless Stay is set; ErrLogRewound if the
 // log has lost the event of the last position (a crash without synchronous_commit, a failover), so
-// that the log differs from what the caller has seen; ErrThreadErased; ErrNeedsPool;
-// ErrInvalidArgument for options that do not go with OnlyPoll; with History also those of Attach.
+// that the log differs from what the caller has seen; ErrThreadErased; ErrNeedsPool; with History
+// also those of Attach.
 func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.live == nil {
@@ -153,8 +150,6 @@ type follower struct {
 	// awaits is true if the followed run does not exist yet, hasCome if its first event is behind
 	// the position.
 	awaits, hasCome bool
-	// runSeq is the last event of the followed run, with OnlyPoll.
-	runSeq int64
 	// mayHaveEnded is true if the iteration may end here. Then the follower queries the database at
 	// the end of the log.
 	mayHaveEnded bool
@@ -190,6 +185,7 @@ func (f *follower) follow(ctx context.Context) error {
 		case chunks != nil:
 			f.pass(chunks)
 		case changed == nil || isAhead && changed != queried: // the topic does not reach to here
+			f.idle()
 			chunks, isMore, err := hub.read(ctx, f.key, f.position, f.page)
 			if err != nil {
 				return err
@@ -206,6 +202,7 @@ func (f *follower) follow(ctx context.Context) error {
 			hub.open(topic, f.position, running)
 			queried = changed
 		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.run):
+			f.idle()
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
 			}
@@ -223,8 +220,6 @@ func (f *follower) follow(ctx context.Context) error {
 func (f *follower) begin(ctx context.Context) error {
 	f.mayHaveEnded, f.awaits = true, false
 	switch {
-	case f.options.OnlyPoll:
-		return f.beginWithPoll()
 	case f.options.History == "" && f.options.RunID == "" && !f.options.NoLineage:
 		return nil
 	case f.options.History != "" && f.options.After.Seq != 0:
@@ -251,21 +246,6 @@ func (f *follower) begin(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// beginWithPoll is begin without a call to the database.
-func (f *follower) beginWithPoll() error {
-	isOfHead := f.run == "" && (f.options.NoLineage || !f.options.Stay)
-	if isOfHead || f.options.History != "" {
-		return &Error{
-			Kind: ErrInvalidArgument, Message: fmt.Sprintf("follow thread %q: these options need other calls than agui.poll", f.key.threadID),
-			Hint: "With OnlyPoll set RunID, or Stay without NoLineage, and no History.",
-		}
-	}
-	if f.run != "" {
-		f.runs, f.runSeq = map[string]bool{f.run: true}, f.position.Seq
-	}
-	return nil
 }
 
 // beginRun looks up the followed run, or the head.
@@ -359,9 +339,6 @@ func (f *follower) pass(chunks []chunk) {
 			if f.awaits || f.runs != nil && !f.runs[event.RunID] {
 				continue
 			}
-			if isFollowed {
-				f.runSeq = event.Seq
-			}
 			if isFollowed && (event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR") {
 				f.mayHaveEnded = true
 			}
@@ -374,9 +351,6 @@ func (f *follower) pass(chunks []chunk) {
 
 // findEnd queries which runs are in progress, and determines whether the iteration has an end.
 func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
-	if f.options.OnlyPoll {
-		return f.findEndWithPoll(ctx)
-	}
 	progress, err := f.progress(ctx)
 	if err != nil {
 		return nil, err
@@ -399,47 +373,23 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	return progress.RunIds, nil
 }
 
-// findEndWithPoll is findEnd by agui.poll, which returns the status of a run with its last event.
-func (f *follower) findEndWithPoll(ctx context.Context) (running []string, err error) {
-	f.mayHaveEnded = false
-	if f.run == "" || f.runSeq == 0 {
-		return nil, nil
-	}
-	rows, err := query(ctx, f, func(ctx context.Context) ([]db.PollRow, error) {
-		return f.store.queries.Poll(ctx, db.PollParams{
-			ThreadIds: []string{f.key.threadID}, Scopes: []string{f.key.scope}, AfterSeqs: []int64{f.runSeq - 1}, AfterTimes: []time.Time{{}},
-			MaxRows: 1, PageBytes: 1,
-		})
-	})
-	switch {
-	case err != nil || len(rows) == 0 || rows[0].RunID != f.run: // the event at After is that of another run
-		return nil, err
-	case Status(rows[0].Status) == Running:
-		return []string{f.run}, nil
-	}
-	// An agent may continue after its end.
-	late, _, err := f.store.live.read(ctx, f.key, f.position, f.page)
-	if err != nil {
-		return nil, err
-	}
-	if len(late) == 0 {
-		end := f.position.Seq
-		f.lastSeq = &end
-	}
-	f.pass(late)
-	f.mayHaveEnded = true
-	return nil, nil
-}
-
 // emit yields an event or a heartbeat.
 func (f *follower) emit(event Event) {
 	f.emittedAt = time.Now()
 	f.isLeft = !f.yield(event, nil)
 }
 
+// idle is called before the follower waits.
+func (f *follower) idle() {
+	if f.options.OnIdle != nil {
+		f.options.OnIdle()
+	}
+}
+
 // wait waits for new events, and emits heartbeats meanwhile.
 func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 	for !f.isLeft {
+		f.idle()
 		var heartbeat <-chan time.Time
 		if f.options.Heartbeat > 0 {
 			heartbeat = time.After(time.Until(f.emittedAt.Add(f.options.Heartbeat)))

@@ -101,13 +101,16 @@ type RecorderStats struct {
 //
 // Under row-level security the recorder's role is usually an operator and records for all scopes.
 // On a Store with SetScope it records for the Store's scope only; a recording of another scope ends
-// with ErrPermissionDenied.
+// with ErrPermissionDenied. With Config.Live it appends and sends heartbeats on that pool, whose
+// role needs agui_recorder alone, and ends runs and releases claims on the pool of the Store, in the
+// scope of the recording.
 //
 // A recorder takes up to two connections of the pool, one more for each run whose thread another
 // transaction has locked, and up to four for runs with events that are too large or too slow to
 // share a call.
 type Recorder struct {
 	store  *Store
+	live   *db.Queries // on Config.Live: appends and heartbeats
 	config RecorderConfig
 
 	background context.Context // of what the recorder itself does
@@ -149,7 +152,7 @@ const (
 // caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
-		store: s.forLive(), wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+		store: s, live: s.forLive().queries, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
 		open: map[*Recording]struct{}{}, outages: map[*outage]struct{}{},
 	}
 	if config != nil {
@@ -508,7 +511,7 @@ func (r *Recorder) send(c call) error {
 			}
 		}
 		isFirst = false
-		return r.store.queries.AppendMany(ctx, c.params)
+		return r.live.AppendMany(ctx, c.params)
 	})
 	if err != nil {
 		return err
@@ -524,7 +527,7 @@ func (r *Recorder) send(c call) error {
 		case answer.ErrorCode == "":
 			r.stats.Batches++
 			r.stats.Events += int64(c.counts[i])
-			recording.stored(c.counts[i], answer.LastSeq)
+			recording.stored(c.counts[i], answer)
 		case answer.ErrorCode == lockNotAvailable && recording.isAlone:
 			return errLocked
 		case answer.ErrorCode == lockNotAvailable:
@@ -616,7 +619,7 @@ func (r *Recorder) sayAlive(ctx context.Context) error {
 		parts = [][]*Recording{nil}
 	}
 	for _, recordings := range parts {
-		signals, err := r.store.queries.KeepAlive(ctx, keepAliveParams(recordings...))
+		signals, err := r.live.KeepAlive(ctx, keepAliveParams(recordings...))
 		if err != nil {
 			return err
 		}
@@ -643,7 +646,7 @@ func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	params := keepAliveParams(recording)
 	params.Detach = true
 	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
-		return r.store.queries.KeepAlive(ctx, params)
+		return r.live.KeepAlive(ctx, params)
 	})
 	return err
 }
@@ -659,12 +662,8 @@ func keepAliveParams(recordings ...*Recording) (params db.KeepAliveParams) {
 
 // release releases the claim of a run that will not begin.
 func (r *Recorder) release(ctx context.Context, claim *Claim) error {
-	store := claim.store
-	if store == nil { // the claim was made by hand
-		store = r.store
-	}
 	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, store.ReleaseClaim(ctx, claim)
+		return struct{}{}, r.store.InScope(claim.Scope).ReleaseClaim(ctx, claim)
 	})
 	return err
 }

@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// recorderRole makes a role with agui_recorder alone, mapped to all scopes, and returns a Store on it.
-func recorderRole(t *testing.T, address string) *pgagui.Store {
+// recorderRole makes a role with agui_recorder alone, mapped to all scopes, and returns a pool of it.
+func recorderRole(t *testing.T, address string) *pgxpool.Pool {
 	t.Helper()
 	owner := testdb.Connect(t, address)
 	role := "pgagui_recorder_" + strings.ToLower(rand.Text()[:8])
@@ -33,33 +35,32 @@ func recorderRole(t *testing.T, address string) *pgagui.Store {
 		t.Fatal(err)
 	}
 	parsed.User = url.UserPassword(role, "secret")
-	return pgagui.New(testdb.Connect(t, parsed.String()), nil)
+	return testdb.Connect(t, parsed.String())
 }
 
-// A server has a pool that records and follows for all scopes with the role agui_recorder, and one that is bound to a scope.
+// A server of many scopes records and follows on a pool with the role agui_recorder, and makes all other calls on a pool that is bound
+// to a scope.
 func TestRecordAndFollowWithTheRoleRecorder(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	address := testdb.New(t)
-	all := recorderRole(t, address)
-	pool := testdb.Connect(t, poolRole(t, address))
-	recorder := newRecorder(t, all, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond})
+	live := recorderRole(t, address)
+	base := pgagui.New(testdb.Connect(t, poolRole(t, address)), &pgagui.Config{SetScope: true, Live: live})
+	recorder := newRecorder(t, base, &pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, Logger: quiet})
 	for _, scope := range []string{"a", "b"} {
-		bound := pgagui.New(pool, &pgagui.Config{Scope: scope, SetScope: true})
-		claim := mustClaim(t, bound, "r1", pgagui.ClaimOptions{})
-		recording := mustBegin(t, recorder, run("r1"), pgagui.BeginOptions{Claim: claim})
-		// The follower is there before the run.
-		followed := make(chan []string, 1)
+		bound := base.InScope(scope)
+		recording := mustBegin(t, recorder, run("r1"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r1", pgagui.ClaimOptions{})})
+		followed := make(chan string, 1)
 		go func() {
 			var types []string
-			for event, err := range all.InScope(scope).Follow(ctx, "t", pgagui.FollowOptions{RunID: "r1", OnlyPoll: true, Stay: true}) {
+			for event, err := range bound.Follow(ctx, "t", pgagui.FollowOptions{RunID: "r1", Stay: true}) { // it is there before the run
 				if err != nil {
 					types = append(types, err.Error())
 					break
 				}
 				types = append(types, event.Type)
 			}
-			followed <- types
+			followed <- strings.Join(types, " ")
 		}()
 		mustRecord(t, recording, started("r1"), `{"type":"CUSTOM","name":"scope `+scope+`"}`)
 		mustFlush(t, recording)
@@ -71,93 +72,45 @@ func TestRecordAndFollowWithTheRoleRecorder(t *testing.T) {
 		if err := recording.Close(ctx); err != nil {
 			t.Error(err)
 		}
-		if types := strings.Join(<-followed, " "); types != "RUN_STARTED CUSTOM RUN_FINISHED" {
+		if types := <-followed; types != "RUN_STARTED CUSTOM RUN_FINISHED" {
 			t.Errorf("the follower of scope %s got %s", scope, types)
 		}
-		// A run without an event gives up its claim.
+		// A run without an event gives up its claim, one without an end is ended.
 		if err := mustBegin(t, recorder, run("r2"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r2", pgagui.ClaimOptions{})}).Close(ctx); err != nil {
 			t.Error(err)
 		}
 		wantClaims(t, bound)
+		left := mustBegin(t, recorder, run("r3"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r3", pgagui.ClaimOptions{}), Start: rawEvents(started("r3"))[0]})
+		if err := left.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if status, err := bound.Status(ctx, run("r3")); err != nil || status.CutOffReason == "" {
+			t.Errorf("the run without an end is %+v (%v)", status, err)
+		}
 		mustVerify(t, bound, "t")
 	}
-	if _, err := all.InScope("a").Status(ctx, run("r1")); !errors.Is(err, pgagui.ErrPermissionDenied) {
+	// The role may do no more.
+	if _, err := pgagui.New(live, &pgagui.Config{Scope: "a"}).Status(ctx, run("r1")); !errors.Is(err, pgagui.ErrPermissionDenied) {
 		t.Errorf("status: %v", err)
 	}
 }
 
-func TestFollowWithPollAlone(t *testing.T) {
+// A recorder whose only pool has the role records a run that ends by itself.
+func TestARecorderNeedsTheRoleRecorderAlone(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	address := testdb.New(t)
-	polling := recorderRole(t, address)
-	owner := testdb.Connect(t, address)
-	store := pgagui.New(owner, nil)
-	follow := func(options pgagui.FollowOptions, until int) (types []string) {
-		t.Helper()
-		options.OnlyPoll = true
-		timed, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		for event, err := range polling.Follow(timed, "t", options) {
-			if err != nil {
-				t.Errorf("follow %+v: %v", options, err)
-				return types
-			}
-			if types = append(types, event.RunID+":"+event.Type); len(types) == until {
-				return types
-			}
-		}
-		return types
-	}
-	check := func(name string, got []string, want string) {
-		t.Helper()
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
-	mustAppend(t, store, "t", "a", rawEvents(started("a")))
-	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
-	mustAppend(t, store, "t", "a", rawEvents(`{"type":"CUSTOM"}`, finished))
-	last := mustAppend(t, store, "t", "a", rawEvents(`{"type":"CUSTOM"}`), afterSeq(6)) // after the end
-	if last != 7 {
-		t.Fatalf("the log ends at %d", last)
-	}
-	at := func(seq int64) pgagui.Position { return pgagui.Position{Seq: seq} }
-	check("from its beginning", follow(pgagui.FollowOptions{RunID: "a", After: at(2)}, 0), "a:RUN_STARTED a:CUSTOM a:RUN_FINISHED a:CUSTOM")
-	check("behind another run", follow(pgagui.FollowOptions{RunID: "a", After: at(4)}, 0), "a:CUSTOM a:RUN_FINISHED a:CUSTOM")
-	check("at its end", follow(pgagui.FollowOptions{RunID: "a", After: at(6)}, 0), "a:CUSTOM")
-	check("behind its end", follow(pgagui.FollowOptions{RunID: "a", After: at(7)}, 0), "")
-	check("all runs", follow(pgagui.FollowOptions{Stay: true, After: at(5)}, 2), "a:RUN_FINISHED a:CUSTOM")
-
-	// One that waits at the end of the log gets what comes, and the end of the run.
-	for _, test := range []struct {
-		options pgagui.FollowOptions
-		until   int
-		want    string
-	}{
-		{pgagui.FollowOptions{RunID: "b", After: at(7)}, 0, "b:CUSTOM b:RUN_ERROR"},
-		{pgagui.FollowOptions{RunID: "b", After: at(3)}, 0, "b:RUN_STARTED b:CUSTOM b:RUN_ERROR"},
-		{pgagui.FollowOptions{RunID: "c", After: at(7), Stay: true}, 0, "c:RUN_STARTED c:RUN_FINISHED"},
-		{pgagui.FollowOptions{After: at(7), Stay: true}, 4, "b:CUSTOM b:RUN_ERROR c:RUN_STARTED c:RUN_FINISHED"},
-	} {
-		followed := make(chan []string, 1)
-		go func() { followed <- follow(test.options, test.until) }()
-		defer func() { check("live", <-followed, test.want) }()
-	}
-	mustAppend(t, store, "t", "b", rawEvents(`{"type":"CUSTOM"}`))
-	if _, err := store.Abandon(ctx, run("b"), pgagui.AbandonOptions{Reason: "gone"}); err != nil {
+	recorder := newRecorder(t, pgagui.New(recorderRole(t, address), nil), &pgagui.RecorderConfig{CheckEvery: 5 * time.Millisecond})
+	recording := mustBegin(t, recorder, run("r"), pgagui.BeginOptions{Scope: "a", Input: []byte(`{}`), NoParent: true})
+	mustRecord(t, recording, started("r"), token(1))
+	mustFlush(t, recording)
+	owner := pgagui.New(testdb.Connect(t, address), &pgagui.Config{Scope: "a"})
+	if _, err := owner.RequestStop(t.Context(), run("r"), pgagui.RequestStopOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store, "t", "c", rawEvents(started("c"), finished))
-
-	for _, options := range []pgagui.FollowOptions{
-		{OnlyPoll: true}, {OnlyPoll: true, Stay: true, NoLineage: true}, {OnlyPoll: true, RunID: "a", History: "snapshot"},
-	} {
-		for _, err := range polling.Follow(ctx, "t", options) {
-			if !errors.Is(err, pgagui.ErrInvalidArgument) {
-				t.Errorf("follow %+v: %v", options, err)
-			}
-		}
+	<-recording.Context().Done() // heartbeats
+	mustRecord(t, recording, failed)
+	if err := recording.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
+	mustVerify(t, owner, "t")
 }

@@ -45,7 +45,7 @@ type BeginOptions struct {
 	// heartbeats for it and cancels Recording.Context after a request to stop. The beginning of the
 	// run has the scope, input, parent and Parallel of the claim; Scope, Input, ParentRunID,
 	// NoParent and Parallel do not count. If the recording is closed without an event in the log,
-	// Close releases the claim, through the Store that made it.
+	// Close releases the claim.
 	Claim *Claim
 	// AfterSeq takes over a run in progress from another writer: the last seq of the run, as Status
 	// returns it. 0: the run begins.
@@ -399,7 +399,8 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 // The recorder calls the methods from here on. Those without a lock of their own need its lock.
 
 // stored records that the first of the pending events are in the log.
-func (r *Recording) stored(events int, seq int64) {
+func (r *Recording) stored(events int, answer db.AppendManyRow) {
+	r.recorder.store.live.stored(topicKey{r.scope, r.threadID}, r.runID, r.pending[:events], Position{answer.LastSeq, answer.RecordedAt})
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)
 	}
@@ -408,10 +409,9 @@ func (r *Recording) stored(events int, seq int64) {
 		r.pending = nil
 	}
 	r.kept += int64(events)
-	r.seq = seq
+	r.seq = answer.LastSeq
 	r.recorder.enqueue(r)
 	r.notify()
-	r.recorder.store.live.wake(r.scope, r.threadID)
 }
 
 // hasMore reports whether there are events to send.

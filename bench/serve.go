@@ -154,8 +154,9 @@ func (s *served) open(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// delays reads a stream to the end of its run, and returns the delay of each token in milliseconds.
-func delays(answer *http.Response) (delays []float64, err error) {
+// delays reads a stream to the end of its run, and returns the delay in milliseconds of each token
+// that the agent sent at since or later.
+func delays(answer *http.Response, since time.Time) (delays []float64, err error) {
 	defer answer.Body.Close()
 	lines := bufio.NewReaderSize(answer.Body, 16<<10)
 	for {
@@ -168,7 +169,9 @@ func delays(answer *http.Response) (delays []float64, err error) {
 			if err != nil {
 				return nil, err
 			}
-			delays = append(delays, float64(time.Now().UnixNano()-sent)/1e6)
+			if sent >= since.UnixNano() {
+				delays = append(delays, float64(time.Now().UnixNano()-sent)/1e6)
+			}
 		}
 		if bytes.Contains(line, []byte(`"RUN_FINISHED"`)) {
 			_, err := io.Copy(io.Discard, answer.Body) // so that the connection is used again
@@ -177,8 +180,10 @@ func delays(answer *http.Response) (delays []float64, err error) {
 	}
 }
 
-// delaysOf runs the agent in some threads at once, each with the poster and some followers.
-func (s *served) delaysOf(ctx context.Context, to string, runs, followers int, p pace) (all []float64, err error) {
+// delaysOf runs the agent in some threads, each with the poster and some followers. The runs begin
+// one after the other, within the time begin, and what is sent before twice that time does not
+// count.
+func (s *served) delaysOf(ctx context.Context, to string, runs, followers int, begin time.Duration, p pace) (all []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // of followers, which stay
 	threads := make([]string, runs)
@@ -187,6 +192,7 @@ func (s *served) delaysOf(ctx context.Context, to string, runs, followers int, p
 	}
 	collected := make([][]float64, runs*(1+followers))
 	var group errgroup.Group
+	since := time.Now().Add(2 * begin)
 	for i, thread := range threads {
 		for f := range followers {
 			answer, err := s.follow(ctx, thread)
@@ -194,16 +200,17 @@ func (s *served) delaysOf(ctx context.Context, to string, runs, followers int, p
 				return nil, err
 			}
 			group.Go(func() (err error) {
-				collected[runs+i*followers+f], err = delaysOfFollower(answer)
+				collected[runs+i*followers+f], err = delaysOfFollower(answer, since)
 				return err
 			})
 		}
 	}
 	for i, thread := range threads {
 		group.Go(func() error {
+			time.Sleep(begin * time.Duration(i) / time.Duration(runs))
 			answer, err := s.post(ctx, to, thread, p)
 			if err == nil {
-				collected[i], err = delays(answer)
+				collected[i], err = delays(answer, since)
 			}
 			return err
 		})
@@ -216,14 +223,14 @@ func (s *served) delaysOf(ctx context.Context, to string, runs, followers int, p
 }
 
 // delaysOfFollower is delays for a stream that stays open after the run.
-func delaysOfFollower(answer *http.Response) ([]float64, error) {
+func delaysOfFollower(answer *http.Response, since time.Time) ([]float64, error) {
 	pipe, writer := io.Pipe()
 	go func() {
 		_, err := io.Copy(writer, untilFinished{bufio.NewReader(answer.Body)})
 		writer.CloseWithError(err)
 		answer.Body.Close()
 	}()
-	return delays(&http.Response{Body: pipe})
+	return delays(&http.Response{Body: pipe}, since)
 }
 
 // untilFinished ends behind the line with RUN_FINISHED.
@@ -241,7 +248,7 @@ func (u untilFinished) WriteTo(to io.Writer) (n int64, err error) {
 }
 
 // added measures what the server adds to the median delay.
-func (s *served) added(ctx context.Context, name string, runs, followers int, p pace, limit float64) error {
+func (s *served) added(ctx context.Context, name string, runs, followers int, begin time.Duration, p pace, limit float64) error {
 	var figures notes
 	added := func(to string) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
@@ -249,7 +256,7 @@ func (s *served) added(ctx context.Context, name string, runs, followers int, p 
 			if to == s.agent {
 				f = 0
 			}
-			delays, err := s.delaysOf(ctx, to, runs, f, p)
+			delays, err := s.delaysOf(ctx, to, runs, f, begin, p)
 			if err != nil {
 				return 0, err
 			}
@@ -275,13 +282,15 @@ func (s *served) added(ctx context.Context, name string, runs, followers int, p 
 }
 
 func (s *served) oneRun(ctx context.Context) error {
-	return s.added(ctx, "one run of 50 tokens/s", 1, 0, pace{Tokens: s.sizes.servedTokens, Every: 20 * time.Millisecond}, 10)
+	return s.added(ctx, "one run of 50 tokens/s", 1, 0, 0, pace{Tokens: s.sizes.servedTokens, Every: 20 * time.Millisecond}, 10)
 }
 
 func (s *served) manyRuns(ctx context.Context) error {
 	runs := s.sizes.servedRuns
+	const every = 20 * time.Millisecond
+	tokens := 4 * s.sizes.servedTokens
 	return s.added(ctx, fmt.Sprintf("%d runs of 50 tokens/s, %d clients", runs, 5*runs), runs, 4,
-		pace{Tokens: s.sizes.servedTokens, Every: 20 * time.Millisecond}, 30)
+		time.Duration(tokens/4)*every, pace{Tokens: tokens, Every: every}, 30)
 }
 
 // throughput measures events per second, as fast as the agents send them.
@@ -291,7 +300,7 @@ func (s *served) throughput(ctx context.Context) error {
 	passed := func(to string) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
 			begin := time.Now()
-			_, err := s.delaysOf(ctx, to, runs, 0, pace{Tokens: tokens})
+			_, err := s.delaysOf(ctx, to, runs, 0, 0, pace{Tokens: tokens})
 			return float64(runs*(tokens+4)) / time.Since(begin).Seconds(), err
 		}
 	}
@@ -317,7 +326,7 @@ func (s *served) headers(ctx context.Context) error {
 			return err
 		}
 		figures.add("until a run is accepted", "ms", float64(time.Since(begin).Microseconds())/1000)
-		if _, err := delays(answer); err != nil {
+		if _, err := delays(answer, time.Time{}); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,9 @@ select
     coalesce((answer).error_code, '')::pg_catalog.text as error_code,
     coalesce((answer).error, '')::pg_catalog.text as error,
     coalesce((answer).detail, '')::pg_catalog.text as detail,
-    coalesce((answer).hint, '')::pg_catalog.text as hint
+    coalesce((answer).hint, '')::pg_catalog.text as hint,
+    -- The zero time if it is null.
+    coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
     -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
@@ -54,12 +56,13 @@ type AppendManyParams struct {
 }
 
 type AppendManyRow struct {
-	CallNo    int32
-	LastSeq   int64
-	ErrorCode string
-	Error     string
-	Detail    string
-	Hint      string
+	CallNo     int32
+	LastSeq    int64
+	ErrorCode  string
+	Error      string
+	Detail     string
+	Hint       string
+	RecordedAt time.Time
 }
 
 func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]AppendManyRow, error) {
@@ -90,6 +93,7 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 			&i.Error,
 			&i.Detail,
 			&i.Hint,
+			&i.RecordedAt,
 		); err != nil {
 			return nil, err
 		}

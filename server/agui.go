@@ -80,11 +80,11 @@ func (s *Server) postConnect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := positionOf(r, in.lastSeen)
+	after, err := placeOf(r, in.lastSeen)
 	if err != nil {
 		return err
 	}
-	sent, err := s.connect(r.Context(), s.tenantOf(r), in.threadID, connectOptions{after: after})
+	sent, err := s.connect(r.Context(), s.tenantOf(r), in.threadID, connectOptions{after: after, clients: clientsOf(in.protocol)})
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (s *Server) postConnect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// getEvents is the same for a thread that exists. ?run= connects to another run than the head, and
-// ?stay=true waits for later runs.
+// getEvents is the same for a thread that exists. ?run= connects to another run than the head,
+// ?stay=true waits for later runs, and ?protocolVersion=1.0 says what RunAgentInput says.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	options := connectOptions{runID: query.Get("run"), stays: query.Get("stay") == "true"}
+	options := connectOptions{runID: query.Get("run"), stays: query.Get("stay") == "true", clients: clientsOf(query.Get("protocolVersion"))}
 	var err error
-	if options.after, err = positionOf(r, query.Get("lastEventId")); err != nil {
+	if options.after, err = placeOf(r, query.Get("lastEventId")); err != nil {
 		return err
 	}
 	from, threadID := s.tenantOf(r), r.PathValue("thread")
@@ -154,12 +154,12 @@ func readInputOf(r *http.Request) (*input, error) {
 	return in, nil
 }
 
-// positionOf returns where a client resumes: behind the event of the header Last-Event-ID, or else
-// of another id.
-func positionOf(r *http.Request, otherwise string) (position pgagui.Position, err error) {
+// placeOf returns where a client resumes: behind the frame of the header Last-Event-ID, or else of
+// another id. Zero if there is none.
+func placeOf(r *http.Request, otherwise string) (place, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = otherwise
 	}
-	return position, position.UnmarshalText([]byte(text))
+	return readPlace(text)
 }

@@ -99,9 +99,10 @@ func (s *copilotKit) writeEvents(w http.ResponseWriter, events ...json.RawMessag
 	w.Header().Set("Content-Type", "text/event-stream")
 	writer := &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
 	for _, event := range events {
-		if err := writer.write(frame{event: event}); err != nil {
-			panic(http.ErrAbortHandler)
-		}
+		writer.write(frame{event: event})
+	}
+	if !writer.flush() {
+		panic(http.ErrAbortHandler)
 	}
 	return nil
 }

@@ -141,7 +141,14 @@ type process struct {
 // serve starts a server of a database.
 func serve(t *testing.T, pool *pgxpool.Pool, options server.Options) *process {
 	t.Helper()
-	store := pgagui.New(pool, nil)
+	p := serveStore(t, pgagui.New(pool, nil), options)
+	p.db = pool
+	return p
+}
+
+// serveStore starts a server of a store.
+func serveStore(t *testing.T, store *pgagui.Store, options server.Options) *process {
+	t.Helper()
 	if options.Access == nil {
 		options.Access = access.Anonymous("", access.Admin)
 	}
@@ -158,7 +165,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, options server.Options) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Server: httptest.NewServer(handler), t: t, db: pool, server: handler, store: store}
+	p := &process{Server: httptest.NewServer(handler), t: t, server: handler, store: store}
 	t.Cleanup(p.shutDown)
 	return p
 }

@@ -17,6 +17,7 @@ type input struct {
 	hasParent         bool // it names a parent; an empty one means none
 	history           History
 	lastSeen          string // lastSeenEventId of CopilotKit's connect
+	protocol          string // protocolVersion, which clients from 1.0.0 on send
 	messages          []message
 	state             json.RawMessage
 	hasMessages       bool
@@ -48,6 +49,8 @@ func readInput(body []byte) (*input, error) {
 			err = in.readParent(value)
 		case "lastSeenEventId":
 			in.lastSeen, err = readText(value)
+		case "protocolVersion":
+			in.protocol, err = readText(value)
 		case "messages":
 			in.hasMessages = true
 			in.messages, err = readMessages(value)

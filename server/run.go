@@ -30,6 +30,7 @@ type started struct {
 	// recorded is closed when this process has recorded the run. nil: another request began it,
 	// perhaps of another process.
 	recorded <-chan struct{}
+	clients  livefilter.Clients
 }
 
 // recordedRun is a run that this process records.
@@ -60,7 +61,7 @@ func (s *Server) start(ctx context.Context, to tenant, agent *Agent, in *input, 
 	})
 	if errors.Is(err, pgagui.ErrRunIDInUse) { // the same request came before
 		s.metrics.repeated.Inc()
-		return &started{run: run}, nil
+		return &started{run: run, clients: clientsOf(in.protocol)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (s *Server) begin(ctx context.Context, to tenant, agent *Agent, in *input, 
 		defer s.remove(run)
 		s.record(run, fill(in, stored, mode), agent.headers(headers))
 	}()
-	return &started{run.RunRef, parent, run.recorded}, nil
+	return &started{run.RunRef, parent, run.recorded, clientsOf(in.protocol)}, nil
 }
 
 // parentOf decides which run a new one continues, and returns the conversation at its end. An empty
@@ -121,7 +122,7 @@ func (s *Server) parentOf(ctx context.Context, from tenant, in *input, claim *pg
 	case elsewhere:
 		s.metrics.unplaced.Inc()
 	case before:
-		origin, found, err := messageOrigin(ctx, from, in.threadID, parent, messageID)
+		origin, found, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.threadID, RunID: parent}, messageID)
 		if err != nil || !found {
 			return parent, stored, err
 		}

@@ -37,12 +37,11 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 	header.Set("X-Accel-Buffering", "no")
 	writer := &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
 	w.WriteHeader(http.StatusOK)
-	err := writer.flush() // the client learns that the run is accepted
-	if err == nil {
-		err = sent.serve(ctx, func(f frame) bool { return writer.write(f) == nil })
-		err = errors.Join(err, writer.failed)
+	var err error
+	if writer.flush() { // the client learns that the run is accepted
+		err = sent.serve(ctx, writer)
 	}
-	if err == nil {
+	if err = errors.Join(err, writer.failed); err == nil {
 		return
 	}
 	if r.Context().Err() == nil {
@@ -52,48 +51,65 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 	panic(http.ErrAbortHandler)
 }
 
+// maxBuffered bounds the frames that wait for a flush, in bytes.
+const maxBuffered = 16 << 10
+
 // frameWriter writes frames as server-sent events.
 type frameWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
-	buffer  bytes.Buffer
+	buffer  []byte
 	failed  error
 }
 
-var newline = []byte("\n")
-
-func (w *frameWriter) write(f frame) error {
-	w.buffer.Reset()
-	if f.position.Seq > 0 {
-		w.buffer.WriteString("id: ")
-		w.buffer.WriteString(f.position.String())
-		w.buffer.WriteByte('\n')
+func (w *frameWriter) write(f frame) bool {
+	if f.place.Seq > 0 {
+		w.buffer = append(append(append(w.buffer, "id: "...), f.place.String()...), '\n')
 	}
 	switch {
 	case f.event != nil:
-		// A line break can only be between two tokens of the JSON text.
-		for line := range bytes.SplitSeq(bytes.ReplaceAll(f.event, []byte("\r"), newline), newline) {
-			w.buffer.WriteString("data: ")
-			w.buffer.Write(line)
-			w.buffer.WriteByte('\n')
+		w.data(f.event)
+	case f.place.Seq == 0:
+		w.buffer = append(w.buffer, ": heartbeat\n"...)
+	}
+	w.buffer = append(w.buffer, '\n')
+	return len(w.buffer) < maxBuffered || w.flush()
+}
+
+// data writes an event. A line break can only be between two tokens of its JSON text.
+func (w *frameWriter) data(event []byte) {
+	for {
+		end := bytes.IndexAny(event, "\r\n")
+		if end < 0 {
+			end = len(event)
 		}
-	case f.position.Seq == 0:
-		w.buffer.WriteString(": heartbeat\n")
+		w.buffer = append(append(append(w.buffer, "data: "...), event[:end]...), '\n')
+		if end == len(event) {
+			return
+		}
+		event = event[end+1:]
 	}
-	w.buffer.WriteByte('\n')
-	_, err := w.w.Write(w.buffer.Bytes())
-	if err == nil {
-		err = w.flush()
-	}
-	w.failed = err
-	return err
 }
 
 // flush sends what was written. A client that does not accept it in time is too slow.
-func (w *frameWriter) flush() error {
-	if err := w.control.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
+func (w *frameWriter) flush() bool {
+	if w.failed != nil {
+		return false
 	}
-	return w.control.Flush()
+	w.failed = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	if errors.Is(w.failed, http.ErrNotSupported) {
+		w.failed = nil
+	}
+	if w.failed == nil {
+		_, w.failed = w.w.Write(w.buffer)
+	}
+	if w.failed == nil {
+		w.failed = w.control.Flush()
+	}
+	if cap(w.buffer) > maxBuffered { // of one large event
+		w.buffer = nil
+	}
+	w.buffer = w.buffer[:0]
+	return w.failed == nil
 }

@@ -5,17 +5,52 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/internal/livefilter"
 )
 
-// frame is a part of a stream: an event, a position alone, or a heartbeat.
+// place is a place in a stream, the id of a frame: the position of an event, and how the stream of
+// its run began.
+type place struct {
+	pgagui.Position
+	// base is the seq where the history ended that the client received of the run. 0: the client
+	// received the events of the run from the first one.
+	base int64
+}
+
+// String returns the place as text: the position, and a dot and the base unless it is 0.
+func (p place) String() string {
+	if p.base == 0 {
+		return p.Position.String()
+	}
+	return p.Position.String() + "." + strconv.FormatInt(p.base, 10)
+}
+
+// readPlace reads what String writes.
+func readPlace(text string) (p place, err error) {
+	position, base, hasBase := strings.Cut(text, ".")
+	if hasBase {
+		p.base, err = strconv.ParseInt(base, 10, 64)
+	}
+	if err == nil {
+		err = p.UnmarshalText([]byte(position))
+	}
+	if err != nil || p.base < 0 || p.base > p.Seq {
+		return place{}, problemf(http.StatusBadRequest, "%.100q is not the id of an event of a stream", text)
+	}
+	return p, nil
+}
+
+// frame is a part of a stream: an event, a place alone, or a heartbeat.
 type frame struct {
-	position pgagui.Position // zero: the event has none of its own
-	event    json.RawMessage // nil: a position alone, or a heartbeat
+	place place           // zero: the event has none of its own
+	event json.RawMessage // nil: a place alone, or a heartbeat
 }
 
 // stream sends a client the runs of a thread, one after the other: the history of a run as a
@@ -24,6 +59,7 @@ type stream struct {
 	server   *Server
 	from     tenant
 	threadID string
+	clients  livefilter.Clients
 	// isFixed ends the stream with its run. Otherwise the head of the thread comes next, if that is
 	// another run by then.
 	isFixed bool
@@ -35,12 +71,20 @@ type stream struct {
 
 	runID    string          // the run that is sent; empty: none
 	position pgagui.Position // of the last event that was examined
+	base     int64           // see place
 	history  []json.RawMessage
 	isOver   bool // the run had ended at the position
 	filter   *livefilter.Filter
 
-	send   func(frame) bool
+	to     frames
 	isLeft bool
+}
+
+// frames receives a stream. Both methods return false if it takes no more.
+type frames interface {
+	// write takes a frame, and may keep it until flush.
+	write(frame) bool
+	flush() bool
 }
 
 var (
@@ -58,10 +102,11 @@ const (
 
 // runStream returns the stream of a run that a client started: its events from the first one.
 func (s *Server) runStream(from tenant, run *started) *stream {
-	return &stream{
-		server: s, from: from, threadID: run.run.ThreadID, runID: run.run.RunID, isFixed: true, isAwaited: true, recorded: run.recorded,
-		filter: livefilter.New(livefilter.Run{ThreadID: run.run.ThreadID, RunID: run.run.RunID}, 0),
+	sent := &stream{
+		server: s, from: from, threadID: run.run.ThreadID, clients: run.clients, isFixed: true, isAwaited: true, recorded: run.recorded,
 	}
+	sent.enter(run.run.RunID)
+	return sent
 }
 
 // connectOptions say what a client that connects to a thread receives.
@@ -69,14 +114,25 @@ type connectOptions struct {
 	// runID is the run to connect to. If empty, the head, and then the heads that follow.
 	runID string
 	// after resumes behind an event. If zero, the client receives the history first.
-	after pgagui.Position
+	after place
 	// stays waits for later runs.
 	stays bool
+	// clients are those that the stream must be valid for.
+	clients livefilter.Clients
+}
+
+// clientsOf returns the versions of the official client that a stream must be valid for. protocol
+// is the version that a client names. Those before 1.0.0 name none.
+func clientsOf(protocol string) livefilter.Clients {
+	if protocol == "" {
+		return 0 // all
+	}
+	return livefilter.Client1
 }
 
 // connect reads the history of a thread, or the place to resume at.
 func (s *Server) connect(ctx context.Context, from tenant, threadID string, options connectOptions) (*stream, error) {
-	sent := &stream{server: s, from: from, threadID: threadID, isFixed: options.runID != "" && !options.stays, stays: options.stays}
+	sent := &stream{server: s, from: from, threadID: threadID, clients: options.clients, isFixed: options.runID != "" && !options.stays, stays: options.stays}
 	if options.after.Seq > 0 {
 		isFound, err := sent.resume(ctx, options.after)
 		if err != nil || isFound {
@@ -93,7 +149,7 @@ func (s *stream) attach(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	s.position, s.history = attached.Position, attached.Events
+	s.position, s.history, s.base = attached.Position, attached.Events, attached.Position.Seq
 	s.isOver = attached.Status != pgagui.Running
 	s.enter(attached.RunID)
 	return nil
@@ -107,7 +163,7 @@ func (s *stream) enter(runID string) {
 	case runID == "": // the thread has no run yet
 		return
 	case s.filter == nil:
-		s.filter = livefilter.New(run, 0)
+		s.filter = livefilter.New(run, s.clients)
 		return
 	}
 	for _, event := range s.filter.Begin(run) {
@@ -117,7 +173,7 @@ func (s *stream) enter(runID string) {
 
 // resume makes the stream continue behind an event that the client has seen. It returns false if
 // the log does not have that event.
-func (s *stream) resume(ctx context.Context, after pgagui.Position) (isFound bool, err error) {
+func (s *stream) resume(ctx context.Context, after place) (isFound bool, err error) {
 	page, err := s.from.History(ctx, s.threadID, pgagui.HistoryOptions{AfterSeq: after.Seq - 1, Limit: 1, Raw: true})
 	if err != nil || len(page.Events) == 0 {
 		return false, err
@@ -126,26 +182,42 @@ func (s *stream) resume(ctx context.Context, after pgagui.Position) (isFound boo
 	if seen.Seq != after.Seq || !after.RecordedAt.IsZero() && !after.RecordedAt.Equal(seen.CreatedAt) {
 		return false, nil
 	}
-	// The filter must know what is open there.
-	attached, err := s.from.Attach(ctx, s.threadID, pgagui.AttachOptions{At: pgagui.At{RunID: seen.RunID, Seq: after.Seq}})
-	if err != nil {
-		return false, err
-	}
-	s.position = after
+	s.position, s.base = after.Position, after.base
 	s.enter(seen.RunID)
-	for _, event := range attached.Events {
-		s.filter.Push(event)
+	return true, s.catchUp(ctx)
+}
+
+// catchUp gives the filter what the client has received of the run. A snapshot at the position is
+// not enough: the client knows of messages as open that the snapshot has no trace of.
+func (s *stream) catchUp(ctx context.Context) error {
+	if s.base > 0 {
+		attached, err := s.from.Attach(ctx, s.threadID, pgagui.AttachOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}})
+		if err != nil {
+			return err
+		}
+		for _, event := range attached.Events {
+			s.filter.Push(event)
+		}
+	}
+	for event, err := range s.from.Events(ctx, s.threadID, pgagui.EventsOptions{RunID: s.runID, NoLineage: true, AfterSeq: s.base}) {
+		if err != nil {
+			return err
+		}
+		if event.Seq > s.position.Seq {
+			break
+		}
+		s.filter.Push(event.JSON)
 	}
 	if s.filter.Holding() { // the client has the end of the run: only that frame has its position
 		s.filter.End("")
 	}
-	return true, nil
+	return nil
 }
 
-// serve sends the stream until it ends, ctx ends or send returns false. After an error the client
-// must not take the stream for complete.
-func (s *stream) serve(ctx context.Context, send func(frame) bool) error {
-	s.send = send
+// serve sends the stream until it ends, ctx ends or the receiver takes no more. After an error the
+// client must not take the stream for complete.
+func (s *stream) serve(ctx context.Context, to frames) error {
+	s.to = to
 	if s.isAwaited {
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
@@ -171,15 +243,13 @@ func (s *stream) serveRun(ctx context.Context) error {
 		return nil
 	}
 	for i, event := range s.history {
-		var position pgagui.Position
-		if i == len(s.history)-1 {
-			position = s.position
-		}
-		s.pass(event, position)
+		s.pass(event, i == len(s.history)-1)
 	}
 	s.history = nil
 	if !s.isOver {
-		options := pgagui.FollowOptions{RunID: s.runID, NoLineage: true, After: s.position, Stay: s.isAwaited, Heartbeat: s.server.options.Heartbeat}
+		options := pgagui.FollowOptions{
+			RunID: s.runID, NoLineage: true, After: s.position, Stay: s.isAwaited, Heartbeat: s.server.options.Heartbeat, OnIdle: s.flush,
+		}
 		for event, err := range s.from.Follow(ctx, s.threadID, options) {
 			switch {
 			case err != nil:
@@ -188,7 +258,7 @@ func (s *stream) serveRun(ctx context.Context) error {
 				s.emit(frame{})
 			default:
 				s.position = event.Position()
-				s.pass(event.JSON, s.position)
+				s.pass(event.JSON, true)
 			}
 			if s.isLeft {
 				return nil
@@ -199,34 +269,36 @@ func (s *stream) serveRun(ctx context.Context) error {
 	for i, event := range ends {
 		ending := frame{event: event}
 		if i == len(ends)-1 {
-			ending.position = s.position
+			ending.place = s.place()
 		}
 		s.emit(ending)
 	}
+	s.flush()
 	return nil
 }
 
 // pass sends an event through the filter. While the filter holds the end of the run, frames have no
-// position: a client that resumes there would miss the end.
-func (s *stream) pass(event json.RawMessage, position pgagui.Position) {
+// place: a client that resumes there would miss the end.
+func (s *stream) pass(event json.RawMessage, hasPlace bool) {
 	before, sent := s.filter.Push(event)
 	for _, added := range before {
 		s.emit(frame{event: added})
 	}
-	if s.filter.Holding() {
-		position = pgagui.Position{}
+	var at place
+	if hasPlace && !s.filter.Holding() {
+		at = s.place()
 	}
-	switch {
-	case sent != nil:
-		s.emit(frame{position, sent})
-	case position.Seq > 0:
-		s.emit(frame{position: position})
+	if sent != nil || at.Seq > 0 {
+		s.emit(frame{at, sent})
 	}
 }
 
-func (s *stream) emit(f frame) {
-	s.isLeft = s.isLeft || !s.send(f)
-}
+// place is the place behind the last event that was examined.
+func (s *stream) place() place { return place{s.position, s.base} }
+
+func (s *stream) emit(f frame) { s.isLeft = s.isLeft || !s.to.write(f) }
+
+func (s *stream) flush() { s.isLeft = s.isLeft || !s.to.flush() }
 
 // next waits for the run that follows, if there is one, and makes the stream continue with it.
 func (s *stream) next(ctx context.Context) (found bool, err error) {
@@ -239,7 +311,7 @@ func (s *stream) next(ctx context.Context) (found bool, err error) {
 			return false, err
 		case head.RunID != s.runID && head.ParentRunID == s.runID && s.runID != "":
 			// The client has its history already.
-			s.isOver = false
+			s.isOver, s.base = false, 0
 			s.enter(head.RunID)
 			return true, nil
 		case head.RunID != s.runID:
@@ -270,7 +342,7 @@ func (s *stream) wait(ctx context.Context, seen pgagui.Position) (pgagui.Positio
 		ctx, cancel = context.WithTimeoutCause(ctx, claimInterval, errNothingYet)
 		defer cancel()
 	}
-	options := pgagui.FollowOptions{After: seen, Stay: true, Heartbeat: s.server.options.Heartbeat}
+	options := pgagui.FollowOptions{After: seen, Stay: true, Heartbeat: s.server.options.Heartbeat, OnIdle: s.flush}
 	for event, err := range s.from.Follow(ctx, s.threadID, options) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errNothingYet):

@@ -5,7 +5,9 @@ select
     coalesce((answer).error_code, '')::pg_catalog.text as error_code,
     coalesce((answer).error, '')::pg_catalog.text as error,
     coalesce((answer).detail, '')::pg_catalog.text as detail,
-    coalesce((answer).hint, '')::pg_catalog.text as hint
+    coalesce((answer).hint, '')::pg_catalog.text as hint,
+    -- The zero time if it is null.
+    coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
     -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign

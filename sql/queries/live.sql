@@ -5,7 +5,9 @@ select
     coalesce((answer).error_code, '')::text as error_code,
     coalesce((answer).error, '')::text as error,
     coalesce((answer).detail, '')::text as detail,
-    coalesce((answer).hint, '')::text as hint
+    coalesce((answer).hint, '')::text as hint,
+    -- The zero time if it is null.
+    coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::timestamptz as recorded_at
 from agui.append_many(
     @thread_ids::text[], @run_ids::text[], cast(@events::text[] as json[]), @after_seqs::bigint[],
     -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign

@@ -92,18 +92,21 @@ revoke execute on function agui.append(text, text, json, bigint, json, text, boo
 
 -- sql/api/types/append_result.sql
 create type agui.append_result as (
-    call_no    int,
-    last_seq   bigint,
-    error_code text,
-    error      text,
-    detail     text,
-    hint       text
+    call_no     int,
+    last_seq    bigint,
+    error_code  text,
+    error       text,
+    detail      text,
+    hint        text,
+    recorded_at timestamptz
 );
 
 comment on type agui.append_result is
     'The result of one call of agui.append_many. call_no is the number of the call, from 1. '
     'last_seq is the seq of its last event. If the call was refused, last_seq is null and '
-    'error_code is the SQLSTATE, with the error text, its detail and its hint.';
+    'error_code is the SQLSTATE, with the error text, its detail and its hint. recorded_at is when '
+    'the events were recorded, if they continue a run in progress and all of them are new; '
+    'otherwise null.';
 
 -- sql/api/append/append_many.sql
 create or replace function agui.append_many(
@@ -180,7 +183,7 @@ begin
         loop
             is_done[call.call_no] := true;
             keys[call.call_no] := null;
-            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint, null);
             return next answer;
         end loop;
     end if;
@@ -212,7 +215,7 @@ begin
             answer := row(
                 call.call_no, null, '55P03',
                 format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or call with wait => true.'
+                null, 'Repeat the call, or call with wait => true.', null
             );
             return next answer;
         end loop;
@@ -249,15 +252,15 @@ begin
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
                 where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
-                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
             )
             -- Only the first call of each thread is here, so the key identifies it. A join would be
             -- planned without row estimates.
-            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq, appended.recorded_at
             from appended
         loop
             is_done[call.call_no] := true;
-            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            answer := row(call.call_no, call.last_seq, null, null, null, null, call.recorded_at);
             return next answer;
         end loop;
     end if;
@@ -288,7 +291,7 @@ begin
         where not is_done[call_no]
         order by call_no
     loop
-        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null, null);
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
@@ -6278,7 +6281,6 @@ declare
     call        agui_internal.event_inspection;
     log_end     record;
     head        agui.run;
-    is_claimed  boolean;  -- whether any run of the thread is claimed
     claim       agui_internal.claim;
     given_parent text;  -- beside the events
     place       agui_internal.run_position;
@@ -6309,7 +6311,9 @@ begin
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
-            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread,
+            -- Whether any run of the thread is claimed. Only a beginning needs to know.
+            case when run.run_no is null then exists (select from agui_internal.claim as held where held.thread_key = key) end as is_claimed
         into log_end
         from (values (key)) as requested (thread_key)
         left join agui.thread as thread
@@ -6350,9 +6354,7 @@ begin
             limit 1;
             given_parent := parent_run_id;
             claim := null;
-            perform from agui_internal.claim as held where held.thread_key = key limit 1;
-            is_claimed := found;
-            if is_claimed then
+            if log_end.is_claimed then
                 claim := agui_internal.find_claim(key, run_id, coalesce(parallel, false), subject);
             end if;
             -- The claim was made when no other run was in progress. What has begun since is
@@ -6479,7 +6481,7 @@ begin
                 claim.stop_requested_at,
                 claim.stop_reason
             );
-            if is_claimed then
+            if log_end.is_claimed then
                 delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
             end if;
             if input is not null then
@@ -6857,19 +6859,23 @@ returns void
 language plpgsql
 immutable
 parallel safe
-set search_path = pg_catalog, pg_temp
+-- Every beginning of a run calls it, and pinning the search path would take longer than the tests.
+-- So every name is qualified.
 as $$
 begin
-    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
+    if thread_id is null or thread_id operator(pg_catalog.=) '' or run_id is null or run_id operator(pg_catalog.=) '' or scope is null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: thread id and run id must not be empty, and scope must not be null', function_name);
+            message = pg_catalog.format('%s: thread id and run id must not be empty, and scope must not be null', function_name);
     end if;
-    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
+    if pg_catalog.octet_length(run_id) operator(pg_catalog.>) 1024
+        or pg_catalog.octet_length(thread_id) operator(pg_catalog.>) 1024
+        or pg_catalog.octet_length(scope) operator(pg_catalog.>) 1024
+    then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: thread id, run id and scope are limited to 1,024 bytes each',
-                left(format('run "%s" of thread "%s"', run_id, thread_id), 200));
+            message = pg_catalog.format('%s: thread id, run id and scope are limited to 1,024 bytes each',
+                pg_catalog.left(pg_catalog.format('run "%s" of thread "%s"', run_id, thread_id), 200));
     end if;
 end
 $$;
@@ -19541,7 +19547,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''63d3f6f8571ca558fe481a3b6f0c1a106bca53f67451bf6d0e8501fcc82853c9'', ''{
+as 'select 2, ''59eccf25bf18561839420472649c950f111a6c48497f328816b7dbf867633b49'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

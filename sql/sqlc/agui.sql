@@ -342,9 +342,10 @@ create table agui.append_result (
     "error_code" text,
     "error" text,
     "detail" text,
-    "hint" text
+    "hint" text,
+    "recorded_at" timestamp with time zone
 );
-comment on table agui.append_result is 'The result of one call of agui.append_many. call_no is the number of the call, from 1. last_seq is the seq of its last event. If the call was refused, last_seq is null and error_code is the SQLSTATE, with the error text, its detail and its hint.';
+comment on table agui.append_result is 'The result of one call of agui.append_many. call_no is the number of the call, from 1. last_seq is the seq of its last event. If the call was refused, last_seq is null and error_code is the SQLSTATE, with the error text, its detail and its hint. recorded_at is when the events were recorded, if they continue a run in progress and all of them are new; otherwise null.';
 
 create table agui.attachment (
     "run_id" text,

@@ -8,7 +8,9 @@
 //     that the agent's answer ended ([Filter.End]), because agents send events after it.
 //   - The filter adds what is missing: the start of a run, of a message, of a tool call or of
 //     reasoning before a piece of it, and the ends of what is open before RUN_FINISHED.
-//   - The filter leaves out what a client refuses. The caller sends the position alone.
+//   - The filter leaves out what a client refuses. The caller sends the position alone. It also
+//     leaves out a patch that moves a value into itself: the client's state gets a cycle, and the
+//     client fails when it copies that.
 //   - If members of an event are the problem, and the event means the same without them, it loses
 //     these members: optional ones that are null, and times that are no integer. A MESSAGES_SNAPSHOT
 //     loses the messages that a client refuses. The events that begin and end a run always pass.
@@ -20,7 +22,7 @@
 //     THINKING_* to REASONING_*, with new ids.
 //   - 1.0.0 refuses a timestamp that is no integer, a patch with a path that is no JSON pointer, a
 //     CUSTOM without value, a RAW without event, a STATE_SNAPSHOT without snapshot, a chunk that
-//     contradicts the first of its message, and a frame over 10 MiB.
+//     contradicts the first of its message, a token count over 2^53, and a frame over 10 MiB.
 //   - 0.0.59 refuses unknown roles of messages and kinds of content (1.0.0 drops them), and what is
 //     new in protocol 1.0: tool results with parts, sources of type "file", the outcome "cancelled",
 //     other members of an outcome, and an input without tools or context.
@@ -28,7 +30,7 @@
 // # Memory
 //
 // A filter remembers what is open, and of what was open or was in a list of messages which subagent
-// it belongs to: about 100 bytes each. Beyond 256 KiB it forgets what is closed. From then on it
+// it belongs to: 128 bytes and the id each. Beyond 256 KiB it forgets what is closed. From then on it
 // cannot see that an event contradicts a forgotten owner. If what is open takes 256 KiB alone, no
 // more can be opened: such events are left out.
 package livefilter

@@ -2,7 +2,6 @@ package livefilter
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -101,12 +100,6 @@ func (e *event) scan(text []byte) bool {
 	return ok && rawjson.SkipSpace(text, end) == len(text)
 }
 
-// has reports whether the event has a field that is not null.
-func (e *event) has(f field) bool {
-	value := e.values[f]
-	return value != nil && value[0] != 'n'
-}
-
 // text returns a field that is a string, decoded; nil if it is not one. It is valid until the next event.
 func (e *event) text(f field) []byte {
 	value := e.values[f]
@@ -162,14 +155,4 @@ func newEvent(eventType string, members ...jsonMember) []byte {
 		}
 	}
 	return append(text, '}')
-}
-
-// isCount reports whether a JSON number is an integer that JavaScript holds exactly, at least the least.
-func isCount(value []byte, least float64) bool {
-	if c := value[0]; c != '-' && (c < '0' || c > '9') {
-		return false
-	}
-	number, err := strconv.ParseFloat(rawjson.String(value), 64)
-	const greatest = 1<<53 - 1
-	return err == nil && number == float64(int64(number)) && least <= number && number <= greatest
 }

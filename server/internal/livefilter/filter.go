@@ -27,9 +27,14 @@ type Stats struct {
 }
 
 // A Filter keeps the stream to one client valid; see the package. Its state depends on nothing but
-// the calls of its methods: a client that continues a stream with the verifier that it had gets a
-// filter that took the same events, with the results thrown away. A client that begins anew gets a
-// new filter, which takes the history of the attachment first.
+// the calls of its methods:
+//
+//   - A client that attaches with a new verifier gets a new filter. It takes the history of the
+//     attachment first, then the events behind it.
+//   - A client that continues a stream with the verifier that it had gets a new filter that took
+//     exactly what the first one took, with the results thrown away: the history of the same
+//     attachment, if the stream began with one, and each event since. A snapshot or a compacted
+//     stream in their place does not do: the verifier has open what these leave out.
 //
 // A filter belongs to one goroutine at a time.
 type Filter struct {
@@ -129,11 +134,15 @@ func (f *Filter) Stats() Stats { return f.stats }
 
 func (f *Filter) push(text []byte) []byte {
 	e := &f.event
-	var kind *eventKind
-	if e.scan(text) {
-		kind = eventKinds[string(e.text(fieldType))]
+	if !e.scan(text) || f.isTooLarge(text) {
+		f.stats.Malformed++
+		return nil
 	}
-	if kind == nil || f.isTooLarge(text) {
+	kind := eventKinds[string(e.text(fieldType))]
+	if kind == nil {
+		if f.clients == Client1 && len(e.text(fieldType)) > 0 {
+			return text // this client drops it, unless a program has taught it the type
+		}
 		f.stats.Malformed++
 		return nil
 	}
@@ -282,6 +291,9 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 	if kind.admit(f, kind, tag, closing) {
 		return true
 	}
+	if closing >= 0 {
+		f.state.lanes[closing].hasEnded = true
+	}
 	if isFirst { // nothing has begun
 		f.stats.Added, f.before, f.phase = f.stats.Added-1, nil, beforeRun
 	}
@@ -290,6 +302,7 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 
 func (f *Filter) admitRunStarted() bool {
 	if f.phase == running && f.finished == nil {
+		f.state.endLanes()
 		return false
 	}
 	if f.finished != nil {
@@ -313,6 +326,7 @@ func (f *Filter) admitRunFinished(text []byte) bool {
 		f.stats.Misplaced++ // the last one counts
 	}
 	f.finished = bytes.Clone(text)
+	f.state.endLanes()
 	return true
 }
 
@@ -337,6 +351,9 @@ func (f *Filter) learn(list []byte, isSnapshot bool) {
 		p := s.add(b, id)
 		if p != nil && (isSnapshot || !p.hasOwner) {
 			s.own(p, ownerOf(tag))
+		}
+		if p != nil {
+			p.isGone = false
 		}
 		return p
 	}

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/server/internal/livefilter"
 )
 
@@ -60,7 +63,8 @@ func TestValidStreamsPassUnchanged(t *testing.T) {
 	}
 	accepted := 0
 	for i, outcomes := range judge(t, streams) {
-		if outcomes[0].Error != "" || outcomes[1].Error != "" {
+		// A state with a cycle breaks a client only where it copies the state.
+		if outcomes[0].Error != "" || outcomes[1].Error != "" || slices.ContainsFunc(streams[i], livefilter.HasCycle) {
 			continue
 		}
 		accepted++
@@ -177,6 +181,31 @@ func TestClientsAcceptAnAttachmentAndWhatFollows(t *testing.T) {
 	accept(t, streams, origins)
 }
 
+// TestAStreamGoesOnThroughANewFilter: the client keeps its verifier over a reconnect. The new filter takes what the first one took,
+// an attachment and the events behind it.
+func TestAStreamGoesOnThroughANewFilter(t *testing.T) {
+	t.Parallel()
+	var streams [][][]byte
+	var origins []string
+	for seed := range seeds(t) {
+		for i, options := range append([]compactiontest.Options{{}}, disorder...) {
+			events := compactiontest.Stream(seed, options)
+			cut := int(seed*7919+uint64(i)*31) % (len(events) + 1)
+			base := int(seed*104729+uint64(i)*17) % (cut + 1)
+			taken := events[:cut]
+			if seed%2 == 0 {
+				taken = append(attachment(events[:base]), events[base:cut]...)
+			}
+			sent := pass(livefilter.New(run, 0), taken, true)
+			f := livefilter.New(run, 0)
+			pass(f, taken, true)
+			streams = append(streams, append(sent, pass(f, events[cut:], false)...))
+			origins = append(origins, fmt.Sprintf("seed %d, options %d, attached at %d, cut at %d", seed, i, base, cut))
+		}
+	}
+	accept(t, streams, origins)
+}
+
 // attachment is what a client gets that attaches behind the events.
 func attachment(events []json.RawMessage) []json.RawMessage {
 	fold := compaction.New()
@@ -191,4 +220,75 @@ func attachment(events []json.RawMessage) []json.RawMessage {
 		}
 	}
 	return fold.Replay(started, ended)
+}
+
+// TestNoContentIsLost: where runs end early, go on after their end, or have none, the client still gets all messages.
+func TestNoContentIsLost(t *testing.T) {
+	t.Parallel()
+	var streams [][][]byte
+	var events [][]json.RawMessage
+	for seed := range seeds(t) {
+		stream := compactiontest.Stream(seed, compactiontest.Options{Broken: true, Unicode: seed%2 == 0})
+		began := false
+		stream = slices.DeleteFunc(stream, func(event json.RawMessage) bool {
+			switch compaction.EventType(event) {
+			case "RUN_ERROR": // nothing comes after it
+				return true
+			case "RUN_STARTED": // a second one is left out with the messages of its input
+				defer func() { began = true }()
+				return began
+			default:
+				began = true
+				return false
+			}
+		})
+		if slices.ContainsFunc(stream, func(event json.RawMessage) bool { return livefilter.HasCycle(event) }) {
+			continue
+		}
+		for i, event := range stream { // ids that runs share belong to one agent
+			if object, ok := rawjson.ParseObject(event); ok && !strings.HasPrefix(compaction.EventType(event), "SUBAGENT") {
+				object.Remove("subagentRunId")
+				stream[i] = object.Text()
+			}
+		}
+		events = append(events, stream)
+		streams = append(streams, pass(livefilter.New(run, 0), stream, false))
+	}
+	for i, outcomes := range judge(t, streams) {
+		fold := compaction.New()
+		for _, event := range events[i] {
+			fold.Apply(event)
+		}
+		var want []message
+		for _, event := range fold.Replay(json.RawMessage(`{}`), nil) {
+			if compaction.EventType(event) == "MESSAGES_SNAPSHOT" {
+				var snapshot struct{ Messages []message }
+				if err := json.Unmarshal(event, &snapshot); err != nil {
+					t.Fatal(err)
+				}
+				want = snapshot.Messages
+			}
+		}
+		for _, m := range [][]message{want, outcomes[1].Messages} {
+			for j := range m {
+				if m[j].Role == "activity" {
+					m[j].Content = nil // patched; the reducers are compared elsewhere
+				}
+			}
+		}
+		got, wanted := asText(outcomes[1].Messages), asText(want)
+		if got != wanted {
+			t.Fatalf("stream %d: the client has\n%s\n\nthe log means\n%s\n\nsent:\n%s\n\nfrom:\n%s", i, got, wanted, printed(streams[i]), printed(asBytes(events[i])))
+		}
+	}
+}
+
+func asText(messages []message) string {
+	var text bytes.Buffer
+	for _, m := range messages {
+		var content any
+		_ = json.Unmarshal(m.Content, &content)
+		fmt.Fprintf(&text, "%q %s %q %q\n", m.ID, m.Role, content, m.ToolCalls)
+	}
+	return text.String()
 }

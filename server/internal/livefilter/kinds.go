@@ -18,7 +18,7 @@ const (
 	runError
 )
 
-// An eventKind is what the filter knows of a type of event.
+// An eventKind says how the filter treats a type of event.
 type eventKind struct {
 	rules []eventRule
 	run   runEvent
@@ -72,10 +72,10 @@ var eventKinds = func() map[string]*eventKind {
 		"REASONING_MESSAGE_CHUNK":       chunk(reason, reasoningChunkRules),
 		"REASONING_ENCRYPTED_VALUE":     aside(encryptedRules, (*Filter).admitEncrypted),
 		"THINKING_START":                kind(thoughtSpans, thinkingStartRules, (*Filter).admitThinking),
-		"THINKING_END":                  kind(thoughtSpans, rules(), (*Filter).admitThinkingEnd),
-		"THINKING_TEXT_MESSAGE_START":   kind(thoughts, rules(), (*Filter).admitThinking),
+		"THINKING_END":                  kind(thoughtSpans, thinkingRules(), (*Filter).admitThinkingEnd),
+		"THINKING_TEXT_MESSAGE_START":   kind(thoughts, thinkingRules(), (*Filter).admitThinking),
 		"THINKING_TEXT_MESSAGE_CONTENT": kind(thoughts, thinkingContentRules, (*Filter).admitThinkingPiece),
-		"THINKING_TEXT_MESSAGE_END":     kind(thoughts, rules(), (*Filter).admitThinkingEnd),
+		"THINKING_TEXT_MESSAGE_END":     kind(thoughts, thinkingRules(), (*Filter).admitThinkingEnd),
 		"STATE_SNAPSHOT":                kind(none, stateSnapshotRules, nil),
 		"STATE_DELTA":                   kind(none, stateDeltaRules, nil),
 		"MESSAGES_SNAPSHOT":             aside(snapshotRules, (*Filter).admitSnapshot),
@@ -101,26 +101,32 @@ func (f *Filter) isOpen(p *part, a aspect, closing int) bool {
 
 // --- messages, calls, reasoning ---
 
+// admitStart: the start of what is open says nothing new, unless a list has dropped what it is about.
 func (f *Filter) admitStart(kind *eventKind, tag []byte, closing int) bool {
 	id := f.event.text(kind.id)
 	p := f.state.find(kind.bucket, id)
-	if f.isOpen(p, kind.aspect, closing) || p.contradicted(tag) {
+	isOpen := f.isOpen(p, kind.aspect, closing)
+	if isOpen && (!p.isGone || kind.aspect == span) || p.contradicted(tag) {
 		return false
 	}
 	if p = f.state.add(kind.bucket, id); p == nil {
 		return false
+	}
+	if isOpen {
+		f.addEnd(kind, tag)
 	}
 	f.state.closeLane(closing)
 	f.state.open(p, kind.aspect, tag)
 	return true
 }
 
-// admitCall: a call belongs to the agent of its message.
+// admitCall: a call belongs to the agent of its message. The start of one that is open may give it another name.
 func (f *Filter) admitCall(kind *eventKind, tag []byte, closing int) bool {
 	s := &f.state
 	id := f.event.text(kind.id)
 	p := s.find(toolCalls, id)
-	if f.isOpen(p, itself, closing) {
+	isOpen := f.isOpen(p, itself, closing)
+	if isOpen && !p.isGone && p.name == string(f.event.text(fieldToolCallName)) {
 		return false
 	}
 	inherited, ok := f.ownerOfCall(p, tag)
@@ -129,6 +135,9 @@ func (f *Filter) admitCall(kind *eventKind, tag []byte, closing int) bool {
 	}
 	if p = s.add(toolCalls, id); p == nil {
 		return false
+	}
+	if isOpen {
+		f.addEnd(kind, tag)
 	}
 	s.closeLane(closing)
 	f.openCall(p, tag, inherited)
@@ -267,6 +276,11 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 		return false
 	}
 	if place >= 0 && s.lanes[place].bucket == kind.bucket && (id == nil || s.lanes[place].part == p) {
+		canStart := id != nil && (kind.bucket != toolCalls || e.text(fieldToolCallName) != nil)
+		if s.lanes[place].hasEnded && !canStart {
+			return false
+		}
+		s.lanes[place].hasEnded = false
 		if f.clients&Client1 != 0 {
 			f.pruneRepeated(kind, &s.lanes[place])
 		}
@@ -312,7 +326,7 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 
 var endings = [...]string{messages: "TEXT_MESSAGE_END", toolCalls: "TOOL_CALL_END", reasoning: "REASONING_MESSAGE_END"}
 
-// addEnd puts in the end of what the chunk at hand starts once more.
+// addEnd puts in the end of what the event at hand starts once more.
 func (f *Filter) addEnd(kind *eventKind, tag []byte) {
 	members := []jsonMember{{kind.id, f.event.values[kind.id]}}
 	if tag != nil {
@@ -428,6 +442,11 @@ func (f *Filter) admitSnapshot(*eventKind, []byte, int) bool {
 		if !p.isOpen(itself) { // the client may not have it any more
 			f.state.call(p, "")
 			p.isNamed = false
+		}
+	}
+	for _, b := range []bucket{messages, toolCalls, reasoning} {
+		for _, p := range f.state.parts[b] {
+			p.isGone = true // unless the list has it
 		}
 	}
 	f.learn(f.event.values[fieldMessages], true)

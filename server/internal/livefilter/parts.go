@@ -44,7 +44,7 @@ func (o owner) is(tag []byte) bool {
 
 func ownerOf(tag []byte) owner { return owner{tag != nil, string(tag)} }
 
-// contradicts reports whether a tag names another subagent. No tag contradicts nothing.
+// contradicted reports whether a tag names another agent. No tag contradicts nothing.
 func (o owner) contradicted(tag []byte) bool { return tag != nil && !o.is(tag) }
 
 // A part is what an id names.
@@ -55,7 +55,7 @@ type part struct {
 	owner    owner
 	name     string // of a tool call, "" unless isNamed
 	isNamed  bool
-	hasEnded bool // a subagent
+	isGone   bool // the last list of messages did not have it
 }
 
 func (p *part) isOpen(a aspect) bool { return p != nil && p.opened[a] != 0 }
@@ -101,7 +101,7 @@ func newState() state {
 	return s
 }
 
-// reset begins a run. The client forgets what it knew of the run before, but for its messages: the names of their tool calls
+// reset begins a run. The client forgets the run before, but not its messages: the names of their tool calls
 // are kept.
 func (s *state) reset() {
 	calls := s.parts[toolCalls]
@@ -164,7 +164,7 @@ func (s *state) call(p *part, name string) {
 // open opens a part, and records whose it is if that is not known.
 func (s *state) open(p *part, a aspect, tag []byte) {
 	s.clock++
-	p.opened[a] = s.clock
+	p.opened[a], p.isGone = s.clock, false
 	if !p.hasOwner {
 		s.own(p, ownerOf(tag))
 	}
@@ -230,6 +230,8 @@ type lane struct {
 	owner  owner
 	bucket bucket
 	part   *part
+	// hasEnded: an event that was left out or is held ended the stream. Only a chunk that could start it goes on with it.
+	hasEnded bool
 	// What the first chunk said; nil if it did not. Later ones may not say otherwise.
 	role, name, parent []byte
 }
@@ -267,6 +269,12 @@ func (s *state) closeLane(place int) {
 		l.part.opened[itself] = 0
 		s.size -= l.size()
 		s.lanes = slices.Delete(s.lanes, place, place+1)
+	}
+}
+
+func (s *state) endLanes() {
+	for i := range s.lanes {
+		s.lanes[i].hasEnded = true
 	}
 }
 

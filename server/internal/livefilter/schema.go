@@ -2,6 +2,8 @@ package livefilter
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -52,14 +54,25 @@ func texts(fields ...field) (rules []eventRule) {
 	return rules
 }
 
-// Members that any event may have.
-var commonRules = []eventRule{optional(fieldTimestamp, isTimestamp), optional(fieldMetadata, isObject), optional(fieldSubagentRunID, isString)}
+// rules are those of an event that an agent is named in.
+func rules(lists ...[]eventRule) []eventRule {
+	return append(runRules(lists...), optional(fieldSubagentRunID, isString))
+}
 
-func rules(lists ...[]eventRule) (all []eventRule) {
-	for _, list := range append(lists, commonRules) {
+// thinkingRules: the schemas of 0.0.59 do not have the agent, but its verifier refuses null.
+func thinkingRules(lists ...[]eventRule) []eventRule {
+	return append(runRules(lists...), optional(fieldSubagentRunID, only(Client1, isString)))
+}
+
+// runRules are those of an event of the whole run.
+func runRules(lists ...[]eventRule) (all []eventRule) {
+	for _, list := range lists {
 		all = append(all, list...)
 	}
-	return all
+	return append(all,
+		optional(fieldTimestamp, isTimestamp), optional(fieldMetadata, isObject),
+		optional(fieldSubagentRunID, func(value []byte) Clients { return Client0 & refusedUnless(value[0] != 'n') }),
+	)
 }
 
 var (
@@ -80,11 +93,11 @@ var (
 	toolResultRules = rules(texts(fieldMessageID, fieldToolCallID), []eventRule{
 		required(fieldContent, content(isResultPart, Client0)), optional(fieldRole, oneOf("tool")),
 	})
-	thinkingStartRules   = rules([]eventRule{optional(fieldTitle, isString)})
-	thinkingContentRules = rules(texts(fieldDelta))
+	thinkingStartRules   = thinkingRules([]eventRule{optional(fieldTitle, isString)})
+	thinkingContentRules = thinkingRules(texts(fieldDelta))
 	stateSnapshotRules   = rules([]eventRule{{field: fieldSnapshot, check: isAny, need: Client1}})
 	stateDeltaRules      = rules([]eventRule{required(fieldDelta, isPatch)})
-	snapshotRules        = rules([]eventRule{required(fieldMessages, arrayOf(isMessage))})
+	snapshotRules        = runRules([]eventRule{required(fieldMessages, arrayOf(isMessage))})
 	activityRules        = rules(texts(fieldMessageID, fieldActivityType), []eventRule{
 		required(fieldContent, isObject), optional(fieldReplace, isBoolean),
 	})
@@ -99,13 +112,13 @@ var (
 	})
 	subagentEndRules   = rules(texts(fieldSubagentRunID), []eventRule{optional(fieldOutcome, isSubagentOutcome)})
 	subagentErrorRules = rules(texts(fieldSubagentRunID, fieldMessage), []eventRule{optional(fieldCode, isString)})
-	runStartRules      = rules(texts(fieldThreadID, fieldRunID), []eventRule{
+	runStartRules      = runRules(texts(fieldThreadID, fieldRunID), []eventRule{
 		optional(fieldParentRunID, isString), optional(fieldProtocolVersion, only(Client1, isString)), optional(fieldInput, isInput),
 	})
-	runFinishRules = rules(texts(fieldThreadID, fieldRunID), []eventRule{
+	runFinishRules = runRules(texts(fieldThreadID, fieldRunID), []eventRule{
 		{field: fieldOutcome, check: isRunOutcome, nullable: true}, optional(fieldUsage, isUsage),
 	})
-	runErrorRules = rules(texts(fieldMessage), []eventRule{optional(fieldCode, isString), optional(fieldUsage, isUsage)})
+	runErrorRules = runRules(texts(fieldMessage), []eventRule{optional(fieldCode, isString), optional(fieldUsage, isUsage)})
 )
 
 var parentRules = []eventRule{{field: fieldParentMessageID, check: isString, nullable: true}}
@@ -148,23 +161,41 @@ func refusedUnless(ok bool) Clients {
 	return allClients
 }
 
-func isAny([]byte) Clients              { return 0 }
-func isString(value []byte) Clients     { return refusedUnless(value[0] == '"') }
-func isObject(value []byte) Clients     { return refusedUnless(value[0] == '{') }
-func isBoolean(value []byte) Clients    { return refusedUnless(value[0] == 't' || value[0] == 'f') }
-func isNoNull(value []byte) Clients     { return Client1 & refusedUnless(value[0] != 'n') }
-func isTokenCount(value []byte) Clients { return refusedUnless(isCount(value, 0)) }
+func isAny([]byte) Clients           { return 0 }
+func isString(value []byte) Clients  { return refusedUnless(value[0] == '"') }
+func isObject(value []byte) Clients  { return refusedUnless(value[0] == '{') }
+func isBoolean(value []byte) Clients { return refusedUnless(value[0] == 't' || value[0] == 'f') }
+func isNoNull(value []byte) Clients  { return Client1 & refusedUnless(value[0] != 'n') }
+
+// isTokenCount: 0.0.59 takes any number that is whole.
+func isTokenCount(value []byte) Clients {
+	switch number, ok := numberOf(value); {
+	case !ok || number != math.Trunc(number) || number < 0 || math.IsInf(number, 0):
+		return allClients
+	default:
+		return Client1 & refusedUnless(number <= maxSafe)
+	}
+}
 
 // isTimestamp: 0.0.59 takes any number.
 func isTimestamp(value []byte) Clients {
-	switch c := value[0]; {
-	case c != '-' && (c < '0' || c > '9'):
+	number, ok := numberOf(value)
+	if !ok {
 		return allClients
-	case isCount(value, -(1<<53 - 1)):
-		return 0
-	default:
-		return Client1
 	}
+	return Client1 & refusedUnless(number == math.Trunc(number) && math.Abs(number) <= maxSafe)
+}
+
+// maxSafe is the greatest integer up to which JavaScript holds all.
+const maxSafe = 1<<53 - 1
+
+// numberOf reads a number as JavaScript does.
+func numberOf(value []byte) (float64, bool) {
+	if c := value[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, false
+	}
+	number, _ := strconv.ParseFloat(rawjson.String(value), 64) // infinite if it is too large
+	return number, true
 }
 
 // only is a check that one client makes.
@@ -290,7 +321,7 @@ var (
 		}
 		return Client1&operations(value) | cycles(value)
 	}
-	cycles = arrayOf(func(value []byte) Clients { return refusedUnless(!isCycle(value)) })
+	cycles     = arrayOf(func(value []byte) Clients { return refusedUnless(!isCycle(value)) })
 	operations = arrayOf(variants("op", map[string]check{
 		"add":     object(must("path", pointer), must("value", isAny)),
 		"remove":  object(must("path", pointer)),

@@ -23,7 +23,6 @@ declare
     call        agui_internal.event_inspection;
     log_end     record;
     head        agui.run;
-    is_claimed  boolean;  -- whether any run of the thread is claimed
     claim       agui_internal.claim;
     given_parent text;  -- beside the events
     place       agui_internal.run_position;
@@ -54,7 +53,9 @@ begin
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
-            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread,
+            -- Whether any run of the thread is claimed. Only a beginning needs to know.
+            case when run.run_no is null then exists (select from agui_internal.claim as held where held.thread_key = key) end as is_claimed
         into log_end
         from (values (key)) as requested (thread_key)
         left join agui.thread as thread
@@ -95,9 +96,7 @@ begin
             limit 1;
             given_parent := parent_run_id;
             claim := null;
-            perform from agui_internal.claim as held where held.thread_key = key limit 1;
-            is_claimed := found;
-            if is_claimed then
+            if log_end.is_claimed then
                 claim := agui_internal.find_claim(key, run_id, coalesce(parallel, false), subject);
             end if;
             -- The claim was made when no other run was in progress. What has begun since is
@@ -224,7 +223,7 @@ begin
                 claim.stop_requested_at,
                 claim.stop_reason
             );
-            if is_claimed then
+            if log_end.is_claimed then
                 delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
             end if;
             if input is not null then
