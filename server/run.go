@@ -154,6 +154,9 @@ func (s *Server) record(run *recordedRun, input json.RawMessage, headers http.He
 	if err == nil {
 		err = run.recording.Close(context.WithoutCancel(s.background))
 	}
+	if outcome == "stopped" {
+		failed = nil // the call ended as requested
+	}
 	if err != nil {
 		outcome = "unrecorded"
 		log.Error("a run could not be recorded to its end", "error", err)
