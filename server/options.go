@@ -43,6 +43,27 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics registers the metrics of the server. None if nil.
 	Metrics prometheus.Registerer
+	// WrapTransport returns the transport of the requests to agents, made of that of the server: for
+	// example one that traces. If nil, the transport is not wrapped.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+	// ObserveRun watches the runs that the server records. If nil, nobody does.
+	ObserveRun RunObserver
+}
+
+// RunObserver is called when the server has accepted a run, with the context of the request. It
+// returns the context of the run, made of background: requests to the agent have its values. ended
+// is called when the end of the run is committed, or could not be.
+type RunObserver func(request, background context.Context, run ObservedRun) (ctx context.Context, ended func(outcome string, err error))
+
+// ObservedRun is a run that an observer watches.
+type ObservedRun struct {
+	pgagui.RunRef
+	// Agent is the name of the agent.
+	Agent string
+	// Scope is the tenant or user of the thread.
+	Scope string
+	// ParentRunID is the run that it continues. Empty: none.
+	ParentRunID string
 }
 
 // Agent is an AG-UI agent that the server calls over HTTP.
@@ -94,6 +115,14 @@ func (o *Options) setDefaults() {
 	setDefault(&o.Grace, 10*time.Second)
 	setDefault(&o.Logger, slog.Default())
 	setDefault(&o.Recorder.Logger, o.Logger)
+	if o.WrapTransport == nil {
+		o.WrapTransport = func(transport http.RoundTripper) http.RoundTripper { return transport }
+	}
+	if o.ObserveRun == nil {
+		o.ObserveRun = func(_, background context.Context, _ ObservedRun) (context.Context, func(string, error)) {
+			return background, func(string, error) {}
+		}
+	}
 	o.Agents = slices.Clone(o.Agents)
 	for i := range o.Agents {
 		agent := &o.Agents[i]

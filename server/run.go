@@ -40,7 +40,8 @@ type recordedRun struct {
 	agent     *Agent
 	recording *pgagui.Recording
 	recorded  chan struct{}
-	isNew     bool // the thread has no earlier run
+	isNew     bool                            // the thread has no earlier run
+	ended     func(outcome string, err error) // of the observer
 
 	open *livefilter.Filter // what is open in the run so far
 	held []json.RawMessage  // the end of the run, and what the agent sent after it
@@ -90,12 +91,15 @@ func (s *Server) begin(ctx context.Context, to tenant, agent *Agent, in *input, 
 		isNew: parent == "", open: livefilter.New(livefilter.Run{ThreadID: in.threadID, RunID: in.runID}, 0),
 	}
 	claim.ParentRunID = parent
-	run.recording, err = s.recorder.Begin(s.background, run.RunRef, pgagui.BeginOptions{Claim: claim})
-	if err != nil {
-		return nil, err
+	var runContext context.Context
+	runContext, run.ended = s.options.ObserveRun(ctx, s.background, ObservedRun{RunRef: run.RunRef, Agent: agent.Name, Scope: to.scope, ParentRunID: parent})
+	run.recording, err = s.recorder.Begin(runContext, run.RunRef, pgagui.BeginOptions{Claim: claim})
+	if err == nil && !s.add(run) {
+		err = errors.Join(errShutdown, run.recording.Close(ctx))
 	}
-	if !s.add(run) {
-		return nil, errors.Join(errShutdown, run.recording.Close(ctx))
+	if err != nil {
+		run.ended("refused", err)
+		return nil, err
 	}
 	go func() {
 		defer s.remove(run)
@@ -150,6 +154,9 @@ func (s *Server) record(run *recordedRun, input json.RawMessage, headers http.He
 	if err == nil {
 		err = run.recording.Close(context.WithoutCancel(s.background))
 	}
+	if outcome == "stopped" {
+		failed = nil // the call ended as requested
+	}
 	if err != nil {
 		outcome = "unrecorded"
 		log.Error("a run could not be recorded to its end", "error", err)
@@ -157,6 +164,7 @@ func (s *Server) record(run *recordedRun, input json.RawMessage, headers http.He
 		log.Warn("the agent failed", "outcome", outcome, "error", failed)
 	}
 	s.metrics.runs.WithLabelValues(run.agent.Name, outcome).Inc()
+	run.ended(outcome, errors.Join(failed, err))
 }
 
 // receive records the events of the agent, except for the end of the run and what follows it, which

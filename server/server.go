@@ -13,15 +13,16 @@ import (
 
 // Server is the handler of all requests. It records the runs that it accepted until Shutdown.
 type Server struct {
-	store    *pgagui.Store
-	options  Options
-	agents   map[string]*Agent
-	recorder *pgagui.Recorder
-	client   *http.Client
-	guard    access.Guard
-	metrics  *metrics
-	handler  http.Handler
-	runs     runs
+	store     *pgagui.Store
+	options   Options
+	agents    map[string]*Agent
+	recorder  *pgagui.Recorder
+	client    *http.Client
+	closeIdle func() // the connections to agents that are not in use
+	guard     access.Guard
+	metrics   *metrics
+	handler   http.Handler
+	runs      runs
 
 	// background is the context of all runs: it ends when Shutdown gives them up.
 	background context.Context
@@ -45,9 +46,11 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	toAgents := transport()
 	s := &Server{
 		store: store, options: options, agents: map[string]*Agent{}, recorder: store.NewRecorder(&options.Recorder),
-		client: &http.Client{Transport: transport()}, runs: runs{all: map[*recordedRun]struct{}{}},
+		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
+		runs: runs{all: map[*recordedRun]struct{}{}},
 	}
 	for i := range options.Agents {
 		s.agents[options.Agents[i].Name] = &options.Agents[i]
@@ -108,7 +111,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = errors.New("server: some runs did not end in time")
 	}
-	s.client.CloseIdleConnections()
+	s.closeIdle()
 	return errors.Join(err, s.recorder.Close(ctx))
 }
 

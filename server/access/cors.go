@@ -5,13 +5,15 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/rs/cors"
 )
 
 // CORS returns a middleware that lets pages of other origins call the server from a browser. An
-// origin is exact, such as https://app.example.com or http://localhost:3000. The list "*" alone
-// allows all origins; then browsers send no credentials (cookies, client certificates), only the
+// origin is exact, such as https://app.example.com or http://localhost:3000. On this machine the
+// port may be *, for development: http://localhost:*, http://127.0.0.1:*. The list "*" alone allows
+// all origins; then browsers send no credentials (cookies, client certificates), only the
 // headers that a page sets itself. Without origins the middleware changes nothing, and browsers
 // allow pages of the server's own origin only.
 //
@@ -27,8 +29,8 @@ func CORS(origins []string, headers ...string) (func(http.Handler) http.Handler,
 	}
 	for _, origin := range origins {
 		if !allowsAll && !isOrigin(origin) {
-			return nil, fmt.Errorf("cors: %q is not an origin (expected scheme://host or scheme://host:port, "+
-				"without a path, wildcards and the default port)", origin)
+			return nil, fmt.Errorf("cors: %q is not an origin (expected scheme://host or scheme://host:port, without a path, "+
+				"wildcards and the default port; the port * is possible for localhost)", origin)
 		}
 	}
 	if slices.Contains(headers, "*") {
@@ -50,6 +52,10 @@ func CORS(origins []string, headers ...string) (func(http.Handler) http.Handler,
 }
 
 func isOrigin(text string) bool {
+	if local, hasAnyPort := strings.CutSuffix(text, ":*"); hasAnyPort {
+		origin, err := url.Parse(local)
+		return err == nil && isLocalName(origin.Hostname()) && origin.Port() == "" && isOrigin(local)
+	}
 	origin, err := url.Parse(text)
 	if err == nil && (origin.Scheme == "http" && origin.Port() == "80" || origin.Scheme == "https" && origin.Port() == "443") {
 		return false // browsers leave the default port out, so it would never match

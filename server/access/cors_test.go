@@ -77,6 +77,18 @@ func TestCORSForAllOriginsHasNoCredentials(t *testing.T) {
 	}
 }
 
+func TestCORSForAnyPortOfThisMachine(t *testing.T) {
+	server := corsServer(t, "http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*")
+	for origin, isAllowed := range map[string]bool{
+		"http://localhost:3000": true, "http://127.0.0.1:5173": true, "http://[::1]:8081": true,
+		"http://localhost.evil.com:3000": false, "https://localhost:3000": false, "http://127.0.0.2:3000": false,
+	} {
+		if got := serve(server, preflight(origin, "POST", "authorization")).Header.Get("Access-Control-Allow-Origin"); (got == origin) != isAllowed {
+			t.Errorf("%s: allowed for %q", origin, got)
+		}
+	}
+}
+
 func TestNoOriginsMeansNoCORS(t *testing.T) {
 	answer := serve(corsServer(t), preflight("https://app.example.com", "GET", "authorization"))
 	if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -88,6 +100,7 @@ func TestCORSOriginsAreChecked(t *testing.T) {
 	for _, origins := range [][]string{
 		{"*", "https://a.com"}, {"https://*.example.com"}, {"example.com"}, {"https://a.com/"}, {"https://a.com/path"}, {"https://u@a.com"}, {"null"}, {""},
 		{"https://a.com:443"}, {"http://a.com:80"}, {"https://a.com, https://b.com"}, {"https://:80"}, {"https://a.com?"}, {"HTTPS://a.com"}, {"https://a.com#"},
+		{"https://a.com:*"}, {"http://localhost:3000:*"}, {"http://*:*"}, {"http://localhost.a.com:*"}, {"http://localhost/:*"}, {"localhost:*"},
 	} {
 		if _, err := CORS(origins); err == nil || !strings.HasPrefix(err.Error(), "cors: ") {
 			t.Errorf("%q: %v", origins, err)
