@@ -188,7 +188,7 @@ func (s *stream) resume(ctx context.Context, after place) (isFound bool, err err
 }
 
 // catchUp gives the filter what the client has received of the run. A snapshot at the position is
-// not enough: the client knows of messages as open that the snapshot has no trace of.
+// not enough: some messages are open for the client, and the snapshot has no trace of them.
 func (s *stream) catchUp(ctx context.Context) error {
 	if s.base > 0 {
 		attached, err := s.from.Attach(ctx, s.threadID, pgagui.AttachOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}})
