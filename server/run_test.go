@@ -230,6 +230,36 @@ func TestARunGoesOnAfterAnEnd(t *testing.T) {
 	}
 }
 
+// Some agents give the result of a tool call the id of the message that called. Clients send both back.
+func TestMessagesThatShareAnID(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	c := p.run("thread", "run-1", "u1 user Hello")
+	called := a.called(t)
+	called.send(started("thread", "run-1"), `{"type":"TOOL_CALL_START","toolCallId":"t1","toolCallName":"look","parentMessageId":"a1"}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"t1"}`, `{"type":"TOOL_CALL_RESULT","messageId":"a1","toolCallId":"t1","content":"42"}`, finished("thread", "run-1"))
+	close(called.answers)
+	c.rest()
+	c = p.run("thread", "run-2", "u1 user Hello", "a1 assistant x", "a1 tool 42", "u2 user More")
+	called = a.called(t)
+	if ids := called.messageIDs(); !slices.Equal(ids, []string{"u1", "a1", "a1", "u2"}) {
+		t.Errorf("the agent received the messages %q", ids)
+	}
+	if parent := c.answer.Header.Get("Pgagui-Parent-Run"); parent != "run-1" {
+		t.Errorf("the run continues %q", parent)
+	}
+	called.finish("a2", "Hi")
+	c.rest()
+	c = p.run("thread", "run-3", "u3 user And more") // filled in
+	called = a.called(t)
+	if ids := called.messageIDs(); !slices.Equal(ids, []string{"u1", "a1", "a1", "u2", "a2", "u3"}) {
+		t.Errorf("the agent received the messages %q", ids)
+	}
+	called.finish("a3", "Hi")
+	c.rest()
+}
+
 func TestAnAgentThatKeepsItsAnswerOpenAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
