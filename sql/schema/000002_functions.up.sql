@@ -6469,7 +6469,7 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
-                open_from, stop_requested_at, stop_reason
+                has_heartbeat, open_from, stop_requested_at, stop_reason
             )
             values (
                 key, place.run_no, place.parent_no, given_parent is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -6477,8 +6477,10 @@ begin
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
-                -- Without it, the next run would treat this one as abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end,
+                -- Without it, the next run would treat an imported run as abandoned. The writer of a
+                -- claimed run sends heartbeats, also if it dies before the first one.
+                case when (imported or claim.run_id is not null) and call.ended_by is null then clock_timestamp() end,
+                claim.run_id is not null,
                 place.open_from,
                 claim.stop_requested_at,
                 claim.stop_reason
@@ -19549,7 +19551,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''a6dfb4908a0fb08483b285b2466447a57dddd0604953f1f6f9e2fcc17a069d02'', ''{
+as 'select 2, ''3adb31bc01300dd019718bd86665de5c2451c6903a1b81f96179e3e7e103cfb8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
