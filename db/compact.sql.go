@@ -176,12 +176,12 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 }
 
 const ChooseToCompact = `-- name: ChooseToCompact :one
-select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
     $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'),
     $4::pg_catalog.uuid[], true, $5::int
 ) as next
-where (next).run_no is not null
+where (next).run_nos is not null
 `
 
 type ChooseToCompactParams struct {
@@ -445,24 +445,24 @@ func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error 
 }
 
 const NoteFailure = `-- name: NoteFailure :one
-select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int, $4::pg_catalog.text, $5::pg_catalog.text)::boolean as is_counted
+select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text, $5::int)::boolean as is_counted
 `
 
 type NoteFailureParams struct {
 	Job       string
 	ThreadKey pgtype.UUID
-	RunNo     int32
 	Code      *string
 	Error     string
+	RunNo     int32
 }
 
 func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NoteFailure,
 		arg.Job,
 		arg.ThreadKey,
-		arg.RunNo,
 		arg.Code,
 		arg.Error,
+		arg.RunNo,
 	)
 	var is_counted bool
 	err := row.Scan(&is_counted)

@@ -519,7 +519,8 @@ comment on column agui_internal.job_note.job is
     'compact, compact_running or repack: each job has its own notes.';
 comment on column agui_internal.job_note.run_no is 'The run; 0: any runs of the thread.';
 comment on column agui_internal.job_note.attempts is
-    'How often the job has begun the run without finishing it, including an attempt in progress.';
+    'How often the job has begun the run without finishing it, including an attempt in progress. 0: '
+    'the job has begun it only together with others; each of them is tried alone next.';
 comment on column agui_internal.job_note.code is 'SQLSTATE of the last attempt; null: none.';
 comment on column agui_internal.job_note.error is
     'Error text of the last attempt; null: the job is processing it, or was killed, out of memory '
@@ -591,7 +592,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''7bdd0ca364247bb70deba8cacef053428d9d04ccab1bcd887c9fc7b0c61f9848'', ''{
+as 'select 1, ''8c1d8dc9cb73673138d89dc8d1b340665bb008f122690c72b66f318c30bdf1c0'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

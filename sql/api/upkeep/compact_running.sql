@@ -60,7 +60,7 @@ begin
         exception
             when others then
                 raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
-                perform agui_internal.note_failure('compact_running', candidate.thread_key, candidate.run_no, sqlstate, sqlerrm);
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, sqlstate, sqlerrm, candidate.run_no);
                 if sqlstate <> '55P03' then
                     failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
                     failure := coalesce(failure, sqlerrm);

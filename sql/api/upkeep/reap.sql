@@ -52,7 +52,7 @@ begin
             exception
                 when others then
                     raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
-                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    perform agui_internal.note_failure('reap', keys[at], sqlstate, sqlerrm, run_nos[at]);
                     if sqlstate <> '55P03' then
                         failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
                         failure := coalesce(failure, sqlerrm);

@@ -57,7 +57,7 @@ begin
             exception
                 when others then
                     raise warning 'agui.repack: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
-                    if not agui_internal.note_failure('repack', next.thread_key, next.run_no, sqlstate, sqlerrm) then
+                    if not agui_internal.note_failure('repack', next.thread_key, sqlstate, sqlerrm, next.run_no) then
                         busy := busy || next.thread_key;
                     end if;
                     after_seq := 0;
