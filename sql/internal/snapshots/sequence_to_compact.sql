@@ -20,58 +20,55 @@ declare
     max_bytes  constant int := 1024 * 1024;
     max_events constant int := 5000;
     max_length constant int := 200;
+    run_nos    int[] := '{}';
+    next_no    int := run_no;
+    run        record;
+    bytes      bigint := 0;
+    events     bigint := 0;
 begin
-    if max_runs < 2 or exists (
+    loop
+        -- In a loop, not in a recursive query: its estimated cost would have it compiled.
         select
-        from agui_internal.job_note as note
-        where note.job = 'compact' and note.thread_key = sequence_to_compact.thread_key and note.run_no = sequence_to_compact.run_no
-    ) then
-        return array[run_no];
-    end if;
-    return (
-        with recursive sequence as (
-            select null::int as run_no, sequence_to_compact.run_no as next_no, 0 as length, 0::bigint as events, 0::bigint as bytes
-            union all
-            select run.run_no, only_child.run_no, sequence.length + 1, sequence.events + size.events, sequence.bytes + size.bytes
-            from sequence
-            join agui.run as run
-                on run.thread_key = sequence_to_compact.thread_key and run.run_no = sequence.next_no
-            cross join lateral (
+            due.last_seq - due.first_seq + 1 as events,
+            (
+                select coalesce(sum(agui_internal.batch_bytes(batch.events, batch.text_bytes)), 0)
+                from agui.batch as batch
+                where batch.thread_key = due.thread_key
+                    and batch.run_no = due.run_no
+                    and batch.first_seq between due.first_seq and due.last_seq
+            ) + (
+                select coalesce(sum(octet_length(given.input::text)), 0)
+                from agui.run_input as given
+                where given.thread_key = due.thread_key and given.run_no = due.run_no
+            ) as bytes,
+            exists (
                 select
-                    run.last_seq - run.first_seq + 1 as events,
-                    (
-                        select coalesce(sum(agui_internal.batch_bytes(batch.events, batch.text_bytes)), 0)
-                        from agui.batch as batch
-                        where batch.thread_key = run.thread_key
-                            and batch.run_no = run.run_no
-                            and batch.first_seq between run.first_seq and run.last_seq
-                    ) + (
-                        select coalesce(sum(octet_length(given.input::text)), 0)
-                        from agui.run_input as given
-                        where given.thread_key = run.thread_key and given.run_no = run.run_no
-                    ) as bytes
-            ) as size
-            -- A branch begins at the fold of its parent, so that fold is not passed over.
-            cross join lateral (
-                select case when count(*) = 1 then min(child.run_no) end as run_no
-                from agui.run as child
-                where child.thread_key = run.thread_key and child.parent_no = run.run_no and child.run_no > run.run_no
-            ) as only_child
-            where sequence.length = 0
-                or sequence.length < least(max_runs, max_length)
-                and sequence.events + size.events <= max_events
-                and sequence.bytes + size.bytes <= least(most_bytes, max_bytes)
-                and run.log_bytes is null
-                and run.status <> 'running'
-                and run.ended_at <= due_by
-                and not exists (
-                    select
-                    from agui_internal.job_note as note
-                    where note.job = 'compact' and note.thread_key = run.thread_key and note.run_no = run.run_no
-                )
-        )
-        select array_agg(sequence.run_no order by sequence.length) from sequence where sequence.length > 0
-    );
+                from agui_internal.job_note as note
+                where note.job = 'compact' and note.thread_key = due.thread_key and note.run_no = due.run_no
+            ) as is_noted
+        into run
+        from agui.run as due
+        where due.thread_key = sequence_to_compact.thread_key
+            and due.run_no = next_no
+            and due.log_bytes is null
+            and due.status <> 'running'
+            and due.ended_at <= due_by;
+
+        bytes := bytes + run.bytes;
+        events := events + run.events;
+        exit when run_nos <> '{}'
+            and (not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
+        run_nos := run_nos || next_no;
+        exit when run.is_noted or cardinality(run_nos) >= least(max_runs, max_length);
+
+        -- A branch begins with the fold of its parent, so that run is the end of a sequence.
+        select min(child.run_no) into next_no
+        from agui.run as child
+        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no and child.run_no > next_no
+        having count(*) = 1;
+        exit when next_no is null;
+    end loop;
+    return run_nos;
 end
 $$;
 
