@@ -430,7 +430,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 }
 
 const NoteAttempt = `-- name: NoteAttempt :exec
-select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type NoteAttemptParams struct {
@@ -445,7 +445,7 @@ func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error 
 }
 
 const NoteFailure = `-- name: NoteFailure :one
-select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text, $5::int)::boolean as is_counted
+select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text, array[$5::int])::boolean as is_counted
 `
 
 type NoteFailureParams struct {
@@ -470,7 +470,7 @@ func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool,
 }
 
 const NoteSuccess = `-- name: NoteSuccess :exec
-select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type NoteSuccessParams struct {
@@ -660,7 +660,7 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 }
 
 const TakeBackAttempt = `-- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type TakeBackAttemptParams struct {

@@ -382,7 +382,7 @@ func TestARunThatIsFoldedTogetherWithOthers(t *testing.T) {
 	const runs, culprit = 12, 8
 	for what, begin := range map[string]string{
 		"fails":     ``,
-		"is killed": `select agui_internal.note_attempt('compact', agui.thread_key('', 't'), variadic array(select generate_series(3, 12)))`,
+		"is killed": `select agui_internal.note_attempt('compact', agui.thread_key('', 't'), array(select generate_series(3, 12)))`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -25,16 +25,16 @@ where (next).run_nos is not null;
 select agui_internal.hold_thread(@thread_key::pg_catalog.uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
-select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: NoteFailure :one
-select agui_internal.note_failure(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, sqlc.narg(code)::pg_catalog.text, @error::pg_catalog.text, @run_no::int)::boolean as is_counted;
+select agui_internal.note_failure(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, sqlc.narg(code)::pg_catalog.text, @error::pg_catalog.text, array[@run_no::int])::boolean as is_counted;
 
 -- name: NoteAttempt :exec
-select agui_internal.note_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.note_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.take_back_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: Quarantined :one
 select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) @job::pg_catalog.text;

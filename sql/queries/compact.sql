@@ -25,16 +25,16 @@ where (next).run_nos is not null;
 select agui_internal.hold_thread(@thread_key::uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
-select agui_internal.note_success(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.note_success(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: NoteFailure :one
-select agui_internal.note_failure(@job::text, @thread_key::uuid, sqlc.narg(code)::text, @error::text, @run_no::int)::boolean as is_counted;
+select agui_internal.note_failure(@job::text, @thread_key::uuid, sqlc.narg(code)::text, @error::text, array[@run_no::int])::boolean as is_counted;
 
 -- name: NoteAttempt :exec
-select agui_internal.note_attempt(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.note_attempt(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.take_back_attempt(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: Quarantined :one
 select count(*) from agui.quarantine where quarantine.job = @job::text;

@@ -4607,7 +4607,7 @@ begin
         -- connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             -- the runs are not begun
-            perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
             blocked := agui_internal.job_lock_problem('compact');
             if blocked is null then
                 raise notice 'agui.compact stops: another compaction is in progress';
@@ -4619,7 +4619,7 @@ begin
         near := null;
         if next.run_nos is not null then
             if not agui_internal.hold_thread(next.thread_key) then
-                perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+                perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                 busy := busy || next.thread_key;
             elsif (
                 select pg_catalog.count(*)
@@ -4631,23 +4631,23 @@ begin
                     and (chosen.position = 1 or run.parent_no = next.run_nos[chosen.position::int - 1])
             ) < pg_catalog.cardinality(next.run_nos) then
                 -- another transaction compacted them in the meantime
-                perform agui_internal.note_success('compact', next.thread_key, variadic next.run_nos);
+                perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
             else
                 begin
                     carried := agui_internal.compact_sequence(next.thread_key, next.run_nos, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
                     if carried.is_cut then
                         -- the run is not folded to its end
-                        perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                     else
-                        perform agui_internal.note_success('compact', next.thread_key, variadic next.run_nos);
+                        perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
                         runs := runs + pg_catalog.cardinality(next.run_nos);
                     end if;
                     near := next.thread_key;
                 exception
                     when others then
                         carried := null;
-                        if agui_internal.note_failure('compact', next.thread_key, sqlstate, sqlerrm, variadic next.run_nos) then
+                        if agui_internal.note_failure('compact', next.thread_key, sqlstate, sqlerrm, next.run_nos) then
                             near := next.thread_key;
                             -- Of several runs, each is then tried alone.
                             is_failed := pg_catalog.cardinality(next.run_nos) = 1;
@@ -4774,12 +4774,12 @@ begin
     loop
         exit when max_time <= '0';
         perform agui_internal.begin_step();
-        perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
+        perform agui_internal.note_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
         commit;
         set local search_path = pg_catalog, pg_temp;
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
-            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
             commit;
             set local search_path = pg_catalog, pg_temp;
             blocked := agui_internal.job_lock_problem('compact_running');
@@ -4790,11 +4790,11 @@ begin
         end if;
         begin
             perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no, stop_at);
-            perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.note_success('compact_running', candidate.thread_key, array[candidate.run_no]);
         exception
             when others then
                 raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
-                perform agui_internal.note_failure('compact_running', candidate.thread_key, sqlstate, sqlerrm, candidate.run_no);
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, sqlstate, sqlerrm, array[candidate.run_no]);
                 if sqlstate <> '55P03' then
                     failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
                     failure := coalesce(failure, sqlerrm);
@@ -4936,7 +4936,7 @@ begin
     loop
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- the run is not begun
+            perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);  -- the run is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
                 raise notice 'agui.reap stops: another agui.reap is in progress';
@@ -4950,14 +4950,14 @@ begin
             begin
                 if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
                     runs := runs + 1;
-                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                    perform agui_internal.note_success('reap', keys[at], array[run_nos[at]]);
                 else
-                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                    perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);
                 end if;
             exception
                 when others then
                     raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
-                    perform agui_internal.note_failure('reap', keys[at], sqlstate, sqlerrm, run_nos[at]);
+                    perform agui_internal.note_failure('reap', keys[at], sqlstate, sqlerrm, array[run_nos[at]]);
                     if sqlstate <> '55P03' then
                         failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
                         failure := coalesce(failure, sqlerrm);
@@ -4967,7 +4967,7 @@ begin
         end if;
         at := at + 1;
         exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
-        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
+        perform agui_internal.note_attempt('reap', keys[at], array[run_nos[at]]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;
@@ -5097,7 +5097,7 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             -- the run is not begun
-            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
             blocked := agui_internal.job_lock_problem('repack');
             if blocked is null then
                 raise notice 'agui.repack stops: another agui.repack is in progress';
@@ -5109,21 +5109,21 @@ begin
             begin
                 select * into piece from agui_internal.repack_run(next.thread_key, next.run_no, after_seq);
                 if piece.is_busy then
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     busy := busy || next.thread_key;
                 elsif piece.next_seq is null then
-                    perform agui_internal.note_success('repack', next.thread_key, next.run_no);
+                    perform agui_internal.note_success('repack', next.thread_key, array[next.run_no]);
                     runs := runs + 1;
                 elsif pg_catalog.clock_timestamp() >= stop_at then
                     -- the next call continues from there
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
             exception
                 when others then
                     raise warning 'agui.repack: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
-                    if not agui_internal.note_failure('repack', next.thread_key, sqlstate, sqlerrm, next.run_no) then
+                    if not agui_internal.note_failure('repack', next.thread_key, sqlstate, sqlerrm, array[next.run_no]) then
                         busy := busy || next.thread_key;
                     end if;
                     after_seq := 0;
@@ -5157,7 +5157,7 @@ begin
                 end;
             end if;
             exit when next.thread_key is null;
-            perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.note_attempt('repack', next.thread_key, array[next.run_no]);
         end if;
         commit;
         set local search_path = pg_catalog, pg_temp;
@@ -11719,7 +11719,7 @@ comment on function agui_internal.job_lock_problem(text) is
 revoke execute on function agui_internal.job_lock_problem(text) from public;
 
 -- sql/internal/jobs/note_attempt.sql
-create or replace function agui_internal.note_attempt(job text, thread_key uuid, variadic run_nos int[])
+create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
 volatile
@@ -11749,7 +11749,7 @@ comment on function agui_internal.note_attempt(text, uuid, int[]) is
 revoke execute on function agui_internal.note_attempt(text, uuid, int[]) from public;
 
 -- sql/internal/jobs/note_failure.sql
-create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, variadic run_nos int[])
+create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[])
 returns boolean
 language plpgsql
 volatile
@@ -11770,7 +11770,7 @@ begin
             and note.run_no = run_nos[1] and cardinality(run_nos) = 1;
         return true;
     end if;
-    perform agui_internal.take_back_attempt(job, thread_key, variadic run_nos);
+    perform agui_internal.take_back_attempt(job, thread_key, run_nos);
     return false;
 end
 $$;
@@ -11783,7 +11783,7 @@ comment on function agui_internal.note_failure(text, uuid, text, text, int[]) is
 revoke execute on function agui_internal.note_failure(text, uuid, text, text, int[]) from public;
 
 -- sql/internal/jobs/note_success.sql
-create or replace function agui_internal.note_success(job text, thread_key uuid, variadic run_nos int[])
+create or replace function agui_internal.note_success(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
 volatile
@@ -11862,7 +11862,7 @@ comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
 revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;
 
 -- sql/internal/jobs/take_back_attempt.sql
-create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, variadic run_nos int[])
+create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language sql
 volatile
@@ -14387,7 +14387,7 @@ begin
             when run_no = 0 then '{0}'
             else agui_internal.sequence_to_compact(thread_key, run_no, due_by, max_runs, case when thread_key = near then fold_bytes end)
         end;
-        perform agui_internal.note_attempt('compact', thread_key, variadic run_nos);
+        perform agui_internal.note_attempt('compact', thread_key, run_nos);
     end if;
 end
 $$;
@@ -15127,6 +15127,8 @@ begin
                 from agui.run_input as given
                 where given.thread_key = due.thread_key and given.run_no = due.run_no
             ) as bytes,
+            -- Not as conditions, which could make the planner choose the index of the queue.
+            due.log_bytes is null and due.status <> 'running' and due.ended_at <= due_by as is_due,
             exists (
                 select
                 from agui_internal.job_note as note
@@ -15134,25 +15136,21 @@ begin
             ) as is_noted
         into run
         from agui.run as due
-        where due.thread_key = sequence_to_compact.thread_key
-            and due.run_no = next_no
-            and due.log_bytes is null
-            and due.status <> 'running'
-            and due.ended_at <= due_by;
+        where due.thread_key = sequence_to_compact.thread_key and due.run_no = next_no;
 
         bytes := bytes + run.bytes;
         events := events + run.events;
         exit when run_nos <> '{}'
-            and (not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
+            and (run.is_due and not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
         run_nos := run_nos || next_no;
         exit when run.is_noted or cardinality(run_nos) >= least(max_runs, max_length);
 
         -- A branch begins with the fold of its parent, so that run is the end of a sequence.
         select min(child.run_no) into next_no
         from agui.run as child
-        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no and child.run_no > next_no
+        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no
         having count(*) = 1;
-        exit when next_no is null;
+        exit when (next_no > run_nos[cardinality(run_nos)]) is not true;
     end loop;
     return run_nos;
 end
@@ -19057,7 +19055,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''628cf30269148c54e11d37a5e5198b556e016ee9ebfa53751e6278687544435b'', ''{
+as 'select 2, ''243f5b71308fc7c46a463313aa624b1fedb90820035147e9830abf93a0127465'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -39,7 +39,7 @@ begin
         -- connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
             -- the runs are not begun
-            perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
             blocked := agui_internal.job_lock_problem('compact');
             if blocked is null then
                 raise notice 'agui.compact stops: another compaction is in progress';
@@ -51,7 +51,7 @@ begin
         near := null;
         if next.run_nos is not null then
             if not agui_internal.hold_thread(next.thread_key) then
-                perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+                perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                 busy := busy || next.thread_key;
             elsif (
                 select pg_catalog.count(*)
@@ -63,23 +63,23 @@ begin
                     and (chosen.position = 1 or run.parent_no = next.run_nos[chosen.position::int - 1])
             ) < pg_catalog.cardinality(next.run_nos) then
                 -- another transaction compacted them in the meantime
-                perform agui_internal.note_success('compact', next.thread_key, variadic next.run_nos);
+                perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
             else
                 begin
                     carried := agui_internal.compact_sequence(next.thread_key, next.run_nos, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
                     if carried.is_cut then
                         -- the run is not folded to its end
-                        perform agui_internal.take_back_attempt('compact', next.thread_key, variadic next.run_nos);
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                     else
-                        perform agui_internal.note_success('compact', next.thread_key, variadic next.run_nos);
+                        perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
                         runs := runs + pg_catalog.cardinality(next.run_nos);
                     end if;
                     near := next.thread_key;
                 exception
                     when others then
                         carried := null;
-                        if agui_internal.note_failure('compact', next.thread_key, sqlstate, sqlerrm, variadic next.run_nos) then
+                        if agui_internal.note_failure('compact', next.thread_key, sqlstate, sqlerrm, next.run_nos) then
                             near := next.thread_key;
                             -- Of several runs, each is then tried alone.
                             is_failed := pg_catalog.cardinality(next.run_nos) = 1;

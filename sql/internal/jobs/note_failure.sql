@@ -1,4 +1,4 @@
-create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, variadic run_nos int[])
+create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[])
 returns boolean
 language plpgsql
 volatile
@@ -19,7 +19,7 @@ begin
             and note.run_no = run_nos[1] and cardinality(run_nos) = 1;
         return true;
     end if;
-    perform agui_internal.take_back_attempt(job, thread_key, variadic run_nos);
+    perform agui_internal.take_back_attempt(job, thread_key, run_nos);
     return false;
 end
 $$;

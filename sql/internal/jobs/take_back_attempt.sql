@@ -1,4 +1,4 @@
-create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, variadic run_nos int[])
+create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language sql
 volatile

@@ -81,7 +81,7 @@ begin
             when run_no = 0 then '{0}'
             else agui_internal.sequence_to_compact(thread_key, run_no, due_by, max_runs, case when thread_key = near then fold_bytes end)
         end;
-        perform agui_internal.note_attempt('compact', thread_key, variadic run_nos);
+        perform agui_internal.note_attempt('compact', thread_key, run_nos);
     end if;
 end
 $$;

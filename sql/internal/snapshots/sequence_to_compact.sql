@@ -41,6 +41,8 @@ begin
                 from agui.run_input as given
                 where given.thread_key = due.thread_key and given.run_no = due.run_no
             ) as bytes,
+            -- Not as conditions, which could make the planner choose the index of the queue.
+            due.log_bytes is null and due.status <> 'running' and due.ended_at <= due_by as is_due,
             exists (
                 select
                 from agui_internal.job_note as note
@@ -48,25 +50,21 @@ begin
             ) as is_noted
         into run
         from agui.run as due
-        where due.thread_key = sequence_to_compact.thread_key
-            and due.run_no = next_no
-            and due.log_bytes is null
-            and due.status <> 'running'
-            and due.ended_at <= due_by;
+        where due.thread_key = sequence_to_compact.thread_key and due.run_no = next_no;
 
         bytes := bytes + run.bytes;
         events := events + run.events;
         exit when run_nos <> '{}'
-            and (not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
+            and (run.is_due and not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
         run_nos := run_nos || next_no;
         exit when run.is_noted or cardinality(run_nos) >= least(max_runs, max_length);
 
         -- A branch begins with the fold of its parent, so that run is the end of a sequence.
         select min(child.run_no) into next_no
         from agui.run as child
-        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no and child.run_no > next_no
+        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no
         having count(*) = 1;
-        exit when next_no is null;
+        exit when (next_no > run_nos[cardinality(run_nos)]) is not true;
     end loop;
     return run_nos;
 end
