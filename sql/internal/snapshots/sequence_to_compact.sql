@@ -27,7 +27,6 @@ declare
     events     bigint := 0;
 begin
     loop
-        -- In a loop, not in a recursive query: its estimated cost would have it compiled.
         select
             due.last_seq - due.first_seq + 1 as events,
             (
