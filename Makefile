@@ -67,7 +67,7 @@ crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json server/internal/livefilter/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
 # Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
@@ -110,7 +110,7 @@ tidy: ## Tidy the go.mod files of all modules
 	@rm -rf bin/proxy && cd tools && GOWORK=off go run ./pack .. $(CURDIR)/bin/proxy $(VERSION)
 	@cache=$$(mktemp -d) && trap 'GOMODCACHE=$$cache go clean -modcache; rm -rf bin/proxy' EXIT && \
 	proxies=file://$(CURDIR)/bin/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY) && \
-	for folder in . bench cmd/pgagui otelagui; do \
+	for folder in . bench cmd/pgagui otelagui server; do \
 		(cd $$folder && GOWORK=off GOFLAGS=-mod=mod GONOSUMDB=github.com/pgagui GOPROXY=$$proxies GOMODCACHE=$$cache go mod tidy && \
 		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
 	done
@@ -131,7 +131,7 @@ lint-format:
 	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
 
 # What is free of the words that docs/glossary.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
-PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction events examples internal jobs otelagui session \
+PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction events examples internal jobs otelagui server session \
 	transcript worker \
 	$(filter-out %_test.go,$(wildcard *.go))
 

@@ -29,15 +29,16 @@
 //
 // # What there is
 //
-//   - Write: [Store.NewRecorder], [Store.Append], [Store.Abandon], [Store.RequestStop]. Package events
-//     makes the events that a backend writes itself.
+//   - Write: [Store.NewRecorder], [Store.Append], [Store.Abandon], [Store.RequestStop], [Store.Claim].
+//     Package events makes the events that a backend writes itself.
 //   - Follow a run: [Store.Attach], [Store.Follow], [Store.Status].
 //   - Lists: [Store.Threads], [Store.Thread], [Store.SetThread], [Store.ThreadIDs], [Store.Erase].
 //   - Read a conversation at any point of its tree ([At]): [Store.Restore], [Store.Messages],
 //     [Store.State], [Store.Interrupts], [Store.Replay], [Store.ToolCalls], [Store.Activities],
 //     [Store.SessionMessages], [Store.Diff].
 //   - Read the log: [Store.Events], [Store.History], [Store.RunInput].
-//   - The tree: [Store.Runs], [Store.Lineage], [Store.Branches], [Store.Head], [Store.MergeBase].
+//   - The tree: [Store.Runs], [Store.Lineage], [Store.Branches], [Store.Head], [Store.MergeBase],
+//     [Store.MessageOrigin].
 //   - What agents and workflow engines keep beside the log: [Store.Sessions], [Store.Checkpoints].
 //   - Check and repair: [Store.Maintenance]. Package jobs has the jobs of the background: compaction,
 //     repack, reap.

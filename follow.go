@@ -86,6 +86,9 @@ type FollowOptions struct {
 	// without an event, so that a server can keep its connection open. None if zero, and none while
 	// the database cannot be reached.
 	Heartbeat time.Duration
+	// OnIdle is called before Follow waits for new events or for the database. A caller that buffers
+	// what it writes to its client writes it then.
+	OnIdle func()
 }
 
 // Follow yields the events of a thread or a run: those in the log, then those that are appended,
@@ -182,6 +185,7 @@ func (f *follower) follow(ctx context.Context) error {
 		case chunks != nil:
 			f.pass(chunks)
 		case changed == nil || isAhead && changed != queried: // the topic does not reach to here
+			f.idle()
 			chunks, isMore, err := hub.read(ctx, f.key, f.position, f.page)
 			if err != nil {
 				return err
@@ -198,6 +202,7 @@ func (f *follower) follow(ctx context.Context) error {
 			hub.open(topic, f.position, running)
 			queried = changed
 		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.run):
+			f.idle()
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
 			}
@@ -374,9 +379,17 @@ func (f *follower) emit(event Event) {
 	f.isLeft = !f.yield(event, nil)
 }
 
+// idle is called before the follower waits.
+func (f *follower) idle() {
+	if f.options.OnIdle != nil {
+		f.options.OnIdle()
+	}
+}
+
 // wait waits for new events, and emits heartbeats meanwhile.
 func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 	for !f.isLeft {
+		f.idle()
 		var heartbeat <-chan time.Time
 		if f.options.Heartbeat > 0 {
 			heartbeat = time.After(time.Until(f.emittedAt.Add(f.options.Heartbeat)))

@@ -11,7 +11,7 @@ import (
 func TestTheHubKeepsABoundedPartOfAllThreads(t *testing.T) {
 	t.Parallel()
 	const each = 3 << 20 // more than a thread keeps of several chunks
-	h := newHub(nil, &Config{})
+	h := newHub(&Store{}, &Config{})
 	h.woken = make(chan struct{}, 1)
 	h.stop = func() {} // nothing asks
 	news := func(seq int64) []chunk {

@@ -1,15 +1,18 @@
 package pgagui
 
 import (
+	"bytes"
 	"cmp"
 	"container/list"
 	"context"
+	"encoding/json"
 	"iter"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
@@ -83,6 +86,9 @@ const (
 	maxTopicsPerPoll  = 500
 	maxBatchesPerPoll = 100
 	maxBytesPerPoll   = 16 << 20
+	// storedPause is the pause before the next poll of a topic that gets its events from a recorder
+	// of this process, in intervals.
+	storedPause = 10
 	// restShare is the share of the time in which the hub does not poll, however many threads there
 	// are. A rest is at most longestRest. After a query that took no time it is shortestRest, so
 	// that threads that wake meanwhile share the next query.
@@ -99,10 +105,10 @@ const (
 	maxPageBytes     = 4 << 20
 )
 
-func newHub(pool DB, config *Config) *hub {
+func newHub(live *Store, config *Config) *hub {
 	h := &hub{
-		queries:   func(scope string) *db.Queries { return queriesIn(pool, scope, config.SetScope) },
-		setsScope: config.SetScope, interval: config.PollInterval, callTimeout: config.CallTimeout,
+		queries:   func(scope string) *db.Queries { return queriesIn(live.db, scope, live.setsScope) },
+		setsScope: live.setsScope, interval: config.PollInterval, callTimeout: config.CallTimeout,
 		readers: make(chan struct{}, maxReaders), topics: map[topicKey]*topic{},
 		outage: outage{
 			logger: config.Logger,
@@ -180,6 +186,36 @@ func (h *hub) wake(scope, threadID string) {
 		t.due = time.Time{}
 		h.wakeUp()
 	}
+}
+
+// stored passes events that this process has stored to the followers of their thread, if it is
+// followed and the events come next there. Otherwise, and if the position has no time, the hub polls
+// at once.
+func (h *hub) stored(key topicKey, runID string, stored []json.RawMessage, last Position) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[key]
+	if t == nil || !t.isOpen {
+		return
+	}
+	first := last.Seq - int64(len(stored)) + 1
+	if last.RecordedAt.IsZero() || t.end.Seq != first-1 || last.RecordedAt.Before(t.end.RecordedAt) {
+		t.due = time.Time{}
+		h.wakeUp()
+		return
+	}
+	added := chunk{events: make([]Event, len(stored)), isRunning: true}
+	for i, event := range stored {
+		event = bytes.TrimSpace(event)
+		added.events[i] = Event{Seq: first + int64(i), RunID: runID, Type: compaction.EventType(event), RecordedAt: last.RecordedAt, JSON: event}
+		added.bytes += len(event)
+	}
+	h.add(t, []chunk{added})
+	// Only what other processes append is left to the poll.
+	t.due = time.Now().Add(storedPause * h.interval)
 }
 
 func (h *hub) wakeUp() {
@@ -395,12 +431,15 @@ func isCut(row db.PollRow) bool { return row.Events == nil && row.Problem == "" 
 func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	isMore := len(added) == maxBatchesPerPoll || isCut
 	defer func() {
-		if !t.due.IsZero() && len(added) < maxBatchesPerPoll && !isCut { // otherwise there is more
+		if !t.due.IsZero() && !isMore {
 			t.due = time.Now().Add(t.pause)
 		}
 	}()
 	t.isCut = isCut
+	// A recorder of this process may have added some since the query began.
+	added = slices.DeleteFunc(added, func(c chunk) bool { return c.end().Seq <= t.end.Seq })
 	if len(added) == 0 && isCut {
 		return
 	}
@@ -413,6 +452,12 @@ func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 		t.pause = min(t.pause*21/20, longest)
 		return
 	}
+	h.add(t, added)
+	t.pause = h.interval
+}
+
+// add passes new events to the followers of a topic.
+func (h *hub) add(t *topic, added []chunk) {
 	for _, c := range added {
 		// The row decides, because an agent may send events after the end, and a second
 		// RUN_STARTED.
@@ -426,7 +471,6 @@ func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	}
 	h.keep(t, added)
 	t.signal()
-	t.pause = h.interval
 }
 
 // keep adds chunks to those that a topic keeps, and drops the oldest ones. A topic that has lost

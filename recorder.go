@@ -11,11 +11,12 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RecorderConfig holds the settings of a Recorder. The zero value is ready to use: readers see what
-// an agent sends within 50 ms.
+// RecorderConfig holds the settings of a Recorder. The zero value is ready to use.
 type RecorderConfig struct {
 	// Linger is how long an event waits for others, of its run or of other runs, to share a commit
-	// with. 20 ms if zero.
+	// with. If zero, the recorder sends at once when no call is in progress, and what arrives
+	// meanwhile shares the next call: readers see an event after a few milliseconds. A longer time
+	// makes fewer commits of a few runs.
 	Linger time.Duration
 	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch. A run with so many
 	// pending events does not linger. 500 events and 64 KB if zero.
@@ -100,13 +101,16 @@ type RecorderStats struct {
 //
 // Under row-level security the recorder's role is usually an operator and records for all scopes.
 // On a Store with SetScope it records for the Store's scope only; a recording of another scope ends
-// with ErrPermissionDenied.
+// with ErrPermissionDenied. With Config.Live it appends and sends heartbeats on that pool, whose
+// role needs agui_recorder alone, and ends runs and releases claims on the pool of the Store, in the
+// scope of the recording.
 //
 // A recorder takes up to two connections of the pool, one more for each run whose thread another
 // transaction has locked, and up to four for runs with events that are too large or too slow to
 // share a call.
 type Recorder struct {
 	store  *Store
+	live   *db.Queries // on Config.Live: appends and heartbeats
 	config RecorderConfig
 
 	background context.Context // of what the recorder itself does
@@ -148,13 +152,12 @@ const (
 // caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{
-		store: s, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+		store: s, live: s.forLive().queries, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
 		open: map[*Recording]struct{}{}, outages: map[*outage]struct{}{},
 	}
 	if config != nil {
 		r.config = *config
 	}
-	setDefault(&r.config.Linger, 20*time.Millisecond)
 	setDefault(&r.config.MaxBatchEvents, 500)
 	setDefault(&r.config.MaxBatchBytes, 64<<10)
 	setDefault(&r.config.MaxBufferBytes, 4<<20)
@@ -508,7 +511,7 @@ func (r *Recorder) send(c call) error {
 			}
 		}
 		isFirst = false
-		return r.store.queries.AppendMany(ctx, c.params)
+		return r.live.AppendMany(ctx, c.params)
 	})
 	if err != nil {
 		return err
@@ -524,7 +527,7 @@ func (r *Recorder) send(c call) error {
 		case answer.ErrorCode == "":
 			r.stats.Batches++
 			r.stats.Events += int64(c.counts[i])
-			recording.stored(c.counts[i], answer.LastSeq)
+			recording.stored(c.counts[i], answer)
 		case answer.ErrorCode == lockNotAvailable && recording.isAlone:
 			return errLocked
 		case answer.ErrorCode == lockNotAvailable:
@@ -616,7 +619,7 @@ func (r *Recorder) sayAlive(ctx context.Context) error {
 		parts = [][]*Recording{nil}
 	}
 	for _, recordings := range parts {
-		signals, err := r.store.queries.KeepAlive(ctx, keepAliveParams(recordings...))
+		signals, err := r.live.KeepAlive(ctx, keepAliveParams(recordings...))
 		if err != nil {
 			return err
 		}
@@ -643,7 +646,7 @@ func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	params := keepAliveParams(recording)
 	params.Detach = true
 	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
-		return r.store.queries.KeepAlive(ctx, params)
+		return r.live.KeepAlive(ctx, params)
 	})
 	return err
 }
@@ -657,15 +660,24 @@ func keepAliveParams(recordings ...*Recording) (params db.KeepAliveParams) {
 	return params
 }
 
-// running returns the recordings whose runs are in progress in the log, in parts of the size of a
-// call.
+// release releases the claim of a run that will not begin.
+func (r *Recorder) release(ctx context.Context, claim *Claim) error {
+	_, err := retry(ctx, r.retryPolicy(), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, r.store.InScope(claim.Scope).ReleaseClaim(ctx, claim)
+	})
+	return err
+}
+
+// running returns the recordings whose runs are in progress in the log, or claimed, in parts of the
+// size of a call.
 func (r *Recorder) running() (parts [][]*Recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for recording := range r.open {
 		// A run whose end is not stored yet is in progress in the log.
 		isOver := recording.hasEnded && len(recording.pending) == 0
-		if recording.seq == 0 || isOver || recording.isDetached || recording.failure != nil {
+		hasNotBegun := recording.seq == 0 && recording.options.Claim == nil
+		if hasNotBegun || isOver || recording.isDetached || recording.failure != nil {
 			continue
 		}
 		if len(parts) == 0 || len(parts[len(parts)-1]) == maxCallRuns {

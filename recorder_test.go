@@ -113,6 +113,44 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 	mustVerify(t, store, "t0")
 }
 
+// Without Linger an event is sent at once, and what arrives during the call shares the next one.
+func TestWhatArrivesDuringACallSharesTheNextOne(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	answer := make(chan struct{})
+	database := &lateAnswers{Pool: pool, release: answer}
+	recorder := newRecorder(t, pgagui.New(database, nil), nil)
+	direct := pgagui.New(pool, nil)
+	recordings := map[string]*pgagui.Recording{}
+	for n := range 5 {
+		thread := fmt.Sprint("t", n)
+		recordings[thread] = mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
+	}
+	mustRecord(t, recordings["t0"], started("r"))
+	for { // no Flush, and no other event: it is sent by itself
+		if status, err := direct.Status(t.Context(), pgagui.RunRef{ThreadID: "t0", RunID: "r"}); err == nil && status.LastSeq == 1 {
+			break
+		} else if err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
+			t.Fatal(err)
+		}
+	}
+	mustRecord(t, recordings["t0"], token(1))
+	for thread, recording := range recordings {
+		if thread != "t0" {
+			mustRecord(t, recording, started("r"))
+		}
+		mustRecord(t, recording, token(2))
+		mustRecord(t, recording, token(3))
+	}
+	close(answer)
+	for _, recording := range recordings {
+		mustFlush(t, recording)
+	}
+	if stats := recorder.Stats(); stats.Commits != 2 || stats.Batches != 6 || stats.Events != 1+3+4*3 {
+		t.Errorf("%+v, want two calls: the second one has a batch of each run", stats)
+	}
+}
+
 func TestFlushMeansThatAllIsStored(t *testing.T) { bothWays(t, flushMeansThatAllIsStored) }
 
 func flushMeansThatAllIsStored(t *testing.T, address string) {

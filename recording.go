@@ -41,6 +41,12 @@ type BeginOptions struct {
 	// Parallel lets the run begin while others are in progress in its thread. Its parent must have
 	// ended.
 	Parallel bool
+	// Claim is the claim of the run, from Store.Claim. Until the run begins, the recorder sends
+	// heartbeats for it and cancels Recording.Context after a request to stop. The beginning of the
+	// run has the scope, input, parent and Parallel of the claim; Scope, Input, ParentRunID,
+	// NoParent and Parallel do not count. If the recording is closed without an event in the log,
+	// Close releases the claim.
+	Claim *Claim
 	// AfterSeq takes over a run in progress from another writer: the last seq of the run, as Status
 	// returns it. 0: the run begins.
 	AfterSeq int64
@@ -79,14 +85,22 @@ type Recording struct {
 // Store.Append. Without Start it makes no call to the database; then a run that cannot begin fails
 // when its first events are stored.
 //
-// Errors: ErrClosed, ErrNeedsPool, ErrInvalidEvents (Start or Input); with Start also those of
-// Store.Append and that of ctx.
+// Errors: ErrClosed, ErrNeedsPool, ErrInvalidEvents (Start or Input), ErrInvalidArgument (Claim is
+// that of another run); with Start also those of Store.Append and that of ctx.
 func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) (*Recording, error) {
+	if claim := options.Claim; claim != nil {
+		if claim.Run != run {
+			return nil, &Error{Kind: ErrInvalidArgument, Message: fmt.Sprintf("record run %q of thread %q: the claim is that of run %q of thread %q",
+				run.RunID, run.ThreadID, claim.Run.RunID, claim.Run.ThreadID)}
+		}
+		options.Scope, options.Input, options.Parallel = claim.Scope, claim.Input, claim.Parallel
+		options.ParentRunID, options.NoParent = claim.ParentRunID, claim.ParentRunID == ""
+	}
 	recording := &Recording{
 		recorder: r, threadID: run.ThreadID, runID: run.RunID, scope: options.Scope, options: options, seq: options.AfterSeq,
 		isBeginning: len(options.Start) > 0,
 	}
-	if recording.scope == "" {
+	if recording.scope == "" && options.Claim == nil {
 		recording.scope = r.store.scope
 	}
 	if problem := problemOf(options.Input); len(options.Input) > 0 && problem != "" {
@@ -222,7 +236,8 @@ func (r *Recording) flush(ctx context.Context) error {
 }
 
 // Close stores all that Record took and ends the recording. If the run has not ended by then, with
-// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If ctx ends first, the recording
+// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does; if it has not begun, Close releases
+// its claim (BeginOptions.Claim). If ctx ends first, the recording
 // stays open, and Close can be called again. A ctx that had ended before the call does not count:
 // see RecorderConfig.CloseTimeout.
 //
@@ -261,6 +276,7 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		}
 	}
 	failure := r.failure
+	hasNoEvents := r.seq == 0
 	isLeftOpen := r.seq > 0 && !(r.hasEnded && r.kept == r.taken)
 	r.isDetached = abandon == nil && err == nil
 	recorder.mu.Unlock()
@@ -268,6 +284,10 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 		return err
 	}
 	switch {
+	case r.options.Claim != nil && hasNoEvents && abandon != nil:
+		if err := recorder.release(ctx, r.options.Claim); err != nil && failure == nil {
+			return fmt.Errorf("the claim of %s could not be released: %w", r, err)
+		}
 	case !isLeftOpen || errors.Is(failure, ErrConflictingRepeat): // after a conflict it is another writer's run
 	case abandon != nil:
 		if failure != nil {
@@ -379,7 +399,8 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 // The recorder calls the methods from here on. Those without a lock of their own need its lock.
 
 // stored records that the first of the pending events are in the log.
-func (r *Recording) stored(events int, seq int64) {
+func (r *Recording) stored(events int, answer db.AppendManyRow) {
+	r.recorder.store.live.stored(topicKey{r.scope, r.threadID}, r.runID, r.pending[:events], Position{answer.LastSeq, answer.RecordedAt})
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)
 	}
@@ -388,10 +409,9 @@ func (r *Recording) stored(events int, seq int64) {
 		r.pending = nil
 	}
 	r.kept += int64(events)
-	r.seq = seq
+	r.seq = answer.LastSeq
 	r.recorder.enqueue(r)
 	r.notify()
-	r.recorder.store.live.wake(r.scope, r.threadID)
 }
 
 // hasMore reports whether there are events to send.
@@ -420,6 +440,9 @@ func (r *Recording) fail(err error) {
 	r.cancel(err)
 }
 
+// claimed is the status, in the answer to a heartbeat, of a run that is claimed and has not begun.
+const claimed = "claimed"
+
 // follow acts on the answer to a heartbeat.
 func (r *Recording) follow(signal db.KeepAliveRow) {
 	r.recorder.mu.Lock()
@@ -428,7 +451,7 @@ func (r *Recording) follow(signal db.KeepAliveRow) {
 	case r.hasEnded: // its end may be in the log already
 	case signal.CutOffReason != "":
 		r.fail(&Error{Kind: ErrRunCutOff, Message: fmt.Sprintf("%s was cut off: %s", r, signal.CutOffReason)})
-	case Status(signal.Status) != Running:
+	case Status(signal.Status) != Running && signal.Status != claimed:
 		r.fail(&Error{Kind: ErrRunEnded, Message: fmt.Sprintf("%s was ended by another writer", r)})
 	case signal.StopReason != "":
 		r.cancel(fmt.Errorf("%w: %s", ErrStopRequested, signal.StopReason))

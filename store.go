@@ -32,6 +32,11 @@ type Config struct {
 	// transaction (WithTx) the setting stays until the transaction ends, or until another Store
 	// makes a call in it.
 	SetScope bool
+	// Live is the pool of recorders and followers. The pool of the Store if nil. A server of many
+	// scopes has a pool of its own here, without SetScope: its role needs the rights of
+	// agui_recorder alone, and under row-level security it is an operator (agui.map_operator). Then
+	// the runs of all scopes share commits, and their followers one query.
+	Live DB
 	// PollInterval is how often Follow polls for new events while a run streams. It polls less
 	// often while a run in progress is quiet, and much less often if no run is in progress.
 	// 20 ms if zero.
@@ -49,6 +54,7 @@ type Config struct {
 // is).
 type Store struct {
 	db        DB
+	liveDB    DB // of recorders and followers; nil: db
 	scope     string
 	setsScope bool
 	queries   *db.Queries
@@ -80,11 +86,11 @@ func New(pool DB, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
 	}
-	store := (&Store{setsScope: config.SetScope}).on(pool, config.Scope)
+	store := (&Store{setsScope: config.SetScope, liveDB: config.Live}).on(pool, config.Scope)
 	switch pool.(type) {
 	case pgx.Tx, *pgx.Conn, *pgxpool.Conn:
 	default:
-		store.live = newHub(pool, config)
+		store.live = newHub(store.forLive(), config)
 	}
 	return store
 }
@@ -94,6 +100,16 @@ func (s *Store) on(database DB, scope string) *Store {
 	bound := *s
 	bound.db, bound.scope, bound.queries = database, scope, queriesIn(database, scope, s.setsScope)
 	return &bound
+}
+
+// forLive returns the Store on the pool of recorders and followers.
+func (s *Store) forLive() *Store {
+	if s.liveDB == nil {
+		return s
+	}
+	live := *s
+	live.setsScope = false
+	return live.on(s.liveDB, s.scope)
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or

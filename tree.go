@@ -105,6 +105,23 @@ func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (r
 	return runID, runID != "", ErrorOf(err)
 }
 
+// MessageOrigin returns the run that first brought a message, in its events or in its input, on the
+// lineage of a run; of the head if run.RunID is empty. found is false if no run of it did. To edit
+// or regenerate the message, begin a run with the parent of this one (Run.ParentRunID; if empty,
+// NoParent). It reads the ids of the thread's stored messages and the log between two snapshots,
+// however long the log is.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (origin Run, found bool, err error) {
+	rows, err := s.queries.MessageOrigin(ctx, db.MessageOriginParams{
+		ThreadID: run.ThreadID, MessageID: messageID, RunID: orNull(run.RunID), Scope: s.scope,
+	})
+	if err != nil || len(rows) == 0 {
+		return Run{}, false, ErrorOf(err)
+	}
+	return runOf(db.RunsRow(rows[0])), true, nil
+}
+
 func runOf(row db.RunsRow) Run {
 	run := Run{
 		ID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),

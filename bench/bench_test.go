@@ -14,7 +14,10 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	bench.ServeInstead()
+	testdb.Main(m)
+}
 
 // Every phase has figures for both sides, and no database remains on the server.
 func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {

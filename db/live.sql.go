@@ -20,7 +20,9 @@ select
     coalesce((answer).error_code, '')::pg_catalog.text as error_code,
     coalesce((answer).error, '')::pg_catalog.text as error,
     coalesce((answer).detail, '')::pg_catalog.text as detail,
-    coalesce((answer).hint, '')::pg_catalog.text as hint
+    coalesce((answer).hint, '')::pg_catalog.text as hint,
+    -- The zero time if it is null.
+    coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
     -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
@@ -54,12 +56,13 @@ type AppendManyParams struct {
 }
 
 type AppendManyRow struct {
-	CallNo    int32
-	LastSeq   int64
-	ErrorCode string
-	Error     string
-	Detail    string
-	Hint      string
+	CallNo     int32
+	LastSeq    int64
+	ErrorCode  string
+	Error      string
+	Detail     string
+	Hint       string
+	RecordedAt time.Time
 }
 
 func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]AppendManyRow, error) {
@@ -90,6 +93,7 @@ func (q *Queries) AppendMany(ctx context.Context, arg AppendManyParams) ([]Appen
 			&i.Error,
 			&i.Detail,
 			&i.Hint,
+			&i.RecordedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -168,6 +172,106 @@ func (q *Queries) Attach(ctx context.Context, arg AttachParams) (AttachRow, erro
 	return i, err
 }
 
+const ClaimRun = `-- name: ClaimRun :one
+select
+    (claim).run_id::pg_catalog.text as run_id,
+    coalesce((claim).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (claim).parallel::boolean as parallel,
+    (claim).claimed_at::pg_catalog.timestamptz as claimed_at,
+    (claim).alive_until::pg_catalog.timestamptz as alive_until
+from agui.claim_run(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.json, $5::pg_catalog.text, $6::boolean, $7::pg_catalog.text
+) as claim
+`
+
+type ClaimRunParams struct {
+	ThreadID    string
+	RunID       string
+	Claimant    string
+	Input       rawjson.Text
+	ParentRunID *string
+	Parallel    bool
+	Scope       string
+}
+
+type ClaimRunRow struct {
+	RunID       string
+	ParentRunID string
+	Parallel    bool
+	ClaimedAt   time.Time
+	AliveUntil  time.Time
+}
+
+func (q *Queries) ClaimRun(ctx context.Context, arg ClaimRunParams) (ClaimRunRow, error) {
+	row := q.db.QueryRow(ctx, ClaimRun,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Claimant,
+		arg.Input,
+		arg.ParentRunID,
+		arg.Parallel,
+		arg.Scope,
+	)
+	var i ClaimRunRow
+	err := row.Scan(
+		&i.RunID,
+		&i.ParentRunID,
+		&i.Parallel,
+		&i.ClaimedAt,
+		&i.AliveUntil,
+	)
+	return i, err
+}
+
+const Claims = `-- name: Claims :many
+select
+    (claim).run_id::pg_catalog.text as run_id,
+    coalesce((claim).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (claim).parallel::boolean as parallel,
+    (claim).claimed_at::pg_catalog.timestamptz as claimed_at,
+    (claim).alive_until::pg_catalog.timestamptz as alive_until
+from agui.claims($1::pg_catalog.text, $2::pg_catalog.text) as claim
+`
+
+type ClaimsParams struct {
+	ThreadID string
+	Scope    string
+}
+
+type ClaimsRow struct {
+	RunID       string
+	ParentRunID string
+	Parallel    bool
+	ClaimedAt   time.Time
+	AliveUntil  time.Time
+}
+
+func (q *Queries) Claims(ctx context.Context, arg ClaimsParams) ([]ClaimsRow, error) {
+	rows, err := q.db.Query(ctx, Claims, arg.ThreadID, arg.Scope)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClaimsRow
+	for rows.Next() {
+		var i ClaimsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.ParentRunID,
+			&i.Parallel,
+			&i.ClaimedAt,
+			&i.AliveUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const KeepAlive = `-- name: KeepAlive :many
 select
     (signal).call_no::int as call_no,
@@ -236,7 +340,7 @@ func (q *Queries) LimitLockWait(ctx context.Context) error {
 }
 
 const NoteReap = `-- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap')
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap'), agui_internal.forget_claims()
 `
 
 func (q *Queries) NoteReap(ctx context.Context) error {
@@ -381,6 +485,29 @@ func (q *Queries) ReapRun(ctx context.Context, arg ReapRunParams) (int64, error)
 	var last_seq int64
 	err := row.Scan(&last_seq)
 	return last_seq, err
+}
+
+const ReleaseClaim = `-- name: ReleaseClaim :one
+select agui.release_claim($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text)::boolean as was_claimed
+`
+
+type ReleaseClaimParams struct {
+	ThreadID string
+	RunID    string
+	Claimant string
+	Scope    string
+}
+
+func (q *Queries) ReleaseClaim(ctx context.Context, arg ReleaseClaimParams) (bool, error) {
+	row := q.db.QueryRow(ctx, ReleaseClaim,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Claimant,
+		arg.Scope,
+	)
+	var was_claimed bool
+	err := row.Scan(&was_claimed)
+	return was_claimed, err
 }
 
 const RequestStop = `-- name: RequestStop :one

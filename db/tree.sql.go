@@ -163,6 +163,75 @@ func (q *Queries) MergeBase(ctx context.Context, arg MergeBaseParams) (string, e
 	return run_id, err
 }
 
+const MessageOrigin = `-- name: MessageOrigin :many
+select
+    (run).depth::int as depth,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.message_origin($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as run
+`
+
+type MessageOriginParams struct {
+	ThreadID  string
+	MessageID string
+	RunID     *string
+	Scope     string
+}
+
+type MessageOriginRow struct {
+	Depth       int32
+	RunID       string
+	ParentRunID string
+	Status      string
+	FirstSeq    int64
+	LastSeq     int64
+	StartedAt   time.Time
+	EndedAt     time.Time
+	RunNo       int32
+}
+
+// One row at most.
+func (q *Queries) MessageOrigin(ctx context.Context, arg MessageOriginParams) ([]MessageOriginRow, error) {
+	rows, err := q.db.Query(ctx, MessageOrigin,
+		arg.ThreadID,
+		arg.MessageID,
+		arg.RunID,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MessageOriginRow
+	for rows.Next() {
+		var i MessageOriginRow
+		if err := rows.Scan(
+			&i.Depth,
+			&i.RunID,
+			&i.ParentRunID,
+			&i.Status,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.RunNo,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Runs = `-- name: Runs :many
 select
     (run).depth::int as depth,

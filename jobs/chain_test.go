@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,51 @@ func TestTheChainHoldsWhateverWritesTheLog(t *testing.T) {
 	appendRun(t, pgagui.New(pool, nil), "tree", "later", "", message("m", 3)...)
 	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 {
 		t.Errorf("later: %q", problems)
+	}
+}
+
+// White space before, between or after plain events is found wherever it is; none is assumed where there is none.
+func TestDenseCallsAreDistinguishedFromOthers(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Connect(t, testdb.New(t))
+	events := []string{
+		`{"type":"CUSTOM","value":{"a":[{},{}]}}`,
+		`{"type":"CUSTOM","name":"} , {","value":[{},{"typ":1}]}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"\"},{\"type\":\"ü"}`,
+		`{"type":"CUSTOM","value":[ ]}`,
+	}
+	nested := `{"type":"CUSTOM","value":[{"type":"text"},{"type":"image"}]}`
+	check := func(parts []string, want bool) {
+		t.Helper()
+		call := strings.Join(parts, "")
+		var plain, dense bool
+		err := pool.QueryRow(t.Context(), `
+			select plain.n is not null, coalesce(agui_internal.is_dense_call($1, plain.n), false)
+			from (select agui_internal.plain_event_count($1) as n) as plain`, json.RawMessage(call)).Scan(&plain, &dense)
+		if err != nil {
+			t.Fatalf("%q: %v", call, err)
+		}
+		if !plain || dense != want {
+			t.Errorf("%q: plain %v, dense %v; want true and %v", call, plain, dense, want)
+		}
+	}
+	for _, of := range [][]string{events, events[:2], events[2:3], {nested}} {
+		parts := []string{"", "["}
+		for i, event := range of {
+			if i > 0 {
+				parts = append(parts, "", ",")
+			}
+			parts = append(parts, "", event)
+		}
+		parts = append(parts, "", "]", "")
+		check(parts, true)
+		for gap := 0; gap < len(parts); gap += 2 {
+			for _, space := range []string{" ", "\t", "\n", "\r\n"} {
+				spaced := slices.Clone(parts)
+				spaced[gap] = space
+				check(spaced, false)
+			}
+		}
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
-		"agui.append", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive", "agui.remove_session_state", "agui.request_stop", "agui.save_checkpoint",
-		"agui.save_session_state", "agui.save_sessions",
+		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive",
+		"agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
-		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.set_thread",
+		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_thread",
 	},
 	"agui_internal.own_key": {
 		"agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_sequence",
@@ -34,10 +34,10 @@ var definersAsk = map[string][]string{
 		"agui.thread_page", "agui_internal.erased_at", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
 		"agui_internal.verify_log", "agui_internal.verify_snapshots",
 	},
-	"agui_internal.checked_thread_key": {"agui.checkpoints", "agui.get_thread"},
+	"agui_internal.checked_thread_key": {"agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
 		"agui.activities", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
-		"agui.merge_base", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
+		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.tool_calls",
 	},
 	"agui_internal.find_checkpoint": {"agui.checkpoint_lineage", "agui.load_checkpoint"},
@@ -48,7 +48,7 @@ var definersAsk = map[string][]string{
 
 	// For all threads of the caller.
 	"agui_internal.own_keys": {
-		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack",
+		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack",
 		"agui_internal.own_erased_keys",
 	},
 
@@ -93,7 +93,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 		from pg_proc as proc
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prokind in ('f', 'p') and proc.prorettype <> 'trigger'::regtype
 			and exists (
-				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,pg_monitor}'::text[]) as role
+				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,pg_monitor}'::text[]) as role
 				where has_function_privilege(role, proc.oid, 'execute')
 			)`)
 	if err != nil {

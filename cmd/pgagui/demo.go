@@ -50,7 +50,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 		begin := time.Now()
 		server, startErr := cluster.Start(ctx, cluster.Options{})
 		if startErr != nil {
-			return &unavailableError{startErr}
+			return &unavailableError{err: startErr}
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
 		p.databaseURL = server.URL("postgres")

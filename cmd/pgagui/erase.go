@@ -56,7 +56,7 @@ threads.`,
 					what += ", of all scopes"
 				}
 				fmt.Fprintf(p.messages, "This permanently removes %s.\n", what)
-				if err := p.confirm(command); err != nil {
+				if err := p.confirm(command, "nothing was deleted"); err != nil {
 					return err
 				}
 			}

@@ -80,7 +80,10 @@ type usageError struct {
 func (e *usageError) Error() string { return e.problem }
 
 // unavailableError means that there is no usable database.
-type unavailableError struct{ err error }
+type unavailableError struct {
+	err        error
+	isComplete bool // it says what to do
+}
 
 func (e *unavailableError) Error() string { return e.err.Error() }
 func (e *unavailableError) Unwrap() error { return e.err }
@@ -170,8 +173,9 @@ func describe(err error) string {
 
 func explain(err error) string {
 	var (
-		usage   *usageError
-		refusal *pgagui.Error
+		usage       *usageError
+		refusal     *pgagui.Error
+		unavailable *unavailableError
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -180,7 +184,7 @@ func explain(err error) string {
 		return strings.Replace(err.Error(), "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
 	case hasNoSchema(err):
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
-	case isUnavailable(err):
+	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.isComplete):
 		return err.Error() + " (--database-url or $DATABASE_URL selects the database)"
 	default:
 		return err.Error()

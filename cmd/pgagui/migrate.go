@@ -168,7 +168,7 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 		}
 		fmt.Fprintln(p.messages, loss)
 		if !yes {
-			if err := p.confirm(command); err != nil {
+			if err := p.confirm(command, "nothing was deleted"); err != nil {
 				return err
 			}
 		}
@@ -190,7 +190,7 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 // describeLoss describes the data that "migrate down" would delete. It also works with other
 // builds.
 func (p *program) describeLoss(ctx context.Context) (string, error) {
-	pool, err := p.openPool(ctx, 1)
+	pool, err := openPool(ctx, p.databaseURL, 1)
 	if err != nil {
 		return "", err
 	}
@@ -216,10 +216,11 @@ func (p *program) describeLoss(ctx context.Context) (string, error) {
 	return fmt.Sprintf("This deletes the schema agui of the database %q and all data in it: %s.", database, everything), nil
 }
 
-// confirm asks for confirmation on the terminal. Without a terminal it returns an error.
-func (p *program) confirm(command *cobra.Command) error {
+// confirm asks for confirmation on the terminal. Without a terminal it returns an error. otherwise
+// says what did not happen then.
+func (p *program) confirm(command *cobra.Command, otherwise string) error {
 	if terminalOf(p.in) == nil {
-		return &usageError{problem: "nothing was deleted: the command needs a confirmation (without a terminal, use --yes)", command: command.CommandPath()}
+		return &usageError{problem: otherwise + ": the command needs a confirmation (without a terminal, use --yes)", command: command.CommandPath()}
 	}
 	fmt.Fprint(p.messages, "Type yes to continue: ")
 	answer, err := bufio.NewReader(p.in).ReadString('\n')
@@ -227,7 +228,7 @@ func (p *program) confirm(command *cobra.Command) error {
 		return err
 	}
 	if strings.TrimSpace(answer) != "yes" {
-		return &usageError{problem: "nothing was deleted: the answer was not yes", command: command.CommandPath()}
+		return &usageError{problem: otherwise + ": the answer was not yes", command: command.CommandPath()}
 	}
 	return nil
 }

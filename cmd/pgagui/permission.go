@@ -14,7 +14,7 @@ import (
 
 // roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
 var roleOfCommand = map[string]string{
-	"import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
+	"serve": "agui_writer", "import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
 	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "worker": "agui_worker",
 	"erase": "agui_maintainer", "allow": "agui_maintainer",
 }
@@ -48,7 +48,7 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	defer connection.Close(ctx)
 
 	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
-	if path == "migrate up" || path == "migrate down" || path == "demo" {
+	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}
 	role, ok := roleOfCommand[path]

@@ -99,6 +99,7 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 
 	root.AddGroup(
 		&cobra.Group{ID: "start", Title: "Getting started:"},
+		&cobra.Group{ID: "serve", Title: "Server:"},
 		&cobra.Group{ID: "log", Title: "Events:"},
 		&cobra.Group{ID: "read", Title: "Conversations:"},
 		&cobra.Group{ID: "keep", Title: "Maintenance:"},
@@ -114,7 +115,8 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	for _, command := range append(migrate.Commands(), compact, reap, repack, stats, doctor) {
 		command.PreRunE = refuseScope
 	}
-	add("start", p.demoCommand(), migrate)
+	add("start", p.demoCommand(), p.devCommand(), migrate)
+	add("serve", p.serveCommand(), p.tokenCommand())
 	add("log", p.importCommand(), p.exportCommand(), p.followCommand(), p.historyCommand())
 	add("read", p.threadsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.sessionCommand(), p.statusCommand(), p.stopCommand())
 	add("keep", compact, p.workerCommand(), reap, repack, p.verifyCommand(), p.headsCommand(), p.eraseCommand(), p.allowCommand(), stats, doctor)
@@ -129,29 +131,35 @@ const helpWidth = 100
 // connect opens a pool with up to this many connections. It fails if the database is not reachable
 // or does not have the schema of this program.
 func (p *program) connect(ctx context.Context, connections int) (*pgxpool.Pool, error) {
-	pool, err := p.openPool(ctx, connections)
+	pool, err := openPool(ctx, p.databaseURL, connections)
 	if err != nil {
 		return nil, err
 	}
-	if err := schema.Check(ctx, pool); err != nil {
+	if err := checkSchema(ctx, pool); err != nil {
 		pool.Close()
-		var refusal *pgconn.PgError
-		if isUnfit(err) || errors.As(err, &refusal) && !isUnavailable(err) {
-			return nil, err
-		}
-		return nil, &unavailableError{err}
+		return nil, err
 	}
 	return pool, nil
 }
 
-// openPool opens a pool without a check of the schema.
-func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
-	if _, err := address.Parse(p.databaseURL); err != nil {
-		return nil, &unavailableError{err}
+// checkSchema fails if the database is not reachable or does not have the schema of this program.
+func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	err := schema.Check(ctx, pool)
+	var refusal *pgconn.PgError
+	if err == nil || isUnfit(err) || errors.As(err, &refusal) && !isUnavailable(err) {
+		return err
 	}
-	config, err := pgxpool.ParseConfig(p.databaseURL)
+	return &unavailableError{err: err}
+}
+
+// openPool opens a pool without a check of the schema.
+func openPool(ctx context.Context, databaseURL string, connections int) (*pgxpool.Pool, error) {
+	if _, err := address.Parse(databaseURL); err != nil {
+		return nil, &unavailableError{err: err}
+	}
+	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, &unavailableError{err}
+		return nil, &unavailableError{err: err}
 	}
 	config.MaxConns = int32(connections)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -159,7 +167,7 @@ func (p *program) openPool(ctx context.Context, connections int) (*pgxpool.Pool,
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, &unavailableError{err}
+		return nil, &unavailableError{err: err}
 	}
 	return pool, nil
 }

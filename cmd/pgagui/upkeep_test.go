@@ -211,13 +211,17 @@ type process struct {
 
 func (c commandLine) start(arguments ...string) *process {
 	c.t.Helper()
-	command := c.program(os.Args[0], arguments...)
+	return startProcess(c.t, c.program(os.Args[0], arguments...))
+}
+
+func startProcess(t *testing.T, command *exec.Cmd) *process {
+	t.Helper()
 	messages, err := command.StderrPipe()
 	if err == nil {
 		err = command.Start()
 	}
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return &process{command, bufio.NewScanner(messages), ""}
 }

@@ -5,7 +5,9 @@ select
     coalesce((answer).error_code, '')::pg_catalog.text as error_code,
     coalesce((answer).error, '')::pg_catalog.text as error,
     coalesce((answer).detail, '')::pg_catalog.text as detail,
-    coalesce((answer).hint, '')::pg_catalog.text as hint
+    coalesce((answer).hint, '')::pg_catalog.text as hint,
+    -- The zero time if it is null.
+    coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
     -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
@@ -82,12 +84,35 @@ from agui.status(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text
 -- name: RequestStop :one
 select agui.request_stop(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(reason)::pg_catalog.text, @scope::pg_catalog.text)::int as runs;
 
+-- name: ClaimRun :one
+select
+    (claim).run_id::pg_catalog.text as run_id,
+    coalesce((claim).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (claim).parallel::boolean as parallel,
+    (claim).claimed_at::pg_catalog.timestamptz as claimed_at,
+    (claim).alive_until::pg_catalog.timestamptz as alive_until
+from agui.claim_run(
+    @thread_id::pg_catalog.text, @run_id::pg_catalog.text, @claimant::pg_catalog.text, sqlc.narg(input)::pg_catalog.json, sqlc.narg(parent_run_id)::pg_catalog.text, @parallel::boolean, @scope::pg_catalog.text
+) as claim;
+
+-- name: ReleaseClaim :one
+select agui.release_claim(@thread_id::pg_catalog.text, @run_id::pg_catalog.text, @claimant::pg_catalog.text, @scope::pg_catalog.text)::boolean as was_claimed;
+
+-- name: Claims :many
+select
+    (claim).run_id::pg_catalog.text as run_id,
+    coalesce((claim).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (claim).parallel::boolean as parallel,
+    (claim).claimed_at::pg_catalog.timestamptz as claimed_at,
+    (claim).alive_until::pg_catalog.timestamptz as alive_until
+from agui.claims(@thread_id::pg_catalog.text, @scope::pg_catalog.text) as claim;
+
 -- name: StaleRuns :many
 select (run).thread_key::pg_catalog.uuid as thread_key, (run).run_no::int as run_no
 from agui_internal.stale_runs() as run;
 
 -- name: NoteReap :exec
-select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap');
+select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap'), agui_internal.forget_claims();
 
 -- name: LimitLockWait :exec
 -- As in the other steps of a job (agui_internal.begin_step). But the events that close a run are

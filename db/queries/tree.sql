@@ -39,3 +39,17 @@ select agui.head(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::pg_catal
 
 -- name: MergeBase :one
 select coalesce(agui.merge_base(@thread_id::pg_catalog.text, @run_a::pg_catalog.text, @run_b::pg_catalog.text, @scope::pg_catalog.text), '')::pg_catalog.text as run_id;
+
+-- name: MessageOrigin :many
+-- One row at most.
+select
+    (run).depth::int as depth,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.message_origin(@thread_id::pg_catalog.text, @message_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;

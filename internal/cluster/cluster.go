@@ -1,9 +1,9 @@
-// Package cluster runs a private PostgreSQL server: for the demo, and for tests that need a server of their own to
-// configure, stop and crash.
+// Package cluster runs a private PostgreSQL server: for the demo, for development, and for tests that need a server of their own
+// to configure, stop and crash.
 //
-// The server keeps its data in a temporary folder and listens on 127.0.0.1 only, on a free port, with a random password.
-// It does not survive the process that started it, however that process ends: a watchdog notices the end, stops the
-// server and removes the folder.
+// The server keeps its data in a temporary folder, or with Open in a folder that stays. It listens on 127.0.0.1 only, on a free
+// port, with a password. It does not survive the process that started it, however that process ends: a watchdog notices the end,
+// stops the server and removes a temporary folder.
 package cluster
 
 import (
@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/internal/daemon"
 )
@@ -50,7 +51,7 @@ type Options struct {
 type Cluster struct {
 	programs programs
 	account  *daemon.Account // runs the server; nil: the current user
-	folder   *daemon.Folder  // all that the server writes; gone after Stop
+	folder   *daemon.Folder  // all that the server writes; gone after Stop, unless it is kept
 	password string
 	port     int
 	log      io.Writer
@@ -69,20 +70,21 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{programs: programs, account: account, password: rand.Text(), log: options.Log}
-	return cluster.begin(ctx, options, cluster.create)
+	folder, err := account.MakeFolder(options.Folder)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &Cluster{programs: programs, account: account, folder: folder, password: rand.Text(), log: options.Log}
+	return cluster.begin(ctx, options, func(ctx context.Context) error { return cluster.create(ctx, dataFolder, "--no-sync") })
 }
 
-// begin makes the folder, the data in it by makeData, and starts the server.
+// begin makes the data in the folder by makeData, and starts the server.
 func (c *Cluster) begin(ctx context.Context, options Options, makeData func(context.Context) error) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
-	if c.folder, err = c.account.MakeFolder(options.Folder); err != nil {
-		return nil, err
-	}
 	if c.watchdog, err = daemon.StartWatchdog(c.folder, filepath.Join(dataFolder, "postmaster.pid")); err != nil {
-		return nil, errors.Join(err, c.folder.RemoveAll())
+		return nil, errors.Join(err, c.folder.Release())
 	}
 	err = makeData(ctx)
 	if err == nil {
@@ -109,10 +111,10 @@ func (c *Cluster) URL(database string) string {
 	return address.String()
 }
 
-// Stop disconnects the clients, shuts the server down and removes all its data.
+// Stop disconnects the clients and shuts the server down. It removes all its data, but for a cluster of Open.
 func (c *Cluster) Stop() error {
 	err := c.shutDown(syscall.SIGINT)
-	return errors.Join(err, c.folder.RemoveAll(), c.watchdog.Dismiss())
+	return errors.Join(err, c.folder.Release(), c.watchdog.Dismiss())
 }
 
 // Kill ends the server as a crash does: without a checkpoint, and unwritten data is lost. The data stays for
@@ -137,8 +139,8 @@ const dataFolder = "data"
 
 func (c *Cluster) dataPath() string { return filepath.Join(c.folder.Path(), dataFolder) }
 
-// create runs initdb.
-func (c *Cluster) create(ctx context.Context) error {
+// create runs initdb for a folder within the cluster's folder.
+func (c *Cluster) create(ctx context.Context, data string, more ...string) error {
 	const passwordFile = "password"
 	if err := c.folder.Write(passwordFile, strings.NewReader(c.password)); err != nil {
 		return fmt.Errorf("hand the password to initdb: %w", err)
@@ -148,9 +150,9 @@ func (c *Cluster) create(ctx context.Context) error {
 		locale = "C" // macOS has C.UTF-8 only since recent versions.
 	}
 	output := &tail{}
-	initdb := c.command(ctx, "initdb", output,
-		"--pgdata="+c.dataPath(), "--username="+superuser, "--pwfile="+filepath.Join(c.folder.Path(), passwordFile), "--auth=scram-sha-256",
-		"--encoding=UTF8", "--locale="+locale, "--no-sync", "--no-instructions")
+	initdb := c.command(ctx, "initdb", output, append(more,
+		"--pgdata="+filepath.Join(c.folder.Path(), data), "--username="+superuser, "--pwfile="+filepath.Join(c.folder.Path(), passwordFile),
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale="+locale, "--no-instructions")...)
 	if err := initdb.Run(); err != nil {
 		return fmt.Errorf("create a PostgreSQL cluster with %s: %w: %s", initdb.Path, err, output.reason())
 	}
@@ -172,15 +174,18 @@ func (c *Cluster) configure(settings map[string]string) error {
 	return configuration.Close()
 }
 
-// startOnFreePort starts the server on a port that was free a moment ago, and on another one when it was taken since.
+// startOnFreePort starts the server on a port that was free a moment ago, and on another one when it was taken since. It waits
+// for a server that the watchdog of another process is about to end.
 func (c *Cluster) startOnFreePort(ctx context.Context) error {
-	const attempts = 5
+	const attempts = 50
 	var err error
 	for range attempts {
 		if c.port, err = daemon.FreePort(); err != nil {
 			return err
 		}
-		if err = c.start(ctx); !errors.Is(err, errPortTaken) {
+		if err = c.start(ctx); errors.Is(err, errStillRunning) {
+			time.Sleep(200 * time.Millisecond)
+		} else if !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
@@ -193,7 +198,12 @@ type server struct {
 	ended   chan struct{}
 }
 
-var errPortTaken = errors.New("the port is taken")
+const invalidPassword = "28P01"
+
+var (
+	errPortTaken    = errors.New("the port is taken")
+	errStillRunning = errors.New("another server uses the data")
+)
 
 // start starts the server and waits until it takes connections.
 func (c *Cluster) start(ctx context.Context) error {
@@ -217,11 +227,18 @@ func (c *Cluster) start(ctx context.Context) error {
 		if err == nil {
 			return connection.Close(ctx)
 		}
+		var refusal *pgconn.PgError
+		if errors.As(err, &refusal) && refusal.Code == invalidPassword {
+			return err // a kept cluster has another password
+		}
 		select {
 		case <-started.ended:
 			c.server = nil
 			if strings.Contains(output.String(), "could not bind") {
 				return fmt.Errorf("start PostgreSQL on port %d: %w", c.port, errPortTaken)
+			}
+			if strings.Contains(output.String(), `lock file "postmaster.pid" already exists`) {
+				return fmt.Errorf("start PostgreSQL: %w: %s", errStillRunning, output.reason())
 			}
 			return fmt.Errorf("PostgreSQL ended while it started: %s", output.reason())
 		case <-ctx.Done():

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,11 +19,20 @@ import (
 // holdVariable makes this test binary start a server and hold it until it is killed.
 const holdVariable = "PGAGUI_TEST_HOLD_CLUSTER"
 
+// keepVariable makes it open that folder.
+const keepVariable = "PGAGUI_TEST_KEEP_CLUSTER"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(holdVariable) == "" {
 		goleak.VerifyTestMain(m) // exits
 	}
-	held, err := Start(context.Background(), fast)
+	var held *Cluster
+	var err error
+	if kept := os.Getenv(keepVariable); kept != "" {
+		held, err = Open(context.Background(), OpenOptions{Folder: kept, Password: "secret"})
+	} else {
+		held, err = Start(context.Background(), fast)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -123,10 +131,11 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestServerDiesWithItsProcess(t *testing.T) {
-	t.Parallel()
-	holder := exec.Command(os.Args[0])
-	holder.Env = append(os.Environ(), holdVariable+"=1")
+// hold starts a process that holds a server, and returns the folder and the address of the server.
+func hold(t *testing.T, environment ...string) (holder *exec.Cmd, folder, address string) {
+	t.Helper()
+	holder = exec.Command(os.Args[0])
+	holder.Env = append(append(os.Environ(), holdVariable+"=1"), environment...)
 	holder.Stderr = t.Output()
 	output, err := holder.StdoutPipe()
 	if err != nil {
@@ -136,20 +145,28 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(output)
-	var folder, address string
 	for _, line := range []*string{&folder, &address} {
 		if !lines.Scan() {
 			t.Fatal("the process that holds the server ended early")
 		}
 		*line = lines.Text()
 	}
-	connect(t, address)
+	return holder, folder, address
+}
 
+func kill(t *testing.T, holder *exec.Cmd) {
+	t.Helper()
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, output)
 	_ = holder.Wait() // reports the kill
+}
+
+func TestServerDiesWithItsProcess(t *testing.T) {
+	t.Parallel()
+	holder, folder, address := hold(t)
+	connect(t, address)
+	kill(t, holder)
 	eventually(t, "the folder is removed", func() bool {
 		_, err := os.Stat(folder)
 		return errors.Is(err, fs.ErrNotExist)

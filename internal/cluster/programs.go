@@ -37,9 +37,27 @@ var installFolders = []string{
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
 }
 
-// findPrograms gives the programs of the wanted major version, or of the newest when that is 0. It downloads none: what is
-// run here comes from the packages of the system, which are signed, or from a folder that the user names.
-func findPrograms(ctx context.Context, account *daemon.Account, major int) (programs, error) {
+// NoProgramsError means that this machine has no server programs that fit.
+type NoProgramsError struct {
+	// Major is the major version that is needed. 0: any from OldestMajor on.
+	Major int
+	// Found are the versions that do not fit.
+	Found []int
+}
+
+// Error says which package to install.
+func (e *NoProgramsError) Error() string {
+	wanted := fmt.Sprintf("PostgreSQL %d or newer", OldestMajor)
+	if e.Major != 0 {
+		wanted = fmt.Sprintf("PostgreSQL %d", e.Major)
+	}
+	return fmt.Sprintf("no server programs of %s found: install the package postgresql of your system (apt-get, dnf, apk, brew), "+
+		"or set %s to the folder with initdb and postgres", wanted, binariesVariable)
+}
+
+// findPrograms gives the programs of the wanted major version, or of the newest when that is 0: those of the packages of the
+// system, or of a folder that the user names. more are folders to look into besides.
+func findPrograms(ctx context.Context, account *daemon.Account, major int, more ...string) (programs, error) {
 	if folder := os.Getenv(binariesVariable); folder != "" {
 		found, err := inspect(ctx, account, folder)
 		if err == nil && found.major < OldestMajor {
@@ -52,9 +70,14 @@ func findPrograms(ctx context.Context, account *daemon.Account, major int) (prog
 	}
 
 	var newest programs
-	for _, folder := range candidateFolders(ctx) {
+	var others []int
+	for _, folder := range append(candidateFolders(ctx), more...) {
 		found, err := inspect(ctx, account, folder)
-		if err != nil || found.major < OldestMajor || (major != 0 && found.major != major) {
+		if err != nil {
+			continue
+		}
+		if found.major < OldestMajor || (major != 0 && found.major != major) {
+			others = append(others, found.major)
 			continue
 		}
 		if found.major > newest.major {
@@ -64,12 +87,7 @@ func findPrograms(ctx context.Context, account *daemon.Account, major int) (prog
 	if newest.major != 0 {
 		return newest, nil
 	}
-	wanted := fmt.Sprintf("PostgreSQL %d or newer", OldestMajor)
-	if major != 0 {
-		wanted = fmt.Sprintf("PostgreSQL %d", major)
-	}
-	return programs{}, fmt.Errorf("no server programs of %s found: install the package postgresql of your system (apt-get, dnf, apk, brew), "+
-		"or set %s to the folder with initdb and postgres", wanted, binariesVariable)
+	return programs{}, &NoProgramsError{major, others}
 }
 
 func candidateFolders(ctx context.Context) []string {

@@ -20,7 +20,11 @@ import (
 //	select pg_wal_replay_pause()                 what it receives is not shown until pg_wal_replay_resume()
 //	alter system set primary_conninfo = ''       with pg_reload_conf(): receives nothing, until the setting is reset
 func (c *Cluster) Standby(ctx context.Context, options Options) (*Cluster, error) {
-	standby := &Cluster{programs: c.programs, account: c.account, password: c.password, log: options.Log}
+	folder, err := c.account.MakeFolder(options.Folder)
+	if err != nil {
+		return nil, err
+	}
+	standby := &Cluster{programs: c.programs, account: c.account, folder: folder, password: c.password, log: options.Log}
 	return standby.begin(ctx, options, func(ctx context.Context) error { return standby.copyFrom(ctx, c) })
 }
 

@@ -24,8 +24,14 @@ func (*Account) Detach(*exec.Cmd) {}
 // MakeFolder refuses: there is no account to make it for.
 func (*Account) MakeFolder(string) (*Folder, error) { return nil, errors.ErrUnsupported }
 
+// KeepFolder refuses: there is no account to open it for.
+func (*Account) KeepFolder(string) (*Folder, error) { return nil, errors.ErrUnsupported }
+
 // Folder is a private folder of a server's account. There is none.
-type Folder struct{ account *Account }
+type Folder struct {
+	account *Account
+	isKept  bool
+}
 
 // Path is empty.
 func (*Folder) Path() string { return "" }
@@ -45,5 +51,14 @@ func (*Folder) Open(string, int) (*os.File, error) { return nil, errors.ErrUnsup
 // Remove refuses.
 func (*Folder) Remove(string) error { return errors.ErrUnsupported }
 
-// RemoveAll refuses.
-func (*Folder) RemoveAll() error { return errors.ErrUnsupported }
+// Rename refuses.
+func (*Folder) Rename(string, string) error { return errors.ErrUnsupported }
+
+// RemoveTree refuses.
+func (*Folder) RemoveTree(string) error { return errors.ErrUnsupported }
+
+// Release refuses.
+func (*Folder) Release() error { return errors.ErrUnsupported }
+
+// TakeLock refuses.
+func TakeLock(string) (func() error, error) { return nil, errors.ErrUnsupported }

@@ -20,6 +20,7 @@ type Folder struct {
 	path    string
 	root    *os.Root
 	account *Account
+	isKept  bool
 }
 
 // MakeFolder makes a folder that the account owns, in the parent; empty means the system's for temporary files.
@@ -44,13 +45,45 @@ func (a *Account) MakeFolder(parent string) (*Folder, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a folder for a private server: %w", err)
 		}
-		folder := &Folder{path, root, a}
+		folder := &Folder{path: path, root: root, account: a}
 		if err := folder.own("."); err != nil {
-			return nil, errors.Join(err, folder.RemoveAll())
+			return nil, errors.Join(err, folder.Release())
 		}
 		return folder, nil
 	}
 	return nil, fmt.Errorf("user id %d, which runs the server, may not enter any of %v: choose another folder", a.uid, parents)
+}
+
+// KeepFolder opens a folder of the account that Release and the watchdog leave as it is. It makes the folder if it is not there.
+func (a *Account) KeepFolder(path string) (*Folder, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if !a.canReach(filepath.Dir(path)) {
+		return nil, fmt.Errorf("user id %d, which runs the server, may not enter %s: choose another folder, or run as another user", a.uid, filepath.Dir(path))
+	}
+	err = os.Mkdir(path, 0o700)
+	isNew := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	folder := &Folder{path: path, root: root, account: a, isKept: true}
+	if isNew {
+		err = folder.own(".")
+	} else if info, statErr := root.Stat("."); statErr != nil {
+		err = statErr
+	} else if info.Sys().(*syscall.Stat_t).Uid != folder.uid() {
+		err = fmt.Errorf("%s belongs to another account than the one that runs the server (user id %d)", path, folder.uid())
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Release())
+	}
+	return folder, nil
 }
 
 // Path is where the folder is.
@@ -99,8 +132,20 @@ func (f *Folder) Open(name string, flag int) (*os.File, error) {
 // Remove removes a file.
 func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
 
-// RemoveAll removes the folder with all that is in it.
-func (f *Folder) RemoveAll() error { return errors.Join(os.RemoveAll(f.path), f.root.Close()) }
+// Rename gives a file or a folder another name.
+func (f *Folder) Rename(name, newName string) error { return f.root.Rename(name, newName) }
+
+// RemoveTree removes a folder within the folder, if it is there.
+func (f *Folder) RemoveTree(name string) error { return f.root.RemoveAll(name) }
+
+// Release ends the use of the folder. It removes the folder with all that is in it, except one that is kept.
+func (f *Folder) Release() error {
+	err := f.root.Close()
+	if !f.isKept {
+		err = errors.Join(os.RemoveAll(f.path), err)
+	}
+	return err
+}
 
 func (f *Folder) uid() uint32 {
 	if f.account == nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // watchdogScript waits until its standard input ends, which happens when the process that holds the other end closes it
-// or dies in whatever way. Then it ends the server, if one is left, and removes the folder. It retries the removal while
-// dying processes still write to the folder.
+// or dies in whatever way. Then it ends the server, if one is left, and removes the folder unless that is kept. It retries
+// the removal while dying processes still write to the folder.
 //
 // The file with the server's process id may be old, and another process have that id. The server is the one whose command
 // line names the folder, which no other has.
@@ -27,6 +27,7 @@ case $server in
     case $command in *"$1/"*) kill -QUIT "$server" 2>/dev/null ;; esac
     ;;
 esac
+[ "$3" = kept ] && exit
 for attempt in 1 2 3 4 5 6 7 8 9 10; do
     rm -rf "$1" 2>/dev/null && exit
     sleep 1
@@ -42,7 +43,11 @@ type Watchdog struct {
 // StartWatchdog watches over a server that writes to the folder alone, with the rights of its account. The command line of
 // the server names a file in the folder; the first line of pidFile, in the folder, has its process id as soon as it runs.
 func StartWatchdog(folder *Folder, pidFile string) (*Watchdog, error) {
-	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder.Path(), filepath.Join(folder.Path(), pidFile))
+	fate := "removed"
+	if folder.isKept {
+		fate = "kept"
+	}
+	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder.Path(), filepath.Join(folder.Path(), pidFile), fate)
 	command.Dir = "/"
 	folder.account.Detach(command)
 	lifeline, err := command.StdinPipe()

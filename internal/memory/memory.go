@@ -11,6 +11,9 @@ import (
 // Peak returns the most bytes that a process has taken.
 func Peak(pid int) int64 { return line(pid, "VmHWM") }
 
+// Resident returns the resident memory of a process now, in bytes; 0 if it is unknown.
+func Resident(pid int) int64 { return line(pid, "VmRSS") }
+
 // ResetPeak resets the Peak of this process.
 func ResetPeak() {
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // where there is none Peak is 0

@@ -54,10 +54,10 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	}
 	watchdog, err := daemon.StartWatchdog(folder, pidFile)
 	if err != nil {
-		t.Fatal("pooler:", errors.Join(err, folder.RemoveAll()))
+		t.Fatal("pooler:", errors.Join(err, folder.Release()))
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(folder.RemoveAll(), watchdog.Dismiss()); err != nil {
+		if err := errors.Join(folder.Release(), watchdog.Dismiss()); err != nil {
 			t.Error("pooler:", err)
 		}
 	})

@@ -39,3 +39,17 @@ select agui.head(@thread_id::text, @scope::text)::text as run_id;
 
 -- name: MergeBase :one
 select coalesce(agui.merge_base(@thread_id::text, @run_a::text, @run_b::text, @scope::text), '')::text as run_id;
+
+-- name: MessageOrigin :many
+-- One row at most.
+select
+    (run).depth::int as depth,
+    (run).run_id::text as run_id,
+    coalesce((run).parent_run_id, '')::text as parent_run_id,
+    (run).status::text as status,
+    (run).first_seq::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq,
+    (run).started_at::timestamptz as started_at,
+    coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (run).run_no::int as run_no
+from agui.message_origin(@thread_id::text, @message_id::text, sqlc.narg(run_id)::text, @scope::text) as run;

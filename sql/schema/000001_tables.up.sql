@@ -499,6 +499,42 @@ comment on column agui_internal.uptime.timeline is
     'The timeline of the write-ahead log at that time, which changes with a promotion; null: this '
     'server does not provide it.';
 
+create table agui_internal.claim (
+    thread_key    uuid not null,
+    run_id        text not null,
+    parent_run_id text,
+    input_hash    bytea,
+    parallel      boolean not null,
+    claimant      text not null,
+    claimed_at    timestamptz not null,
+    seen_at       timestamptz not null,
+    stop_requested_at timestamptz,
+    stop_reason   text,
+    primary key (thread_key, run_id),
+    constraint claim_reason_is_not_empty check (stop_reason <> '')
+);
+
+comment on table agui_internal.claim is
+    'The places of runs that will begin (agui.claim_run). The beginning of the run deletes its '
+    'claim. A claim whose lease has ended counts as none. No foreign key: the thread may begin '
+    'with the run.';
+comment on column agui_internal.claim.run_id is 'runId of the run that will begin.';
+comment on column agui_internal.claim.parent_run_id is
+    'The parent that the run will have, determined when it was claimed; null: none.';
+comment on column agui_internal.claim.input_hash is
+    'sha256 of the text of the input, by which a repeated request is recognized; null: no input.';
+comment on column agui_internal.claim.parallel is
+    'Whether the run may begin while others are in progress. If so, other runs may begin, too.';
+comment on column agui_internal.claim.claimant is
+    'A random token of the process that claimed the run. Only with it is the claim released.';
+comment on column agui_internal.claim.claimed_at is 'When the run was claimed.';
+comment on column agui_internal.claim.seen_at is
+    'When it was claimed, or agui.keep_alive last renewed the claim. The lease is the setting '
+    'heartbeat_lease.';
+comment on column agui_internal.claim.stop_requested_at is
+    'Time of the first stop request (agui.request_stop); null: there is none.';
+comment on column agui_internal.claim.stop_reason is 'Reason given with the stop request; null: none.';
+
 create table agui_internal.job_note (
     job        text not null,
     thread_key uuid not null,
@@ -592,14 +628,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8c1d8dc9cb73673138d89dc8d1b340665bb008f122690c72b66f318c30bdf1c0'', ''{
+as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.tenant, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
+table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -28,8 +28,11 @@ drop type agui_internal.life_event;
 drop type agui_internal.insertion;
 drop type agui_internal.event_fields;
 drop function agui_internal.run_at(leaf agui.run, at_seq bigint);
+drop function agui_internal.origin_span(leaf agui.run, message_id text, out from_no int, out to_no int, out after_seq bigint, out holder_no int);
+drop function agui_internal.lists_message(messages json, wanted text);
 drop function agui_internal.find_run(thread_id text, run_id text, scope text);
 drop function agui_internal.checked_thread_key(thread_id text, scope text);
+drop function agui_internal.brings_message(run agui.run, message_id text, wanted text, after_seq bigint);
 drop function agui_internal.ancestors(leaf agui.run);
 drop function agui_internal.title_of_message(message json);
 drop function agui_internal.title_of_input(events json, input json);
@@ -139,8 +142,12 @@ drop type agui_internal.open_part;
 drop function agui_internal.note_uptime(is_writer boolean);
 drop function agui_internal.last_seen_at(run agui.run);
 drop function agui_internal.is_newly_promoted();
+drop function agui_internal.has_input(run agui.run, input json);
+drop function agui_internal.forget_claims();
+drop function agui_internal.find_claim(thread_key uuid, run_id text, parallel boolean, subject text);
 drop function agui_internal.close_stale_runs(head agui.run, subject text);
 drop function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean);
+drop function agui_internal.claim_alive_until(seen_at timestamptz);
 drop function agui_internal.alive_until(run agui.run);
 drop function agui_internal.json_text(token text);
 drop function agui_internal.json_string_token(token text);
@@ -247,14 +254,15 @@ drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
 drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json, beginning bytea);
+drop function agui_internal.is_dense_call(events json, plain_count int);
+drop function agui_internal.is_dense(events json);
 drop function agui_internal.is_chained(scope text);
 drop function agui_internal.chain_times(times timestamptz[]);
 drop function agui_internal.chain_origin(scope text, thread_id text);
 drop function agui_internal.chain_link(previous bytea, first_seq bigint, n int, times bytea, run_id text, beginning bytea, events json);
-drop function agui_internal.chain_events(events json);
-drop function agui_internal.is_dense(events json);
-drop function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json);
 drop function agui_internal.chain_text(value text);
+drop function agui_internal.chain_events(events json);
+drop function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json);
 drop function agui_internal.wait_for_lock(lock_id bigint, subject text);
 drop function agui_internal.thread_lock_id(thread_key uuid);
 drop function agui_internal.text_bytes_to_store(events json);
@@ -285,6 +293,7 @@ drop function agui_internal.lock_holders(lock_id bigint);
 drop function agui_internal.json_too_deep(document text, max_depth int);
 drop function agui_internal.is_single_token_event(events json);
 drop function agui_internal.inspect_input(input json, events json, subject text);
+drop function agui_internal.inspect_ids(thread_id text, run_id text, scope text, function_name text);
 drop function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text);
 drop type agui_internal.event_inspection;
 drop function agui_internal.insert_imported(thread_key uuid, run_no int, after_seq bigint, recorded_at timestamptz, events json, previous bytea, run_id text, beginning bytea, out last_seq bigint, out began_at timestamptz, out ended_at timestamptz);
@@ -324,6 +333,7 @@ drop procedure agui.compact_running(every_events int, max_time interval);
 drop procedure agui.compact(max_runs int, max_time interval, older_than interval);
 drop type agui.verify_row;
 drop function agui.runs(thread_id text, scope text);
+drop function agui.message_origin(thread_id text, message_id text, run_id text, scope text);
 drop function agui.merge_base(thread_id text, run_a text, run_b text, scope text);
 drop function agui.lineage(thread_id text, run_id text, scope text);
 drop function agui.head(thread_id text, scope text);
@@ -367,10 +377,14 @@ drop type agui.event_row;
 drop function agui.status(thread_id text, run_id text, scope text);
 drop type agui.run_status;
 drop function agui.request_stop(thread_id text, run_id text, reason text, scope text);
+drop function agui.release_claim(thread_id text, run_id text, claimant text, scope text);
 drop function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamptz[], max_rows int, page_bytes int, scopes text[]);
 drop type agui.poll_row;
 drop function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean, scopes text[]);
 drop type agui.keep_alive_row;
+drop function agui.claims(thread_id text, scope text);
+drop function agui.claim_run(thread_id text, run_id text, claimant text, input json, parent_run_id text, parallel boolean, scope text);
+drop type agui.run_claim;
 drop function agui.attach(thread_id text, run_id text, at_seq bigint, at_time timestamptz, after_seq bigint, shape text, scope text);
 drop type agui.attachment;
 drop function agui.abandon(thread_id text, run_id text, reason text, imported boolean, scope text);
@@ -415,14 +429,14 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8c1d8dc9cb73673138d89dc8d1b340665bb008f122690c72b66f318c30bdf1c0'', ''{
+as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
 table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.erasure_salt,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.tenant, table agui_internal.uptime
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
+table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

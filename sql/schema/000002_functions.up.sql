@@ -56,7 +56,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -82,28 +82,31 @@ comment on function agui.append(text, text, json, bigint, json, text, boolean, b
     'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '
     'event. strict refuses all of these, and a RUN_STARTED with the id of another thread. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 invalid events, or an input that is not an object or comes too late, UI009 the run '
-    'id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 another thread '
-    'has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was '
-    'rewound, UI021 RUN_STARTED names another thread (strict).';
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 invalid events, or an input that is not an object or comes too late, '
+    'UI009 the run id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, '
+    'UI017 the log was rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
 -- sql/api/types/append_result.sql
 create type agui.append_result as (
-    call_no    int,
-    last_seq   bigint,
-    error_code text,
-    error      text,
-    detail     text,
-    hint       text
+    call_no     int,
+    last_seq    bigint,
+    error_code  text,
+    error       text,
+    detail      text,
+    hint        text,
+    recorded_at timestamptz
 );
 
 comment on type agui.append_result is
     'The result of one call of agui.append_many. call_no is the number of the call, from 1. '
     'last_seq is the seq of its last event. If the call was refused, last_seq is null and '
-    'error_code is the SQLSTATE, with the error text, its detail and its hint.';
+    'error_code is the SQLSTATE, with the error text, its detail and its hint. recorded_at is when '
+    'the events were recorded, if they continue a run in progress and all of them are new; '
+    'otherwise null.';
 
 -- sql/api/append/append_many.sql
 create or replace function agui.append_many(
@@ -180,7 +183,7 @@ begin
         loop
             is_done[call.call_no] := true;
             keys[call.call_no] := null;
-            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint, null);
             return next answer;
         end loop;
     end if;
@@ -212,7 +215,7 @@ begin
             answer := row(
                 call.call_no, null, '55P03',
                 format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or call with wait => true.'
+                null, 'Repeat the call, or call with wait => true.', null
             );
             return next answer;
         end loop;
@@ -247,17 +250,17 @@ begin
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
-                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
             )
             -- Only the first call of each thread is here, so the key identifies it. A join would be
             -- planned without row estimates.
-            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq, appended.recorded_at
             from appended
         loop
             is_done[call.call_no] := true;
-            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            answer := row(call.call_no, call.last_seq, null, null, null, null, call.recorded_at);
             return next answer;
         end loop;
     end if;
@@ -288,7 +291,7 @@ begin
         where not is_done[call_no]
         order by call_no
     loop
-        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null, null);
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
@@ -321,8 +324,8 @@ comment on function agui.append_many(text[], text[], json[], bigint[], json[], t
     'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
     'UI017). '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
     'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
     'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
     'RUN_STARTED names another thread (strict).';
@@ -361,11 +364,11 @@ comment on function agui.import_events(text, text, json, bigint, json, text, boo
     'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 invalid arguments, UI009 the run id is in use or is not that of RUN_STARTED, UI011 '
-    'a limit is exceeded, UI012 another thread has the same key, UI014 the thread was erased, '
-    'UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread '
-    '(strict).';
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 invalid arguments, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
+    'thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED '
+    'names another thread (strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;
 
@@ -694,12 +697,12 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread permanently: its log, runs, snapshots, session state and checkpoints, in one '
-    'transaction. Returns the row that remains in agui.erasure, which does not contain the name of '
-    'the thread. While that row stands, every write to the thread fails with UI014; '
-    'agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable after the '
-    'next vacuum. Statistics, server logs, standbys, backups and WAL archives still contain parts '
-    'of the thread for some time (docs/erasure.md). '
+    'Removes a thread permanently: its log, runs, snapshots, session state, checkpoints and '
+    'claims, in one transaction. Returns the row that remains in agui.erasure, which does not '
+    'contain the name of the thread. While that row stands, every write to the thread fails with '
+    'UI014; agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable '
+    'after the next vacuum. Statistics, server logs, standbys, backups and WAL archives still '
+    'contain parts of the thread for some time (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;
@@ -2617,6 +2620,176 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
 
 revoke execute on function agui.attach(text, text, bigint, timestamptz, bigint, text, text) from public;
 
+-- sql/api/types/run_claim.sql
+create type agui.run_claim as (
+    run_id        text,
+    parent_run_id text,
+    parallel      boolean,
+    claimed_at    timestamptz,
+    alive_until   timestamptz
+);
+
+comment on type agui.run_claim is
+    'The claim of a run that will begin (agui.claim_run): the parent that it will have (null: '
+    'none), whether it may begin while others are in progress, and when the lease of the claim '
+    'ends if agui.keep_alive does not renew it.';
+
+-- sql/api/live/claim_run.sql
+create or replace function agui.claim_run(
+    thread_id text,
+    run_id    text,
+    claimant  text,
+    input     json default null,
+    parent_run_id text default null,
+    parallel  boolean default false,
+    scope     text default ''
+)
+returns agui.run_claim
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key        constant uuid := agui_internal.own_thread_key(scope, thread_id);
+    subject    constant text := format('run "%s" of thread "%s"', run_id, thread_id);
+    input_hash constant bytea := sha256(convert_to(input::text, 'UTF8'));
+    head       agui.run;
+    existing   agui.run;
+    place      agui_internal.run_position;
+    claim      agui_internal.claim;
+begin
+    perform agui_internal.inspect_ids(thread_id, run_id, scope, 'agui.claim_run');
+    if claimant is null or claimant = '' then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: the claimant must not be empty', subject),
+            hint = 'Pass a random text, and the same one when the call is repeated.';
+    end if;
+    if octet_length(claimant) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the claimant is limited to 1,024 bytes', subject);
+    end if;
+    if input is not null then
+        perform agui_internal.inspect_input(input, '[]', subject);
+    end if;
+    parallel := coalesce(parallel, false);
+
+    perform agui_internal.lock_thread(key);
+    perform agui_internal.checked_thread_key(thread_id, scope);
+
+    select * into existing
+    from agui.run as run
+    where run.thread_key = key and run.run_id = claim_run.run_id;
+    if found then
+        if not agui_internal.has_input(existing, input) then
+            raise exception using
+                errcode = 'UI007',
+                message = format('%s exists already (it is %s), with another input', subject, existing.status),
+                hint = 'Use a new runId for a new run.';
+        end if;
+        raise exception using
+            errcode = 'UI009',
+            message = format('%s exists already (it is %s)', subject, existing.status),
+            hint = 'Follow that run, or use a new runId for a new run.';
+    end if;
+
+    claim := agui_internal.find_claim(key, run_id, parallel, subject);
+    if claim.run_id is not null then
+        if claim.input_hash is distinct from input_hash
+            or claim.claimant = claimant and (
+                claim.parallel <> parallel or parent_run_id <> coalesce(claim.parent_run_id, '')
+            )
+        then
+            raise exception using
+                errcode = 'UI007',
+                message = case
+                    when claim.claimant <> claimant then format('%s is claimed with another input', subject)
+                    else format('%s is claimed already, and the repeated call has another input, parent or parallel', subject)
+                end,
+                hint = 'Use a new runId for a new run. A repeated call must have the same arguments.';
+        end if;
+        if claim.claimant <> claimant then
+            raise exception using
+                errcode = 'UI009',
+                message = format('%s is claimed already and will begin', subject),
+                detail = format('Without a call of agui.keep_alive its lease ends at %s.', agui_internal.claim_alive_until(claim.seen_at)),
+                hint = 'Follow that run, or use a new runId for a new run.';
+        end if;
+    else
+        loop
+            select * into head
+            from agui.run as run
+            where run.thread_key = key
+            order by run.run_no desc
+            limit 1;
+            -- A closed run may be the head.
+            exit when parallel or not agui_internal.close_stale_runs(head, subject);
+        end loop;
+        if head.run_no is null then
+            perform agui_internal.refuse_erased(key, subject);
+            perform agui_internal.refuse_scope_collision(scope);
+        end if;
+        place := agui_internal.resolve_parent(head, key, replace(parent_run_id, '\', '\u005c'), subject);
+        insert into agui_internal.claim (thread_key, run_id, parent_run_id, input_hash, parallel, claimant, claimed_at, seen_at)
+        values (
+            key, claim_run.run_id,
+            (select parent.run_id from agui.run as parent where parent.thread_key = key and parent.run_no = place.parent_no),
+            input_hash, claim_run.parallel, claim_run.claimant, clock_timestamp(), clock_timestamp()
+        )
+        returning * into claim;
+    end if;
+    return row(claim.run_id, claim.parent_run_id, claim.parallel, claim.claimed_at, agui_internal.claim_alive_until(claim.seen_at));
+end
+$$;
+
+comment on function agui.claim_run(text, text, text, json, text, boolean, text) is
+    'Takes the place of a run that will begin, for a writer that calls an agent and gets the first '
+    'event later. Until then no other run begins in the thread, unless it or the claim is '
+    'parallel. Determines the parent; parent_run_id is as in agui.append (null: the head, '': '
+    'none). The call of agui.append that begins the run ends the claim, and the run gets the '
+    'parent of the claim unless that call gives one. claimant is a random text of the process: a '
+    'call whose answer was lost can be repeated with the same one. The lease of a claim is the '
+    'setting heartbeat_lease, and agui.keep_alive renews it. After the lease the claim counts as '
+    'none. A claim is no run: agui.claims alone shows it. If the run id is in use, the errors tell '
+    'a repeated request, which can follow the run (UI009), from another one (UI007). '
+    'Errors: UI003 unknown parent, UI004 the parent is in progress, UI006 another run is in '
+    'progress or claimed, UI007 the run id is in use with another input, UI008 an empty id or '
+    'claimant, or an input that is not an object, UI009 the run id is in use with the same input, '
+    'UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread was '
+    'erased.';
+
+revoke execute on function agui.claim_run(text, text, text, json, text, boolean, text) from public;
+
+-- sql/api/live/claims.sql
+create or replace function agui.claims(thread_id text, scope text default '')
+returns setof agui.run_claim
+language plpgsql
+stable
+security definer
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key constant uuid := agui_internal.checked_thread_key(thread_id, scope);
+begin
+    return query
+    select claim.run_id, claim.parent_run_id, claim.parallel, claim.claimed_at, agui_internal.claim_alive_until(claim.seen_at)
+    from agui_internal.claim as claim
+    where claim.thread_key = key and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp()
+    order by claim.claimed_at, claim.run_id;
+end
+$$;
+
+comment on function agui.claims(text, text) is
+    'Returns the runs of a thread that are claimed and have not begun (agui.claim_run), as long as '
+    'the lease of their claim lasts. No row: there is none, or no such thread. '
+    'Errors: UI012 another thread has the same key.';
+
+revoke execute on function agui.claims(text, text) from public;
+
 -- sql/api/types/keep_alive_row.sql
 create type agui.keep_alive_row as (
     call_no           int,
@@ -2628,8 +2801,9 @@ create type agui.keep_alive_row as (
 
 comment on type agui.keep_alive_row is
     'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in '
-    'the arguments, from 1. status is the status of the run. stop_requested_at and stop_reason are '
-    'set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';
+    'the arguments, from 1. status is the status of the run, or claimed before its beginning. '
+    'stop_requested_at and stop_reason are set if it should stop. cut_off_reason is set if it was '
+    'ended on behalf of its writer.';
 
 -- sql/api/live/keep_alive.sql
 create or replace function agui.keep_alive(
@@ -2648,6 +2822,7 @@ declare
     due_before timestamptz := clock_timestamp() - agui_internal.heartbeat_lease() / 3;
     item       record;
     run        agui.run;
+    claim      agui_internal.claim;
     signal     agui.keep_alive_row;
 begin
     if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
@@ -2676,6 +2851,33 @@ begin
             and requested.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
+        if not found then
+            -- The beginning of the run may not be committed yet: then the lease begins with it.
+            select held.* into claim
+            from agui_internal.claim as held
+            where held.thread_key = item.thread_key and held.run_id = item.run_id;
+            continue when not found;
+            if not detach and claim.seen_at < due_before then
+                -- An expired claim stays expired: another run may have begun since. A locked row is
+                -- being deleted by the beginning of the run, or changed by a stop request.
+                update agui_internal.claim as due
+                set seen_at = clock_timestamp()
+                from (
+                    select held.thread_key, held.run_id
+                    from agui_internal.claim as held
+                    where held.thread_key = item.thread_key
+                        and held.run_id = item.run_id
+                        and agui_internal.claim_alive_until(held.seen_at) > clock_timestamp()
+                    for no key update skip locked
+                ) as alive
+                where due.thread_key = alive.thread_key and due.run_id = alive.run_id;
+            end if;
+            if claim.stop_requested_at is not null then
+                signal := row(item.call_no, 'claimed', claim.stop_requested_at, claim.stop_reason, null);
+                return next signal;
+            end if;
+            continue;
+        end if;
         if run.status = 'running' and detach then
             update agui.run as left_alone
             set seen_at = clock_timestamp(), has_heartbeat = false
@@ -2703,7 +2905,9 @@ comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'should stop or has ended, and none for the others. Call it about once a second for all runs '
     'of the process, and first of all after an outage: leases count only while writers can reach '
     'the server. From the first call on, the lease of a run is the setting heartbeat_lease. detach '
-    '=> true hands the run over to another writer, and its lease becomes the setting lease. A call '
+    '=> true hands the run over to another writer, and its lease becomes the setting lease. A run '
+    'that is claimed and has not begun (agui.claim_run) is passed in the same arrays: the call '
+    'renews its claim, and returns a row with the status claimed if the run should stop. A call '
     'writes only if an update is due: once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 
@@ -2880,6 +3084,33 @@ comment on function agui.poll(text[], bigint[], timestamptz[], int, int, text[])
 
 revoke execute on function agui.poll(text[], bigint[], timestamptz[], int, int, text[]) from public;
 
+-- sql/api/live/release_claim.sql
+create or replace function agui.release_claim(thread_id text, run_id text, claimant text, scope text default '')
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key constant uuid := agui_internal.key_to_change(thread_id, scope);
+begin
+    perform agui_internal.lock_thread(key);
+    delete from agui_internal.claim as claim
+    where claim.thread_key = key
+        and claim.run_id = release_claim.run_id
+        and claim.claimant = release_claim.claimant;
+    return found;
+end
+$$;
+
+comment on function agui.release_claim(text, text, text, text) is
+    'Gives up a claim (agui.claim_run), so that another run can begin. Returns whether there was '
+    'one of this claimant; false is no error, so the call can be repeated. '
+    'Errors: UI012 another thread has the same key.';
+
+revoke execute on function agui.release_claim(text, text, text, text) from public;
+
 -- sql/api/live/request_stop.sql
 create or replace function agui.request_stop(
     thread_id text,
@@ -2894,29 +3125,40 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key   constant uuid := agui_internal.own_thread_key(scope, thread_id);
-    target agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    n     int;
+    key    constant uuid := agui_internal.key_to_change(thread_id, scope);
+    claims int;
+    runs   int;
 begin
     -- Writers update rows of runs under this lock. Without it, a writer that ends several runs in a
     -- different order could deadlock with this function.
     perform agui_internal.lock_thread(key);
+    update agui_internal.claim as claim
+    set stop_requested_at = coalesce(claim.stop_requested_at, clock_timestamp()),
+        stop_reason = coalesce(claim.stop_reason, nullif(reason, ''))
+    where claim.thread_key = key
+        and (request_stop.run_id is null or claim.run_id = request_stop.run_id)
+        and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp();
+    get diagnostics claims = row_count;
+    if claims = 0 then
+        perform agui_internal.find_run(thread_id, run_id, scope);  -- raises the error if there is none
+    end if;
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),
         stop_reason = coalesce(run.stop_reason, nullif(reason, ''))
     where run.thread_key = key
-        and (request_stop.run_id is null or run.run_no = target.run_no)
+        and (request_stop.run_id is null or run.run_id = request_stop.run_id)
         and run.status = 'running';
-    get diagnostics n = row_count;
-    return n;
+    get diagnostics runs = row_count;
+    return claims + runs;
 end
 $$;
 
 comment on function agui.request_stop(text, text, text, text) is
     'Requests the writer of a run to stop; without a run id, the writers of all runs of the thread '
-    'in progress, in any process. A writer receives the request with its next call of '
-    'agui.keep_alive. Returns how many runs in progress now have a stop request; 0 means that none '
-    'is in progress. The writer itself ends its run, with RUN_FINISHED or RUN_ERROR. '
+    'that are in progress or claimed (agui.claim_run), in any process. A writer receives the '
+    'request with its next call of agui.keep_alive. Returns how many of these runs now have a stop '
+    'request; 0 means that none is in progress. The writer itself ends its run, with RUN_FINISHED '
+    'or RUN_ERROR. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.request_stop(text, text, text, text) from public;
@@ -4512,6 +4754,54 @@ comment on function agui.merge_base(text, text, text, text) is
 
 revoke execute on function agui.merge_base(text, text, text, text) from public;
 
+-- sql/api/tree/message_origin.sql
+create or replace function agui.message_origin(thread_id text, message_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf      constant agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    -- As the fold decodes it.
+    wanted    constant text := agui_internal.json_string_text(agui_internal.json_guard(to_json(message_id)::text));
+    span      record;
+    ancestor  agui.run;
+    origin_no int;
+begin
+    select * into span from agui_internal.origin_span(leaf, wanted);
+    for ancestor in
+        select run.*
+        from agui_internal.ancestors(leaf) as run
+        where run.run_no between span.from_no and span.to_no
+        order by run.run_no
+    loop
+        if agui_internal.brings_message(ancestor, message_id, wanted, span.after_seq) then
+            origin_no := ancestor.run_no;
+            exit;
+        end if;
+    end loop;
+    return query
+    select known.*
+    from agui.lineage(thread_id, leaf.run_id, scope) as known
+    where known.run_no = coalesce(origin_no, span.holder_no);
+end
+$$;
+
+comment on function agui.message_origin(text, text, text, text) is
+    'Returns the run on the lineage of a run (null: of the head) that first brought the message '
+    'with an id, in its events or in its input; no row if there is none. Clients send all messages '
+    'in every input, so later runs usually bring it, too. If a message went and came again, the '
+    'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
+    'parent is the parent of this one. Does not fold: the snapshots of the lineage say between '
+    'which of them the message arrived, and only those runs are searched. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+revoke execute on function agui.message_origin(text, text, text, text) from public;
+
 -- sql/api/tree/runs.sql
 create or replace function agui.runs(thread_id text, scope text default '')
 returns setof agui.run_info
@@ -4843,7 +5133,8 @@ begin
     for role in
         select *
         from (values
-            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader'),
+            ('agui_recorder', null)
         ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
@@ -4893,12 +5184,12 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
-    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
-    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
-    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
-    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
-    'example after a restore on another server.';
+    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer and agui_recorder '
+    'and their memberships if they are missing, and gives them and pg_monitor exactly the '
+    'privileges on the objects of pgagui that they should have. Adds missing settings and, while '
+    'row-level security is on, policies that tables lack. Raises a warning about what the caller '
+    'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '
+    'migrate, for example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;
 
@@ -4928,6 +5219,7 @@ begin
     perform agui_internal.job_lock_id('reap');  -- fails if the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
+    perform agui_internal.forget_claims();
     commit;
     set local search_path = pg_catalog, pg_temp;
     select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)
@@ -6013,6 +6305,8 @@ declare
     call        agui_internal.event_inspection;
     log_end     record;
     head        agui.run;
+    claim       agui_internal.claim;
+    given_parent text;  -- beside the events
     place       agui_internal.run_position;
     repeat      record;
     child_id    text;
@@ -6023,16 +6317,7 @@ declare
     stamp       timestamptz;
     stored      record;
 begin
-    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
-        raise exception using
-            errcode = 'UI008',
-            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
-    end if;
-    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: thread id, run id and scope are limited to 1,024 bytes each', left(subject, 200));
-    end if;
+    perform agui_internal.inspect_ids(thread_id, run_id, scope, 'agui.append');
     call := agui_internal.inspect_events(events, thread_id, run_id, subject);
     if input is not null then
         perform agui_internal.inspect_input(input, events, subject);
@@ -6050,7 +6335,9 @@ begin
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
-            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread,
+            -- Whether any run of the thread is claimed. Only a beginning needs to know.
+            case when run.run_no is null then exists (select from agui_internal.claim as held where held.thread_key = key) end as is_claimed
         into log_end
         from (values (key)) as requested (thread_key)
         left join agui.thread as thread
@@ -6089,10 +6376,19 @@ begin
             where run.thread_key = key
             order by run.run_no desc
             limit 1;
-            if not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
+            given_parent := parent_run_id;
+            claim := null;
+            if log_end.is_claimed then
+                claim := agui_internal.find_claim(key, run_id, coalesce(parallel, false), subject);
+            end if;
+            -- The claim was made when no other run was in progress. What has begun since is
+            -- parallel.
+            if claim.run_id is not null then
+                given_parent := coalesce(given_parent, claim.parent_run_id, '');
+            elsif not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
                 continue;  -- the end of the log has moved
             end if;
-            place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            place := agui_internal.resolve_parent(head, key, coalesce(replace(given_parent, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
             if log_end.hash is null and agui_internal.is_chained(scope) then
                 log_end.hash := agui_internal.chain_origin(scope, thread_id);
@@ -6195,18 +6491,23 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
-                open_from
+                open_from, stop_requested_at, stop_reason
             )
             values (
-                key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
+                key, place.run_no, place.parent_no, given_parent is not null, run_id, agui_internal.status_after(call.ended_by),
                 log_end.last_seq + 1,
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
                 -- Without it, the next run would treat this one as abandoned.
                 case when imported and call.ended_by is null then clock_timestamp() end,
-                place.open_from
+                place.open_from,
+                claim.stop_requested_at,
+                claim.stop_reason
             );
+            if log_end.is_claimed then
+                delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
+            end if;
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
             end if;
@@ -6575,6 +6876,38 @@ comment on function agui_internal.inspect_events(json, text, text, text) is
     'UI011: more than 64 MB, or nested more than 1,000 levels deep.';
 
 revoke execute on function agui_internal.inspect_events(json, text, text, text) from public;
+
+-- sql/internal/append/inspect_ids.sql
+create or replace function agui_internal.inspect_ids(thread_id text, run_id text, scope text, function_name text)
+returns void
+language plpgsql
+immutable
+parallel safe
+-- Every beginning of a run calls it, and pinning the search path would take longer than the tests.
+-- So every name is qualified.
+as $$
+begin
+    if thread_id is null or thread_id operator(pg_catalog.=) '' or run_id is null or run_id operator(pg_catalog.=) '' or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = pg_catalog.format('%s: thread id and run id must not be empty, and scope must not be null', function_name);
+    end if;
+    if pg_catalog.octet_length(run_id) operator(pg_catalog.>) 1024
+        or pg_catalog.octet_length(thread_id) operator(pg_catalog.>) 1024
+        or pg_catalog.octet_length(scope) operator(pg_catalog.>) 1024
+    then
+        raise exception using
+            errcode = 'UI011',
+            message = pg_catalog.format('%s: thread id, run id and scope are limited to 1,024 bytes each',
+                pg_catalog.left(pg_catalog.format('run "%s" of thread "%s"', run_id, thread_id), 200));
+    end if;
+end
+$$;
+
+comment on function agui_internal.inspect_ids(text, text, text, text) is
+    'Validates the ids of a new run. UI008: one is missing; UI011: one is too long.';
+
+revoke execute on function agui_internal.inspect_ids(text, text, text, text) from public;
 
 -- sql/internal/append/inspect_input.sql
 create or replace function agui_internal.inspect_input(input json, events json, subject text)
@@ -7263,6 +7596,60 @@ comment on function agui_internal.wait_for_lock(bigint, text) is
 
 revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
 
+-- sql/internal/chain/chain_beginning.sql
+create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
+returns bytea
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return '\x01'::bytea
+        || coalesce(
+            (
+                select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
+                from agui.run as parent
+                where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
+            ),
+            '\x00'::bytea
+        )
+        || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
+end
+$$;
+
+comment on function agui_internal.chain_beginning(uuid, int, json) is
+    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
+    'beside its events.';
+
+revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
+
+-- sql/internal/chain/chain_events.sql
+create or replace function agui_internal.chain_events(events json)
+returns json
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_dense(events) then
+        return events;
+    end if;
+    return (
+        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
+        from json_array_elements(events) with ordinality as element (payload, position)
+    );
+end
+$$;
+
+comment on function agui_internal.chain_events(json) is
+    'An array of events in the form that the log of a chained thread stores: the events byte for '
+    'byte, with only commas between them. This form does not change when agui.repack joins '
+    'batches.';
+
+revoke execute on function agui_internal.chain_events(json) from public;
+
 -- sql/internal/chain/chain_text.sql
 create or replace function agui_internal.chain_text(value text)
 returns bytea
@@ -7276,66 +7663,6 @@ comment on function agui_internal.chain_text(text) is
     'big-endian), then the bytes.';
 
 revoke execute on function agui_internal.chain_text(text) from public;
-
--- sql/internal/chain/chain_beginning.sql
-create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input json)
-returns bytea
-language sql
-stable
-parallel safe
-return '\x01'::bytea
-    || coalesce(
-        (
-            select '\x01'::bytea || agui_internal.chain_text(parent.run_id)
-            from agui.run as parent
-            where parent.thread_key = chain_beginning.thread_key and parent.run_no = chain_beginning.parent_no
-        ),
-        '\x00'::bytea
-    )
-    || coalesce('\x01'::bytea || sha256(convert_to(input::text, 'UTF8')), '\x00'::bytea);
-
-comment on function agui_internal.chain_beginning(uuid, int, json) is
-    'What the first link of a run covers in addition: its parent, and the hash of the input stored '
-    'beside its events.';
-
-revoke execute on function agui_internal.chain_beginning(uuid, int, json) from public;
-
--- sql/internal/chain/is_dense.sql
-create or replace function agui_internal.is_dense(events json)
-returns boolean
-language sql
-immutable
-parallel safe
--- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
--- sometimes reported as not dense.
-return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
-
-comment on function agui_internal.is_dense(json) is
-    'Whether an array of events evidently has only commas between the events, the form that '
-    'agui_internal.chain_events produces.';
-
-revoke execute on function agui_internal.is_dense(json) from public;
-
--- sql/internal/chain/chain_events.sql
-create or replace function agui_internal.chain_events(events json)
-returns json
-language sql
-immutable
-parallel safe
-return case
-    when agui_internal.is_dense(events) then events
-    else (
-        select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
-        from json_array_elements(events) with ordinality as element (payload, position)
-    )
-end;
-
-comment on function agui_internal.chain_events(json) is
-    'An array of events in the form that the log of a chained thread stores: the events byte for '
-    'byte, with only commas between them. This form does not change when agui.repack joins '
-    'batches.';
-
-revoke execute on function agui_internal.chain_events(json) from public;
 
 -- sql/internal/chain/chain_link.sql
 -- It is inlined, as is all that it calls: convert_to is stable, and so are these functions. Each
@@ -7403,17 +7730,58 @@ revoke execute on function agui_internal.chain_times(timestamptz[]) from public;
 -- sql/internal/chain/is_chained.sql
 create or replace function agui_internal.is_chained(scope text)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
-return exists (
-    select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
-);
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from agui_internal.chained_scope as chained where chained.is_all or chained.scope = is_chained.scope
+    );
+end
+$$;
 
 comment on function agui_internal.is_chained(text) is
     'Whether the threads of a scope are to be chained from their next run on.';
 
 revoke execute on function agui_internal.is_chained(text) from public;
+
+-- sql/internal/chain/is_dense.sql
+create or replace function agui_internal.is_dense(events json)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Tabs and line ends occur only between values. Spaces also occur in strings, so a dense array is
+-- sometimes reported as not dense.
+return events::text !~ '[\t\n\r]|[}] | [{]|^ | $';
+
+comment on function agui_internal.is_dense(json) is
+    'Whether an array of events evidently has only commas between the events, the form that '
+    'agui_internal.chain_events produces.';
+
+revoke execute on function agui_internal.is_dense(json) from public;
+
+-- sql/internal/chain/is_dense_call.sql
+create or replace function agui_internal.is_dense_call(events json, plain_count int)
+returns boolean
+language sql
+immutable
+parallel safe
+-- Each of several plain events begins with its type, and "type" occurs nowhere else. So if there is
+-- a last part after as many separators, they separate the events. A single event may contain the
+-- separator; its last part ends the array too. These functions are fast: they do not look at each
+-- character of a long text.
+return starts_with(events::text, '[{')
+    and split_part(events::text, '},{"type":"', case when plain_count = 1 then -1 else plain_count end) like '%}]';
+
+comment on function agui_internal.is_dense_call(json, int) is
+    'Whether an array of plain events has only commas between the events, the form that '
+    'agui_internal.chain_events produces. plain_count is its agui_internal.plain_event_count. '
+    'Faster than agui_internal.is_dense.';
+
+revoke execute on function agui_internal.is_dense_call(json, int) from public;
 
 -- sql/internal/chain/next_link.sql
 create or replace function agui_internal.next_link(
@@ -7561,14 +7929,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    erased  agui.thread;
-    erasure agui.erasure;
+    is_known boolean;
+    erasure  agui.erasure;
 begin
     perform agui_internal.own_key(thread_key);
     -- Meanwhile nothing can be appended to the thread or saved in it, and no compaction runs.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
-        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
         -- A job does not wait for other transactions.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
@@ -7577,9 +7945,15 @@ begin
                 message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
         end if;
         perform set_config('lock_timeout', '200ms', true);
-        select * into erased from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     end if;
-    if not found then
+    is_known := found;
+    -- A thread may have nothing yet but the claim of its first run.
+    perform
+    from agui_internal.claim as claim
+    where claim.thread_key = erase_thread.thread_key and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp()
+    limit 1;
+    if found and older_than is not null or not found and not is_known then
         return null;
     end if;
     if agui_internal.last_activity_at(thread_key) > now() - older_than then
@@ -7588,29 +7962,30 @@ begin
 
     insert into agui.erasure (erased_key, reason, runs, events)
     select
-        agui_internal.erasure_key(erased.thread_key), erase_thread.reason,
-        (select count(*) from agui.run as run where run.thread_key = erased.thread_key),
+        agui_internal.erasure_key(erase_thread.thread_key), erase_thread.reason,
+        (select count(*) from agui.run as run where run.thread_key = erase_thread.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1
             from agui.batch as batch
-            where batch.thread_key = erased.thread_key
+            where batch.thread_key = erase_thread.thread_key
             order by batch.first_seq desc
             limit 1
         ), 0)
     returning * into erasure;
 
-    delete from agui.snapshot as snapshot where snapshot.thread_key = erased.thread_key;
-    delete from agui.message as message where message.thread_key = erased.thread_key;
-    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erased.thread_key;
-    delete from agui.session_state as state where state.thread_key = erased.thread_key;
-    delete from agui.session_key as known where known.thread_key = erased.thread_key;
-    delete from agui_internal.job_note as note where note.thread_key = erased.thread_key;
-    delete from agui.thread_activity as activity where activity.thread_key = erased.thread_key;
+    delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
+    delete from agui.message as message where message.thread_key = erase_thread.thread_key;
+    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erase_thread.thread_key;
+    delete from agui.session_state as state where state.thread_key = erase_thread.thread_key;
+    delete from agui.session_key as known where known.thread_key = erase_thread.thread_key;
+    delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;
+    delete from agui_internal.job_note as note where note.thread_key = erase_thread.thread_key;
+    delete from agui.thread_activity as activity where activity.thread_key = erase_thread.thread_key;
     perform agui_internal.allow_log_change(true);
-    delete from agui.run_input as given where given.thread_key = erased.thread_key;
-    delete from agui.batch as batch where batch.thread_key = erased.thread_key;
-    delete from agui.run as run where run.thread_key = erased.thread_key;
-    delete from agui.thread as thread where thread.thread_key = erased.thread_key;
+    delete from agui.run_input as given where given.thread_key = erase_thread.thread_key;
+    delete from agui.batch as batch where batch.thread_key = erase_thread.thread_key;
+    delete from agui.run as run where run.thread_key = erase_thread.thread_key;
+    delete from agui.thread as thread where thread.thread_key = erase_thread.thread_key;
     perform agui_internal.allow_log_change(false);
     return erasure;
 end
@@ -7618,9 +7993,9 @@ $$;
 
 comment on function agui_internal.erase_thread(uuid, text, interval) is
     'Removes all rows of a thread and records that in agui.erasure. Returns null and removes '
-    'nothing if there is no such thread, or if something was appended or saved in it less than '
-    'older_than ago. With older_than it does not wait: 55P03 if another transaction holds the '
-    'thread.';
+    'nothing if there is no such thread. With older_than the same if something was appended or '
+    'saved in it less than older_than ago, or if a run of it is claimed. With older_than it also '
+    'does not wait: 55P03 if another transaction holds the thread.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
 
@@ -12450,6 +12825,20 @@ comment on function agui_internal.alive_until(agui.run) is
 
 revoke execute on function agui_internal.alive_until(agui.run) from public;
 
+-- sql/internal/live/claim_alive_until.sql
+create or replace function agui_internal.claim_alive_until(seen_at timestamptz)
+returns timestamptz
+language sql
+stable
+parallel safe
+return greatest(seen_at, agui_internal.reachable_since()) + agui_internal.heartbeat_lease();
+
+comment on function agui_internal.claim_alive_until(timestamptz) is
+    'The end of the lease of a claim, given claim.seen_at, unless agui.keep_alive renews it. As in '
+    'agui_internal.alive_until, the time in which no writer could reach the server does not count.';
+
+revoke execute on function agui_internal.claim_alive_until(timestamptz) from public;
+
 -- sql/internal/live/close_run.sql
 create or replace function agui_internal.close_run(thread_key uuid, run_no int, reason text, imported boolean default false)
 returns bigint
@@ -12577,6 +12966,113 @@ comment on function agui_internal.close_stale_runs(agui.run, text) is
     'caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.close_stale_runs(agui.run, text) from public;
+
+-- sql/internal/live/find_claim.sql
+create or replace function agui_internal.find_claim(thread_key uuid, run_id text, parallel boolean, subject text)
+returns agui_internal.claim
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    own   agui_internal.claim;
+    other agui_internal.claim;
+begin
+    -- Deleting decides which claims have expired: if agui.keep_alive renews one at the same time,
+    -- this statement waits for it and examines the claim once more.
+    delete from agui_internal.claim as expired
+    where expired.thread_key = find_claim.thread_key
+        and agui_internal.claim_alive_until(expired.seen_at) <= clock_timestamp()
+        and not agui_internal.is_newly_promoted();
+
+    select * into own
+    from agui_internal.claim as held
+    where held.thread_key = find_claim.thread_key and held.run_id = find_claim.run_id;
+    if own.run_id is not null or parallel then
+        return own;
+    end if;
+
+    select * into other
+    from agui_internal.claim as held
+    where held.thread_key = find_claim.thread_key and not held.parallel
+    limit 1;
+    if found then
+        raise exception using
+            errcode = 'UI006',
+            message = format('%s cannot begin: run "%s" is claimed in this thread and will begin', subject, other.run_id),
+            detail = format('The claim was made at %s; without a call of agui.keep_alive its lease ends at %s.',
+                other.claimed_at, agui_internal.claim_alive_until(other.seen_at)),
+            hint = 'Wait until that run has ended, request it to stop (agui.request_stop), or begin the run with parallel => true.';
+    end if;
+    return own;
+end
+$$;
+
+comment on function agui_internal.find_claim(uuid, text, boolean, text) is
+    'Returns the claim of a run that is about to begin or to be claimed; null: there is none. '
+    'Deletes the claims of the thread whose lease has ended. UI006: another run is claimed, and '
+    'neither the claim nor this run is parallel. The caller holds the lock of the thread.';
+
+revoke execute on function agui_internal.find_claim(uuid, text, boolean, text) from public;
+
+-- sql/internal/live/forget_claims.sql
+create or replace function agui_internal.forget_claims()
+returns void
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui_internal.claim as claim
+    using agui_internal.own_keys() as own
+    where claim.thread_key between own.low and own.high
+        and agui_internal.claim_alive_until(claim.seen_at) < clock_timestamp() - interval '1 hour'
+$$;
+
+comment on function agui_internal.forget_claims() is
+    'Deletes the claims whose lease ended more than an hour ago. Expired claims have no effect; '
+    'this removes those of threads in which nothing has begun since.';
+
+revoke execute on function agui_internal.forget_claims() from public;
+
+-- sql/internal/live/has_input.sql
+create or replace function agui_internal.has_input(run agui.run, input json)
+returns boolean
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    stored text;
+begin
+    select given.input::text into stored
+    from agui.run_input as given
+    where given.thread_key = run.thread_key and given.run_no = run.run_no;
+    if found then
+        return stored is not distinct from input::text;
+    end if;
+
+    select agui_internal.json_unguard(event.input::text) into stored
+    from agui_internal.batch_with(run.thread_key, run.first_seq) as batch
+    cross join lateral rows from (
+        json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+    ) with ordinality as event (type, input, position)
+    where event.type = 'RUN_STARTED' and json_typeof(event.input) = 'object'
+        and batch.first_seq + event.position - 1 = run.first_seq;
+    return case
+        when stored is null or input is null then stored is null and input is null
+        else agui_internal.json_equal(stored, input::text)
+    end;
+end
+$$;
+
+comment on function agui_internal.has_input(agui.run, json) is
+    'Whether a run began with this input (null: with none). An input that was given beside the '
+    'events must have the same bytes. One in RUN_STARTED must have the same value, because agents '
+    'write it anew.';
+
+revoke execute on function agui_internal.has_input(agui.run, json) from public;
 
 -- sql/internal/live/is_newly_promoted.sql
 create or replace function agui_internal.is_newly_promoted()
@@ -12865,6 +13361,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
         -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
@@ -12886,7 +13383,8 @@ as $$
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.keep_alive', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.release_claim',
+                'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[
@@ -12894,11 +13392,13 @@ as $$
                 -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
-                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'
@@ -13002,7 +13502,7 @@ as $$
         select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
         from (
             select * from present
-            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor')
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'pg_monitor')
             except
             select * from expected
         ) as surplus
@@ -17925,6 +18425,78 @@ comment on function agui_internal.ancestors(agui.run) is
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;
 
+-- sql/internal/tree/brings_message.sql
+create or replace function agui_internal.brings_message(run agui.run, message_id text, wanted text, after_seq bigint)
+returns boolean
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- How JSON text spells the id, unless it uses escapes that it need not use. Those of ASCII
+    -- characters begin with \u00.
+    spelled constant text := substr(to_json(message_id)::text, 2, length(to_json(message_id)::text) - 2);
+    escaped constant text := case when message_id ~ '[^\x01-\x7f]' then '\u' else '\u00' end;
+    slashed constant boolean := strpos(message_id, '/') > 0;
+begin
+    if exists (
+        select
+        from agui.run_input as given
+        where given.thread_key = run.thread_key
+            and given.run_no = run.run_no
+            and (
+                strpos(given.input::text, spelled) > 0
+                or strpos(given.input::text, escaped) > 0
+                or slashed and strpos(given.input::text, '\/') > 0
+            )
+            and agui_internal.lists_message(agui_internal.json_guarded(given.input) -> 'messages', wanted)
+    ) then
+        return true;
+    end if;
+
+    return exists (
+        select
+        from (
+            select stored.first_seq, agui_internal.json_guarded(stored.events) as events
+            from agui_internal.batches_behind(run.thread_key, greatest(brings_message.after_seq, run.first_seq - 1)) as stored
+            where stored.first_seq <= coalesce(run.last_seq, 9223372036854775807)
+                and stored.run_no = run.run_no
+                and (
+                    strpos(stored.events::text, spelled) > 0
+                    or strpos(stored.events::text, escaped) > 0
+                    or slashed and strpos(stored.events::text, '\/') > 0
+                )
+            offset 0  -- parse only what passed these tests
+        ) as batch
+        cross join lateral rows from (
+            json_to_recordset(batch.events) as (
+                type text, "messageId" json, "parentMessageId" json, "toolCallId" json, messages json, input json
+            )
+        ) with ordinality as event (type, message_id, parent_id, call_id, messages, input, position)
+        where batch.first_seq + event.position - 1 > brings_message.after_seq
+            and case
+                when event.type = 'MESSAGES_SNAPSHOT' then agui_internal.lists_message(event.messages, wanted)
+                when event.type = 'RUN_STARTED' then
+                    json_typeof(event.input) = 'object' and agui_internal.lists_message(event.input -> 'messages', wanted)
+                -- A call without a parent makes a message with its own id.
+                when event.type in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK') then
+                    coalesce(nullif(agui_internal.json_string_text(event.parent_id::text), ''), agui_internal.json_string_text(event.call_id::text)) = wanted
+                when event.type in (
+                    'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_RESULT',
+                    'ACTIVITY_SNAPSHOT', 'ACTIVITY'
+                ) then agui_internal.json_string_text(event.message_id::text) = wanted
+            end
+    );
+end
+$$;
+
+comment on function agui_internal.brings_message(agui.run, text, text, bigint) is
+    'Whether the input of a run, or its events after after_seq, bring a message with an id. wanted '
+    'is the id as the fold decodes it. A test of the text keeps most batches from being parsed.';
+
+revoke execute on function agui_internal.brings_message(agui.run, text, text, bigint) from public;
+
 -- sql/internal/tree/checked_thread_key.sql
 create or replace function agui_internal.checked_thread_key(thread_id text, scope text)
 returns uuid
@@ -18013,6 +18585,78 @@ comment on function agui_internal.find_run(text, text, text) is
     'unknown run; UI012: the key belongs to another thread.';
 
 revoke execute on function agui_internal.find_run(text, text, text) from public;
+
+-- sql/internal/tree/lists_message.sql
+create or replace function agui_internal.lists_message(messages json, wanted text)
+returns boolean
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (
+        select
+        from json_array_elements(case when json_typeof(messages) = 'array' then messages end) as entry (message)
+        where agui_internal.json_string_text(case when json_typeof(entry.message) = 'object' then (entry.message -> 'id')::text end) = wanted
+    )
+$$;
+
+comment on function agui_internal.lists_message(json, text) is
+    'Whether a list of messages in guarded JSON has one with an id, as the fold decodes it.';
+
+revoke execute on function agui_internal.lists_message(json, text) from public;
+
+-- sql/internal/tree/origin_span.sql
+create or replace function agui_internal.origin_span(
+    leaf       agui.run,
+    message_id text,
+    out from_no   int,
+    out to_no     int,
+    out after_seq bigint,
+    out holder_no int
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    with version as materialized (
+        select message.message_no
+        from agui.message as message
+        where message.thread_key = leaf.thread_key and message.message_id = origin_span.message_id
+    ),
+    kept as (
+        select
+            snapshot.run_no,
+            snapshot.through_seq,
+            exists (
+                select
+                from unnest(snapshot.message_nos) as part (message_nos)
+                join version on part.message_nos @> version.message_no
+            ) as is_holder
+        from agui_internal.ancestors(leaf) as ancestor
+        join agui.snapshot as snapshot
+            on snapshot.thread_key = ancestor.thread_key and snapshot.run_no = ancestor.run_no
+    ),
+    holder as (
+        select min(kept.run_no) as run_no from kept where kept.is_holder
+    )
+    select coalesce(max(kept.run_no), 1), coalesce(holder.run_no, leaf.run_no), coalesce(max(kept.through_seq), 0), holder.run_no
+    into from_no, to_no, after_seq, holder_no
+    from holder
+    left join kept
+        on holder.run_no is null or kept.run_no < holder.run_no
+    group by holder.run_no;
+end
+$$;
+
+comment on function agui_internal.origin_span(agui.run, text) is
+    'The part of the lineage of a run in which a message arrived: the runs from_no to to_no, after '
+    'after_seq. It ends with the first run whose snapshot holds the message (holder_no; null: there '
+    'is none), and begins with the last snapshot before.';
+
+revoke execute on function agui_internal.origin_span(agui.run, text) from public;
 
 -- sql/internal/tree/run_at.sql
 create or replace function agui_internal.run_at(leaf agui.run, at_seq bigint)
@@ -19060,19 +19704,20 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''204f04ff57b6abc470d8d7b66120d9b3f8347ee0ef90093b123407dd7f365958'', ''{
+as 'select 2, ''293c653c7190814f52dcfb2e3a7f001c0c38e1a5500e25dbfc6c342028b1f6b9'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
 routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
-routine agui.compact, routine agui.compact_events, routine agui.compact_running, routine agui.disable_chain,
-routine agui.disable_row_security, routine agui.enable_chain, routine agui.enable_row_security, routine agui.erase,
-routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
-routine agui.heads, routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
-routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
-routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
-routine agui.map_operator, routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base,
-routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots,
+routine agui.claim_run, routine agui.claims, routine agui.compact, routine agui.compact_events,
+routine agui.compact_running, routine agui.disable_chain, routine agui.disable_row_security, routine agui.enable_chain,
+routine agui.enable_row_security, routine agui.erase, routine agui.erase_older, routine agui.events,
+routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.heads, routine agui.history,
+routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
+routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
+routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.map_operator,
+routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base, routine agui.message_origin,
+routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim,
 routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
 routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
 routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
@@ -19083,10 +19728,11 @@ routine agui_internal.add_messages, routine agui_internal.add_snapshot, routine 
 routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
 routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_bytes,
 routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
-routine agui_internal.caller_role, routine agui_internal.catalog_objects, routine agui_internal.chain_beginning,
-routine agui_internal.chain_events, routine agui_internal.chain_link, routine agui_internal.chain_origin,
-routine agui_internal.chain_text, routine agui_internal.chain_times, routine agui_internal.changed_objects,
-routine agui_internal.checked_thread_key, routine agui_internal.choose_to_compact,
+routine agui_internal.brings_message, routine agui_internal.caller_role, routine agui_internal.catalog_objects,
+routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
+routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
+routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui_internal.choose_to_compact, routine agui_internal.claim_alive_until,
 routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
 routine agui_internal.compact_metadata, routine agui_internal.compact_running_run, routine agui_internal.compact_runs,
@@ -19097,35 +19743,37 @@ routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routi
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
 routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
 routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
-routine agui_internal.find_checkpoint, routine agui_internal.find_run, routine agui_internal.first_key,
-routine agui_internal.fits, routine agui_internal.fold_activity, routine agui_internal.fold_at,
-routine agui_internal.fold_base, routine agui_internal.fold_bucket, routine agui_internal.fold_call_name,
-routine agui_internal.fold_calls, routine agui_internal.fold_calls_of, routine agui_internal.fold_chunk,
-routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close, routine agui_internal.fold_close_lane,
-routine agui_internal.fold_difference, routine agui_internal.fold_events, routine agui_internal.fold_few_messages,
-routine agui_internal.fold_fill, routine agui_internal.fold_find, routine agui_internal.fold_given,
-routine agui_internal.fold_growth, routine agui_internal.fold_input, routine agui_internal.fold_interrupts,
-routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys, routine agui_internal.fold_look,
-routine agui_internal.fold_member, routine agui_internal.fold_message_list, routine agui_internal.fold_messages,
-routine agui_internal.fold_new_head, routine agui_internal.fold_new_message, routine agui_internal.fold_open,
-routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched, routine agui_internal.fold_patched_body,
-routine agui_internal.fold_patches_of, routine agui_internal.fold_piece_end, routine agui_internal.fold_raw_events,
-routine agui_internal.fold_run, routine agui_internal.fold_runs, routine agui_internal.fold_settle,
-routine agui_internal.fold_shrink, routine agui_internal.fold_size, routine agui_internal.fold_snapshot_messages,
-routine agui_internal.fold_steps, routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since,
+routine agui_internal.find_checkpoint, routine agui_internal.find_claim, routine agui_internal.find_run,
+routine agui_internal.first_key, routine agui_internal.fits, routine agui_internal.fold_activity,
+routine agui_internal.fold_at, routine agui_internal.fold_base, routine agui_internal.fold_bucket,
+routine agui_internal.fold_call_name, routine agui_internal.fold_calls, routine agui_internal.fold_calls_of,
+routine agui_internal.fold_chunk, routine agui_internal.fold_chunk_has_content, routine agui_internal.fold_close,
+routine agui_internal.fold_close_lane, routine agui_internal.fold_difference, routine agui_internal.fold_events,
+routine agui_internal.fold_few_messages, routine agui_internal.fold_fill, routine agui_internal.fold_find,
+routine agui_internal.fold_given, routine agui_internal.fold_growth, routine agui_internal.fold_input,
+routine agui_internal.fold_interrupts, routine agui_internal.fold_keys, routine agui_internal.fold_loaded_keys,
+routine agui_internal.fold_look, routine agui_internal.fold_member, routine agui_internal.fold_message_list,
+routine agui_internal.fold_messages, routine agui_internal.fold_new_head, routine agui_internal.fold_new_message,
+routine agui_internal.fold_open, routine agui_internal.fold_patch_copies, routine agui_internal.fold_patched,
+routine agui_internal.fold_patched_body, routine agui_internal.fold_patches_of, routine agui_internal.fold_piece_end,
+routine agui_internal.fold_raw_events, routine agui_internal.fold_run, routine agui_internal.fold_runs,
+routine agui_internal.fold_settle, routine agui_internal.fold_shrink, routine agui_internal.fold_size,
+routine agui_internal.fold_snapshot_messages, routine agui_internal.fold_steps, routine agui_internal.forget_claims,
+routine agui_internal.forget_ended_runs, routine agui_internal.has_activity_since, routine agui_internal.has_input,
 routine agui_internal.has_row_security, routine agui_internal.heartbeat_lease, routine agui_internal.held_messages,
 routine agui_internal.hold_thread, routine agui_internal.inactive_threads, routine agui_internal.input_bytes,
 routine agui_internal.input_places, routine agui_internal.insert_imported, routine agui_internal.inspect_events,
-routine agui_internal.inspect_input, routine agui_internal.inspect_session, routine agui_internal.installed,
-routine agui_internal.is_chained, routine agui_internal.is_dense, routine agui_internal.is_exempt,
-routine agui_internal.is_fault, routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event,
-routine agui_internal.is_stale, routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id,
-routine agui_internal.job_lock_problem, routine agui_internal.join_batches, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.inspect_ids, routine agui_internal.inspect_input, routine agui_internal.inspect_session,
+routine agui_internal.installed, routine agui_internal.is_chained, routine agui_internal.is_dense,
+routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
+routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
+routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -19136,14 +19784,15 @@ routine agui_internal.key_to_change, routine agui_internal.known_settings, routi
 routine agui_internal.last_key, routine agui_internal.last_seen_at, routine agui_internal.last_seq_by,
 routine agui_internal.lease, routine agui_internal.lease_of, routine agui_internal.life_cycle,
 routine agui_internal.limits_of_folds, routine agui_internal.lineage_behind, routine agui_internal.lineage_events,
-routine agui_internal.load_snapshot, routine agui_internal.lock_holders, routine agui_internal.lock_thread,
-routine agui_internal.log_bytes_since, routine agui_internal.map_role, routine agui_internal.mark_compacted,
-routine agui_internal.match_beginning, routine agui_internal.match_repeat, routine agui_internal.max_call_bytes,
-routine agui_internal.max_json_depth, routine agui_internal.nearest_session_states, routine agui_internal.needs_repair,
-routine agui_internal.next_link, routine agui_internal.next_place, routine agui_internal.next_to_compact,
-routine agui_internal.next_to_repack, routine agui_internal.note_activity, routine agui_internal.note_attempt,
-routine agui_internal.note_failure, routine agui_internal.note_run_begun, routine agui_internal.note_success,
-routine agui_internal.note_uptime, routine agui_internal.open_parts, routine agui_internal.orphaned_keys,
+routine agui_internal.lists_message, routine agui_internal.load_snapshot, routine agui_internal.lock_holders,
+routine agui_internal.lock_thread, routine agui_internal.log_bytes_since, routine agui_internal.map_role,
+routine agui_internal.mark_compacted, routine agui_internal.match_beginning, routine agui_internal.match_repeat,
+routine agui_internal.max_call_bytes, routine agui_internal.max_json_depth,
+routine agui_internal.nearest_session_states, routine agui_internal.needs_repair, routine agui_internal.next_link,
+routine agui_internal.next_place, routine agui_internal.next_to_compact, routine agui_internal.next_to_repack,
+routine agui_internal.note_activity, routine agui_internal.note_attempt, routine agui_internal.note_failure,
+routine agui_internal.note_run_begun, routine agui_internal.note_success, routine agui_internal.note_uptime,
+routine agui_internal.open_parts, routine agui_internal.origin_span, routine agui_internal.orphaned_keys,
 routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
 routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
 routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
@@ -19176,23 +19825,24 @@ routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock, r
 routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
 table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.chained_scope, table agui_internal.erasure_salt, table agui_internal.installed_object,
-table agui_internal.job_note, table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
-trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
-trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
-trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
-trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
-type agui.branch, type agui.chain_head, type agui.checkpoint_row, type agui.event_row, type agui.history_row,
-type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_info, type agui.run_status,
-type agui.session_document, type agui.session_message, type agui.session_run, type agui.thread_page_row,
-type agui.thread_row, type agui.tool_call, type agui.verify_row, type agui_internal.carried_fold,
-type agui_internal.event_fields, type agui_internal.event_inspection, type agui_internal.event_reference,
-type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change,
-type agui_internal.fold_limits, type agui_internal.fold_message, type agui_internal.fold_step,
-type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
-type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
-type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
-view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
+table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime, trigger refuse_change on agui.batch,
+trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
+trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
+trigger refuse_truncate on agui.thread, trigger settle_activity on agui.thread_activity, type agui.activity,
+type agui.append_result, type agui.attachment, type agui.branch, type agui.chain_head, type agui.checkpoint_row,
+type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
+type agui.run_claim, type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message,
+type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
+type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
+type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
+type agui_internal.fold_message, type agui_internal.fold_step, type agui_internal.inactive_thread,
+type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
+type agui_internal.life_event, type agui_internal.open_part, type agui_internal.run_position,
+type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,
+view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
 }''::text[]';
 
 call agui_internal.record_objects();
@@ -19201,7 +19851,7 @@ call agui_internal.record_objects();
 -- sql/privileges/roles.sql
 -- Roles without login, to be granted to those that connect. agui_reader reads; agui_writer appends;
 -- agui_worker runs the jobs; agui_maintainer erases, repairs and imports. Each of the last three
--- can also read.
+-- can also read. agui_recorder appends, sends heartbeats and polls, and nothing else.
 -- Roles belong to the whole server: they remain when the schema is removed, and other databases may
 -- use them.
 call agui.grant_access();

@@ -592,7 +592,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
 
 	// Somebody makes the roles, but not what they are members of.
-	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader`)
+	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader; create role agui_recorder`)
 	if notice := up(app.String()); !strings.Contains(notice, "grant agui_reader to agui_writer") || strings.Contains(notice, "create role") ||
 		strings.Contains(notice, "agui_maintainer;") {
 		t.Errorf("notice: %s", notice)

@@ -342,9 +342,10 @@ create table agui.append_result (
     "error_code" text,
     "error" text,
     "detail" text,
-    "hint" text
+    "hint" text,
+    "recorded_at" timestamp with time zone
 );
-comment on table agui.append_result is 'The result of one call of agui.append_many. call_no is the number of the call, from 1. last_seq is the seq of its last event. If the call was refused, last_seq is null and error_code is the SQLSTATE, with the error text, its detail and its hint.';
+comment on table agui.append_result is 'The result of one call of agui.append_many. call_no is the number of the call, from 1. last_seq is the seq of its last event. If the call was refused, last_seq is null and error_code is the SQLSTATE, with the error text, its detail and its hint. recorded_at is when the events were recorded, if they continue a run in progress and all of them are new; otherwise null.';
 
 create table agui.attachment (
     "run_id" text,
@@ -412,7 +413,7 @@ create table agui.keep_alive_row (
     "stop_reason" text,
     "cut_off_reason" text
 );
-comment on table agui.keep_alive_row is 'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in the arguments, from 1. status is the status of the run. stop_requested_at and stop_reason are set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';
+comment on table agui.keep_alive_row is 'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in the arguments, from 1. status is the status of the run, or claimed before its beginning. stop_requested_at and stop_reason are set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';
 
 create table agui.message_row (
     "position" integer not null,
@@ -434,6 +435,15 @@ create table agui.poll_row (
     "problem" text
 );
 comment on table agui.poll_row is 'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, from 1. status is the current status of the run, which may have ended later in the log. recorded_at is the time when the last of the events was appended; earlier_us, if not null, says for each event how many microseconds earlier it was appended. If problem is set, the other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was erased. A row with only thread_no says that the thread has more events than fit.';
+
+create table agui.run_claim (
+    "run_id" text,
+    "parent_run_id" text,
+    "parallel" boolean,
+    "claimed_at" timestamp with time zone,
+    "alive_until" timestamp with time zone
+);
+comment on table agui.run_claim is 'The claim of a run that will begin (agui.claim_run): the parent that it will have (null: none), whether it may begin while others are in progress, and when the lease of the claim ends if agui.keep_alive does not renew it.';
 
 create table agui.run_info (
     "depth" integer not null,
@@ -544,6 +554,8 @@ create function agui.branches(thread_id text, scope text DEFAULT ''::text) retur
 create function agui.checkpoint_lineage(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.checkpoints(thread_id text, namespace text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.children(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
+create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';
+create function agui.claims(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_claim language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
@@ -567,9 +579,11 @@ create function agui.map_operator(role_name name) returns void language sql as '
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
+create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.release_claim(thread_id text, run_id text, claimant text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';
 create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns integer language sql as '';

@@ -42,7 +42,7 @@ begin
             end,
             null::int[]
         from agui_internal.next_place(key, append.scope, append.thread_id, append.run_id, append.after_seq) as place
-        where place.hash is null or agui_internal.is_dense(append.events)
+        where place.hash is null or agui_internal.is_dense_call(append.events, new_n)
         on conflict do nothing
         returning batch.first_seq + batch.n - 1 into last_seq;
         if found then
@@ -68,10 +68,10 @@ comment on function agui.append(text, text, json, bigint, json, text, boolean, b
     'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '
     'event. strict refuses all of these, and a RUN_STARTED with the id of another thread. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 invalid events, or an input that is not an object or comes too late, UI009 the run '
-    'id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 another thread '
-    'has the same key, UI014 the thread was erased, UI016 the run was cut off, UI017 the log was '
-    'rewound, UI021 RUN_STARTED names another thread (strict).';
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 invalid events, or an input that is not an object or comes too late, '
+    'UI009 the run id is in use or is not that of RUN_STARTED, UI011 a limit is exceeded, UI012 '
+    'another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, '
+    'UI017 the log was rewound, UI021 RUN_STARTED names another thread (strict).';
 
 revoke execute on function agui.append(text, text, json, bigint, json, text, boolean, boolean, text) from public;

@@ -72,7 +72,7 @@ begin
         loop
             is_done[call.call_no] := true;
             keys[call.call_no] := null;
-            answer := row(call.call_no, null, '42501', call.message, null, call.hint);
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint, null);
             return next answer;
         end loop;
     end if;
@@ -104,7 +104,7 @@ begin
             answer := row(
                 call.call_no, null, '55P03',
                 format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
-                null, 'Repeat the call, or call with wait => true.'
+                null, 'Repeat the call, or call with wait => true.', null
             );
             return next answer;
         end loop;
@@ -139,17 +139,17 @@ begin
                     end
                 from plain
                 cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
-                where plain.n is not null and (place.hash is null or agui_internal.is_dense(plain.events))
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
                 on conflict do nothing
-                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
             )
             -- Only the first call of each thread is here, so the key identifies it. A join would be
             -- planned without row estimates.
-            select array_position(keys, appended.thread_key) as call_no, appended.last_seq
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq, appended.recorded_at
             from appended
         loop
             is_done[call.call_no] := true;
-            answer := row(call.call_no, call.last_seq, null, null, null, null);
+            answer := row(call.call_no, call.last_seq, null, null, null, null, call.recorded_at);
             return next answer;
         end loop;
     end if;
@@ -180,7 +180,7 @@ begin
         where not is_done[call_no]
         order by call_no
     loop
-        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null);
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null, null);
         if answer.last_seq is null then
             begin
                 answer.last_seq := agui.append(
@@ -213,8 +213,8 @@ comment on function agui.append_many(text[], text[], json[], bigint[], json[], t
     'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
     'UI017). '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
     'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
     'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
     'RUN_STARTED names another thread (strict).';

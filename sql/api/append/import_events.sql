@@ -29,10 +29,10 @@ comment on function agui.import_events(text, text, json, bigint, json, text, boo
     'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '
     'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
-    'run has ended, UI006 another run is in progress, UI007 the repeated call differs from the '
-    'log, UI008 invalid arguments, UI009 the run id is in use or is not that of RUN_STARTED, UI011 '
-    'a limit is exceeded, UI012 another thread has the same key, UI014 the thread was erased, '
-    'UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED names another thread '
-    '(strict).';
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 invalid arguments, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
+    'thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 RUN_STARTED '
+    'names another thread (strict).';
 
 revoke execute on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) from public;

@@ -19,12 +19,12 @@ end
 $$;
 
 comment on function agui.erase(text, text, text) is
-    'Removes a thread permanently: its log, runs, snapshots, session state and checkpoints, in one '
-    'transaction. Returns the row that remains in agui.erasure, which does not contain the name of '
-    'the thread. While that row stands, every write to the thread fails with UI014; '
-    'agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable after the '
-    'next vacuum. Statistics, server logs, standbys, backups and WAL archives still contain parts '
-    'of the thread for some time (docs/erasure.md). '
+    'Removes a thread permanently: its log, runs, snapshots, session state, checkpoints and '
+    'claims, in one transaction. Returns the row that remains in agui.erasure, which does not '
+    'contain the name of the thread. While that row stands, every write to the thread fails with '
+    'UI014; agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable '
+    'after the next vacuum. Statistics, server logs, standbys, backups and WAL archives still '
+    'contain parts of the thread for some time (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
 revoke execute on function agui.erase(text, text, text) from public;

@@ -14,6 +14,7 @@ declare
     due_before timestamptz := clock_timestamp() - agui_internal.heartbeat_lease() / 3;
     item       record;
     run        agui.run;
+    claim      agui_internal.claim;
     signal     agui.keep_alive_row;
 begin
     if cardinality(thread_ids) is distinct from cardinality(run_ids) or cardinality(thread_ids) <> cardinality(scopes) then
@@ -42,6 +43,33 @@ begin
             and requested.run_id = item.run_id
             and thread.scope = item.scope
             and thread.thread_id = item.thread_id;
+        if not found then
+            -- The beginning of the run may not be committed yet: then the lease begins with it.
+            select held.* into claim
+            from agui_internal.claim as held
+            where held.thread_key = item.thread_key and held.run_id = item.run_id;
+            continue when not found;
+            if not detach and claim.seen_at < due_before then
+                -- An expired claim stays expired: another run may have begun since. A locked row is
+                -- being deleted by the beginning of the run, or changed by a stop request.
+                update agui_internal.claim as due
+                set seen_at = clock_timestamp()
+                from (
+                    select held.thread_key, held.run_id
+                    from agui_internal.claim as held
+                    where held.thread_key = item.thread_key
+                        and held.run_id = item.run_id
+                        and agui_internal.claim_alive_until(held.seen_at) > clock_timestamp()
+                    for no key update skip locked
+                ) as alive
+                where due.thread_key = alive.thread_key and due.run_id = alive.run_id;
+            end if;
+            if claim.stop_requested_at is not null then
+                signal := row(item.call_no, 'claimed', claim.stop_requested_at, claim.stop_reason, null);
+                return next signal;
+            end if;
+            continue;
+        end if;
         if run.status = 'running' and detach then
             update agui.run as left_alone
             set seen_at = clock_timestamp(), has_heartbeat = false
@@ -69,7 +97,9 @@ comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'should stop or has ended, and none for the others. Call it about once a second for all runs '
     'of the process, and first of all after an outage: leases count only while writers can reach '
     'the server. From the first call on, the lease of a run is the setting heartbeat_lease. detach '
-    '=> true hands the run over to another writer, and its lease becomes the setting lease. A call '
+    '=> true hands the run over to another writer, and its lease becomes the setting lease. A run '
+    'that is claimed and has not begun (agui.claim_run) is passed in the same arrays: the call '
+    'renews its claim, and returns a row with the status claimed if the run should stop. A call '
     'writes only if an update is due: once in a third of heartbeat_lease. '
     'Errors: UI008 invalid arguments.';
 

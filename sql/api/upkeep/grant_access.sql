@@ -10,7 +10,8 @@ begin
     for role in
         select *
         from (values
-            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader')
+            ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader'),
+            ('agui_recorder', null)
         ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
@@ -60,11 +61,11 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Creates the roles agui_reader, agui_writer, agui_worker and agui_maintainer and their '
-    'memberships if they are missing, and gives them and pg_monitor exactly the privileges on the '
-    'objects of pgagui that they should have. Adds missing settings and, while row-level security '
-    'is on, policies that tables lack. Raises a warning about what the caller may not do. The '
-    'migrations call it, and so does "pgagui migrate up" if there is nothing to migrate, for '
-    'example after a restore on another server.';
+    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer and agui_recorder '
+    'and their memberships if they are missing, and gives them and pg_monitor exactly the '
+    'privileges on the objects of pgagui that they should have. Adds missing settings and, while '
+    'row-level security is on, policies that tables lack. Raises a warning about what the caller '
+    'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '
+    'migrate, for example after a restore on another server.';
 
 revoke execute on procedure agui.grant_access() from public;

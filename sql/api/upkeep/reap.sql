@@ -23,6 +23,7 @@ begin
     perform agui_internal.job_lock_id('reap');  -- fails if the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
+    perform agui_internal.forget_claims();
     commit;
     set local search_path = pg_catalog, pg_temp;
     select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)

@@ -23,6 +23,8 @@ declare
     call        agui_internal.event_inspection;
     log_end     record;
     head        agui.run;
+    claim       agui_internal.claim;
+    given_parent text;  -- beside the events
     place       agui_internal.run_position;
     repeat      record;
     child_id    text;
@@ -33,16 +35,7 @@ declare
     stamp       timestamptz;
     stored      record;
 begin
-    if thread_id is null or thread_id = '' or run_id is null or run_id = '' or scope is null then
-        raise exception using
-            errcode = 'UI008',
-            message = 'agui.append: thread id and run id must not be empty, and scope must not be null';
-    end if;
-    if greatest(octet_length(run_id), octet_length(thread_id), octet_length(scope)) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: thread id, run id and scope are limited to 1,024 bytes each', left(subject, 200));
-    end if;
+    perform agui_internal.inspect_ids(thread_id, run_id, scope, 'agui.append');
     call := agui_internal.inspect_events(events, thread_id, run_id, subject);
     if input is not null then
         perform agui_internal.inspect_input(input, events, subject);
@@ -60,7 +53,9 @@ begin
         select
             run.run_no, run.status, run.first_seq, run.cut_off_reason,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
-            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread
+            thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread,
+            -- Whether any run of the thread is claimed. Only a beginning needs to know.
+            case when run.run_no is null then exists (select from agui_internal.claim as held where held.thread_key = key) end as is_claimed
         into log_end
         from (values (key)) as requested (thread_key)
         left join agui.thread as thread
@@ -99,10 +94,19 @@ begin
             where run.thread_key = key
             order by run.run_no desc
             limit 1;
-            if not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
+            given_parent := parent_run_id;
+            claim := null;
+            if log_end.is_claimed then
+                claim := agui_internal.find_claim(key, run_id, coalesce(parallel, false), subject);
+            end if;
+            -- The claim was made when no other run was in progress. What has begun since is
+            -- parallel.
+            if claim.run_id is not null then
+                given_parent := coalesce(given_parent, claim.parent_run_id, '');
+            elsif not coalesce(parallel, false) and agui_internal.close_stale_runs(head, subject) then
                 continue;  -- the end of the log has moved
             end if;
-            place := agui_internal.resolve_parent(head, key, coalesce(replace(parent_run_id, '\', '\u005c'), call.parent_run_id), subject);
+            place := agui_internal.resolve_parent(head, key, coalesce(replace(given_parent, '\', '\u005c'), call.parent_run_id), subject);
             new_run_no := place.run_no;
             if log_end.hash is null and agui_internal.is_chained(scope) then
                 log_end.hash := agui_internal.chain_origin(scope, thread_id);
@@ -205,18 +209,23 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
-                open_from
+                open_from, stop_requested_at, stop_reason
             )
             values (
-                key, place.run_no, place.parent_no, parent_run_id is not null, run_id, agui_internal.status_after(call.ended_by),
+                key, place.run_no, place.parent_no, given_parent is not null, run_id, agui_internal.status_after(call.ended_by),
                 log_end.last_seq + 1,
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
                 -- Without it, the next run would treat this one as abandoned.
                 case when imported and call.ended_by is null then clock_timestamp() end,
-                place.open_from
+                place.open_from,
+                claim.stop_requested_at,
+                claim.stop_reason
             );
+            if log_end.is_claimed then
+                delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
+            end if;
             if input is not null then
                 insert into agui.run_input (thread_key, run_no, input) values (key, place.run_no, append_events.input);
             end if;

@@ -1,15 +1,20 @@
 create or replace function agui_internal.chain_events(events json)
 returns json
-language sql
+language plpgsql
 immutable
 parallel safe
-return case
-    when agui_internal.is_dense(events) then events
-    else (
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if agui_internal.is_dense(events) then
+        return events;
+    end if;
+    return (
         select ('[' || string_agg(element.payload::text, ',' order by element.position) || ']')::json
         from json_array_elements(events) with ordinality as element (payload, position)
-    )
-end;
+    );
+end
+$$;
 
 comment on function agui_internal.chain_events(json) is
     'An array of events in the form that the log of a chained thread stores: the events byte for '

@@ -11,6 +11,7 @@ as $$
             array['schema agui', 'schema agui_internal'],
             array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
         ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
         -- Only the owner writes to tables: the functions that write have the rights of the owner.
         (
             array['select'],
@@ -32,7 +33,8 @@ as $$
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.keep_alive', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.release_claim',
+                'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[
@@ -40,11 +42,13 @@ as $$
                 -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
-                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_ended_runs',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.repack_run', 'agui_internal.take_back_attempt'
             ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
                 'agui_internal.begin_step', 'agui_internal.erase_thread'

@@ -1,0 +1,455 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server"
+	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	var file string
+	var isCheck bool
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Record agents, and stream their runs, over HTTP",
+		Long: `Serves AG-UI clients over HTTP. A client posts its input to /agent/NAME/run. The server calls the
+agent, stores its events, and streams each to the client once it is stored. If the client goes away,
+the run continues, and any server of the same database resumes its stream.
+
+Requests need a token: a static one of --token-file, or a JWT. --insecure needs none, but serves
+this machine alone.
+
+Each flag is also a variable of the environment, and a key of the file that --config or
+$PGAGUI_CONFIG names, in YAML. Flags come before the environment, and the environment before the
+file:
+
+  --limits-streams 20   PGAGUI_LIMITS_STREAMS=20   limits: {streams: 20}
+  --heartbeat 20s       PGAGUI_HEARTBEAT=20s       heartbeat: 20s
+
+Agents have more settings in the file. Secrets stay in the environment:
+
+  agents:
+    - name: assistant
+      url: https://agents.example.com/assistant
+      headersFromEnv: {Authorization: ASSISTANT_AUTHORIZATION}
+      forwardHeaders: [Accept-Language]
+      history: full        # the client sends all messages; new: only new ones
+      idleTimeout: 2m      # also: runTimeout, maxEventBytes, parallel, idempotent, description
+
+On SIGHUP the server reads the token file and the certificate once more. It keeps the ones before if
+the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that clients come back
+to another server, gives agents --grace to finish, stores everything, and exits with 0. A second
+signal ends it at once.
+
+/healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
+http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
+the role agui_recorder alone.`,
+		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
+  pgagui serve --config /etc/pgagui/serve.yaml --check
+  pgagui serve --token-file tokens.yaml --origins https://app.example.com --config agents.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := readServeConfig(file, command.Flags())
+			if err == nil {
+				err = config.check(scopeIsGiven(command))
+			}
+			if err != nil {
+				return configError(command, err)
+			}
+			if isCheck {
+				return p.checkServe(command, config)
+			}
+			return p.serve(command, config)
+		},
+	}
+	command.Flags().StringVar(&file, "config", "", "`file` with the configuration, in YAML (default: $PGAGUI_CONFIG)")
+	command.Flags().BoolVar(&isCheck, "check", false, "check the configuration and exit, without the database")
+	command.Flags().AddFlagSet((&serveConfig{}).settings())
+	return command
+}
+
+// configError is an error of the configuration. One of a file, or of the database, has its own exit
+// code.
+func configError(command *cobra.Command, err error) error {
+	if code := exitCode(err); code == exitInput || code == exitUnavailable {
+		return err
+	}
+	return &usageError{problem: err.Error(), command: command.CommandPath()}
+}
+
+// check reports settings that contradict each other.
+func (c *serveConfig) check(hasScope bool) error {
+	usesJWT := c.usesJWT()
+	switch {
+	case c.insecure && (c.tokenFile != "" || usesJWT):
+		return errors.New("--insecure takes requests without a token: leave it out, or the token file and the settings of JWTs")
+	case c.insecure:
+		if err := access.CheckLoopback(c.listen); err != nil {
+			return fmt.Errorf("--insecure: %w", err)
+		}
+	case c.tokenFile == "" && !usesJWT:
+		return errors.New("nobody could use the server: give it static tokens (--token-file; pgagui token makes one), " +
+			"JWTs (--jwt-jwks-url or --jwt-key-file), or, for this machine alone, --insecure")
+	case hasScope:
+		return errors.New("--scope is for --insecure: otherwise the token of a request says the scope")
+	}
+	switch {
+	case (c.tlsCertificate == "") != (c.tlsKey == ""):
+		return errors.New("--tls-certificate and --tls-key go together")
+	case c.logFormat != "text" && c.logFormat != "json":
+		return fmt.Errorf("--log-format is %q (expected text or json)", c.logFormat)
+	case c.connections < 1 || c.liveConnections < 1:
+		return errors.New("--database-connections and --live-database-connections must be 1 or more")
+	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
+		return errors.New("--live-database-url and --live-database-url-file exclude each other")
+	case c.shutdownTimeout <= c.grace:
+		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
+	}
+	if c.liveDatabaseURLFile != "" {
+		return (&addressFile{address: &c.liveDatabaseURL}).Set(c.liveDatabaseURLFile)
+	}
+	return nil
+}
+
+func (c *serveConfig) usesJWT() bool {
+	return c.jwt.JWKSURL != "" || c.jwt.KeyFile != "" || c.jwt.Issuer != "" || len(c.jwt.Algorithms) > 0 || len(c.jwt.Audiences) > 0
+}
+
+// checkServe prints that a configuration can be used.
+func (p *program) checkServe(command *cobra.Command, config *serveConfig) error {
+	ctx, cancel := context.WithCancel(command.Context())
+	defer cancel()
+	s, err := p.newService(ctx, config, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return configError(command, err)
+	}
+	defer s.close()
+	_, err = fmt.Fprintf(p.out, "the configuration is valid: %s\n", countText(len(config.agents), "agent"))
+	return err
+}
+
+func (p *program) serve(command *cobra.Command, config *serveConfig) error {
+	ctx := command.Context()
+	tracing, err := newTracingFromEnvironment(ctx)
+	if err != nil {
+		return configError(command, err)
+	}
+	s, err := p.newService(ctx, config, p.serveLogger(config), tracing)
+	if err != nil {
+		return configError(command, err)
+	}
+	defer s.close()
+	if err := checkSchema(ctx, s.pool); err != nil {
+		return err
+	}
+	if err := s.listen(); err != nil {
+		return configError(command, err)
+	}
+	return s.run(ctx)
+}
+
+// serveLogger returns the log of the server.
+func (p *program) serveLogger(config *serveConfig) *slog.Logger {
+	options := &slog.HandlerOptions{Level: config.logLevel}
+	if config.logFormat == "json" || p.json {
+		return slog.New(slog.NewJSONHandler(p.messages, options))
+	}
+	return slog.New(slog.NewTextHandler(p.messages, options))
+}
+
+// service is a server with what it uses.
+type service struct {
+	config       *serveConfig
+	logger       *slog.Logger
+	pool         *pgxpool.Pool
+	live         *pgxpool.Pool  // nil: pool
+	tokens       *access.Tokens // nil: none
+	certificates *certificates  // nil: no TLS
+	registry     *prometheus.Registry
+	tracing      *tracing // nil: none
+	core         *server.Server
+	handler      http.Handler
+
+	listener, metricsListener net.Listener // metricsListener is nil without metrics
+	hasRun                    bool
+}
+
+// newService makes a server of a configuration. It does not connect to the database. Keys of JWTs
+// are fetched until ctx ends. tracing may be nil.
+func (p *program) newService(ctx context.Context, config *serveConfig, logger *slog.Logger, tracing *tracing) (_ *service, err error) {
+	s := &service{config: config, logger: logger, registry: prometheus.NewRegistry(), tracing: tracing}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	authenticator, err := s.authenticator(ctx, p.scope)
+	if err != nil {
+		return nil, err
+	}
+	if config.tlsCertificate != "" {
+		s.certificates = &certificates{certificate: config.tlsCertificate, key: config.tlsKey}
+		if err := s.certificates.reload(); err != nil {
+			return nil, err
+		}
+	}
+	if s.pool, err = openPool(ctx, p.databaseURL, config.connections); err != nil {
+		return nil, err
+	}
+	storeConfig := pgagui.Config{SetScope: config.rowSecurity, Logger: logger}
+	if config.liveDatabaseURL != "" {
+		if s.live, err = openPool(ctx, config.liveDatabaseURL, config.liveConnections); err != nil {
+			return nil, err
+		}
+		storeConfig.Live = s.live
+	}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	options := server.Options{
+		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
+		WriteTimeout: config.writeTimeout, Grace: config.grace, Ready: (&readiness{pool: s.pool, live: s.live}).check,
+		Logger: logger, Metrics: s.registry,
+	}
+	if s.tracing != nil {
+		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
+	}
+	if s.core, err = server.New(pgagui.New(s.pool, &storeConfig), options); err != nil {
+		return nil, err
+	}
+	s.handler = s.core
+	if config.insecure {
+		s.handler = access.LocalOnly(access.Audit{Logger: logger}, s.handler)
+	}
+	if s.tracing != nil {
+		s.handler = s.tracing.handler(s.handler)
+	}
+	return s, nil
+}
+
+// authenticator returns who says what a request may do.
+func (s *service) authenticator(ctx context.Context, scope string) (access.Authenticator, error) {
+	if s.config.insecure {
+		return access.Anonymous(scope, access.Admin), nil
+	}
+	if s.config.tokenFile != "" {
+		var err error
+		if s.tokens, err = access.LoadTokens(s.config.tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if !s.config.usesJWT() {
+		return s.tokens, nil
+	}
+	options := s.config.jwt
+	options.Logger = s.logger
+	jwt, err := access.NewJWT(ctx, options)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.tokens == nil:
+		return jwt, nil
+	default:
+		return access.Both(s.tokens, jwt), nil
+	}
+}
+
+// listen opens the addresses of the server.
+func (s *service) listen() (err error) {
+	if s.listener, err = net.Listen("tcp", s.config.listen); err != nil {
+		return fmt.Errorf("the server cannot listen: %w", err)
+	}
+	if s.config.insecure { // localhost is what the hosts file says
+		if err := access.CheckLoopback(s.listener.Addr().String()); err != nil {
+			return errors.Join(fmt.Errorf("--insecure: %w", err), s.listener.Close())
+		}
+	}
+	if s.config.metricsListen != "" {
+		if s.metricsListener, err = net.Listen("tcp", s.config.metricsListen); err != nil {
+			return errors.Join(fmt.Errorf("metrics: the server cannot listen: %w", err), s.listener.Close())
+		}
+	}
+	return nil
+}
+
+// url returns the address of the server.
+func (s *service) url() string {
+	if s.certificates != nil {
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// run serves until ctx ends, and then shuts down in order.
+func (s *service) run(ctx context.Context) error {
+	s.hasRun = true
+	main := s.httpServer(s.handler)
+	servers := []*http.Server{main}
+	failed := make(chan error, 2)
+	if s.certificates != nil {
+		main.TLSConfig = &tls.Config{GetCertificate: s.certificates.get, MinVersion: tls.VersionTLS12}
+		go func() { failed <- main.ServeTLS(s.listener, "", "") }()
+	} else {
+		go func() { failed <- main.Serve(s.listener) }()
+	}
+	if s.metricsListener != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
+		metrics := s.httpServer(mux)
+		servers = append(servers, metrics)
+		go func() { failed <- metrics.Serve(s.metricsListener) }()
+		s.logger.Info("serving metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
+	}
+	s.logger.Info("serving", "url", s.url(), "agents", len(s.config.agents), "version", versionText())
+
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	for {
+		select {
+		case <-ctx.Done():
+			return s.shutDown(context.WithoutCancel(ctx), servers)
+		case err := <-failed:
+			return errors.Join(err, s.shutDown(context.WithoutCancel(ctx), servers))
+		case <-reload:
+			s.reload()
+		}
+	}
+}
+
+func (s *service) httpServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: handler, Protocols: protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.config.maxConcurrentStreams},
+		ReadHeaderTimeout: s.config.readHeaderTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
+		// No WriteTimeout: it would bound streams. The handler sets a deadline for each write.
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// shutDown ends the server: first the streams and the runs, then the connections.
+func (s *service) shutDown(ctx context.Context, servers []*http.Server) error {
+	s.logger.Info("the server stops", "grace", s.config.grace)
+	ctx, cancel := context.WithTimeout(ctx, s.config.shutdownTimeout)
+	defer cancel()
+	err := s.core.Shutdown(ctx)
+	for _, one := range servers {
+		err = errors.Join(err, one.Shutdown(ctx))
+	}
+	if err != nil {
+		for _, one := range servers {
+			_ = one.Close()
+		}
+		s.logger.Error("the server did not stop in order", "error", err)
+		return err
+	}
+	s.logger.Info("the server stopped")
+	return nil
+}
+
+// close releases what the service uses. A pool waits for its connections, so not after a shutdown
+// that failed: the process ends.
+func (s *service) close() {
+	if s.core != nil && !s.hasRun {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // there is nothing to wait for
+		_ = s.core.Shutdown(ctx)
+	}
+	s.tracing.shutDown()
+	for _, pool := range []*pgxpool.Pool{s.pool, s.live} {
+		if pool != nil && pool.Stat().AcquiredConns() == 0 {
+			pool.Close()
+		}
+	}
+}
+
+// reload reads the tokens and the certificate once more. What cannot be used is not taken.
+func (s *service) reload() {
+	report := func(what string, err error, attributes ...any) {
+		if err != nil {
+			s.logger.Error("reload: "+what+" cannot be used, the ones before stay", "error", err)
+			return
+		}
+		s.logger.Info("reload: "+what+" read", attributes...)
+	}
+	if s.tokens != nil {
+		report("the tokens", s.tokens.Reload(), "file", s.config.tokenFile, "tokens", s.tokens.Len())
+	}
+	if s.certificates != nil {
+		report("the certificate", s.certificates.reload(), "file", s.config.tlsCertificate)
+	}
+	s.logger.Info("reload: other settings need a restart")
+}
+
+// certificates has the certificate of the server, which can change while it runs.
+type certificates struct {
+	certificate, key string
+	current          atomic.Pointer[tls.Certificate]
+}
+
+// reload reads the files. If that fails, the certificate before stays.
+func (c *certificates) reload() error {
+	loaded, err := tls.LoadX509KeyPair(c.certificate, c.key)
+	if err != nil {
+		return fmt.Errorf("the certificate %s with the key %s: %w", c.certificate, c.key, err)
+	}
+	c.current.Store(&loaded)
+	return nil
+}
+
+func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
+
+// readiness checks the databases for /readyz, once in readyInterval at most.
+type readiness struct {
+	pool, live *pgxpool.Pool
+
+	mu      sync.Mutex
+	checked time.Time
+	err     error
+}
+
+const (
+	readyInterval = 3 * time.Second
+	readyTimeout  = 2 * time.Second
+)
+
+func (r *readiness) check(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.checked.IsZero() && time.Since(r.checked) < readyInterval {
+		return r.err
+	}
+	// Not the context of the request: a client that goes away must not make the next one fail.
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	r.err = schema.Check(ctx, r.pool)
+	if r.err == nil && r.live != nil { // its role cannot read the version
+		r.err = r.live.Ping(ctx)
+	}
+	r.checked = time.Now()
+	return r.err
+}

@@ -1,0 +1,635 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+// given parses a command line of serve.
+func given(t *testing.T, arguments ...string) *pflag.FlagSet {
+	t.Helper()
+	flags := (&serveConfig{}).settings()
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return flags
+}
+
+func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
+	file := writeFile(t, "serve.yaml",
+		"# a comment",
+		"listen: 127.0.0.1:1",
+		"heartbeat: 1s",
+		"writeTimeout: 5s",
+		"origins: [https://a.example.com, https://b.example.com]",
+		"limits:",
+		"  streams: 3",
+		"  requestsPerSecond: -1",
+		"jwt:",
+		"  algorithms: [RS256]",
+		"  jwksUrl: https://id.example.com/keys",
+		"  anyAudience: true",
+		"  rights: {agent user: [read, write], admins: admin}",
+		"  defaultRights: [read]",
+		"liveDatabase: {connections: 3}",
+		"log: {level: warn}",
+		"agents:",
+		"  - name: a",
+		"    url: https://a.example.com/",
+		"    history: full",
+		"    parallel: true",
+		"    idempotent: true",
+		"    forwardHeaders: [X-One, X-Two]",
+		"    headers: {X-Team: red}",
+		"    headersFromEnv: {Authorization: TEST_AGENT_AUTHORIZATION}",
+		"    maxEventBytes: 1000",
+		"    idleTimeout: 1m",
+		"    runTimeout: 2m",
+		"    description: An agent",
+		"  - {name: b, url: 'https://b.example.com/'}",
+	)
+	t.Setenv("TEST_AGENT_AUTHORIZATION", "Bearer s3cret")
+	t.Setenv("PGAGUI_HEARTBEAT", "2s")
+	t.Setenv("PGAGUI_WRITE_TIMEOUT", "6s")
+	t.Setenv("PGAGUI_ORIGINS", "https://c.example.com,https://d.example.com")
+	t.Setenv("PGAGUI_AGENT", "b=https://env.example.com/ c=https://c.example.com/")
+	config, err := readServeConfig(file, given(t, "--write-timeout", "7s", "--agent", "c=https://flag.example.com/", "--limits-burst=9", "--jwt-audiences", "x,y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.listen != "127.0.0.1:1" || config.heartbeat != 2*time.Second || config.writeTimeout != 7*time.Second || config.idleTimeout != 2*time.Minute ||
+		!slices.Equal(config.origins, []string{"https://c.example.com", "https://d.example.com"}) || config.logLevel != slog.LevelWarn || config.liveConnections != 3 {
+		t.Errorf("%+v", config)
+	}
+	if config.limits != (access.LimitOptions{RequestsPerSecond: -1, Burst: 9, Streams: 3, MaxBodyBytes: 16 << 20, MaxIdentities: 100_000}) {
+		t.Errorf("limits %+v", config.limits)
+	}
+	jwt := config.jwt
+	if jwt.JWKSURL != "https://id.example.com/keys" || !jwt.AnyAudience || !slices.Equal(jwt.Audiences, []string{"x", "y"}) || jwt.DefaultRights != access.Read ||
+		jwt.Rights["agent user"] != access.Read|access.Write || jwt.Rights["admins"] != access.Admin || !slices.Equal(jwt.Algorithms, []string{"RS256"}) {
+		t.Errorf("jwt %+v", jwt)
+	}
+	want := []server.Agent{
+		{
+			Name: "a", URL: "https://a.example.com/", History: server.FullHistory, Parallel: true, Idempotent: true, ForwardHeaders: []string{"X-One", "X-Two"},
+			Headers: http.Header{"X-Team": {"red"}, "Authorization": {"Bearer s3cret"}}, MaxEventBytes: 1000, IdleTimeout: time.Minute, RunTimeout: 2 * time.Minute,
+			Description: "An agent",
+		},
+		{Name: "b", URL: "https://env.example.com/"},
+		{Name: "c", URL: "https://flag.example.com/"},
+	}
+	if got, _ := json.Marshal(config.agents); string(got) != func() string { text, _ := json.Marshal(want); return string(text) }() {
+		t.Errorf("agents %s", got)
+	}
+	t.Setenv("PGAGUI_HEARTBEAT", "soon")
+	if _, err := readServeConfig(file, given(t)); err == nil || !strings.Contains(err.Error(), "$PGAGUI_HEARTBEAT") {
+		t.Error(err)
+	}
+}
+
+// Every setting has a key of its own in the file, and the file takes its default.
+func TestServeConfigFileHasEverySetting(t *testing.T) {
+	t.Parallel()
+	config := &serveConfig{}
+	keys := map[string]bool{}
+	config.settings().VisitAll(func(flag *pflag.Flag) {
+		key := keyOf(flag.Name)
+		if keys[key] || !regexp.MustCompile(`^[a-z][A-Za-z]*(\.[a-z][A-Za-z]*)?$`).MatchString(key) {
+			t.Errorf("the key of --%s is %q", flag.Name, key)
+		}
+		keys[key] = true
+		if list, isList := flag.Value.(pflag.SliceValue); isList && len(list.GetSlice()) == 0 || flag.Name == "agent" || flag.DefValue == "" {
+			return
+		}
+		line := key + ": " + flag.DefValue
+		if group, name, isGrouped := strings.Cut(key, "."); isGrouped {
+			line = group + ": {" + name + ": " + flag.DefValue + "}"
+		}
+		if err := readConfigFile(writeFile(t, "one.yaml", line), (&serveConfig{}).settings()); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	})
+}
+
+func TestServeConfigErrorsNameTheLine(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}
+	for text, want := range map[string]string{
+		"insecure: true\nlistn: x":                                                `:2: unknown key "listn" (expected some of: `,
+		"insecure: true\nlimits:\n  stream: 3":                                    `:3: unknown key "limits.stream" (expected some of: burst, `,
+		"insecure: true\nheartbeat: soon":                                         `:2: heartbeat: "soon" is not valid`,
+		"insecure: true\nheartbeat: 1s\nheartbeat: 1s":                            `:3: the key "heartbeat" stands twice`,
+		"insecure: true\nheartbeat:":                                              `:2: the key "heartbeat" has no value`,
+		"insecure: true\nheartbeat: [1s, 2s]":                                     `:2: heartbeat: expected one value, not a list`,
+		"insecure: true\nheartbeat: {a: 1s}":                                      `:2: heartbeat: expected a value or a list`,
+		"insecure: true\nlimits: 3":                                               `:2: expected a mapping of settings`,
+		"- insecure":                                                              `:1: expected a mapping of settings`,
+		"insecure: true\n\tlisten: x":                                             `:2: `,
+		"insecure: true\n---\nlisten: x":                                          `a second document`,
+		"insecure: true\nagents: {name: a}":                                       `:2: agents: expected a list of agents`,
+		"insecure: true\nagents:\n  - name: a":                                    `:3: an agent needs a name and a url`,
+		"insecure: true\nagents:\n  - name: a\n    link: b":                       `:4: unknown key "link" (expected some of: description, forwardHeaders, `,
+		"agents:\n  - {name: a, url: 'http://a'}\n  - {name: a, url: 'http://b'}": `:3: another agent has the name "a"`,
+		"agents:\n  - name: a\n    url: http://a\n    headersFromEnv:\n      Authorization: PGAGUI_TEST_UNSET": `:5: headers-from-env: "Authorization": the environment variable PGAGUI_TEST_UNSET is not set`,
+		"jwt:\n  rights:\n    users: [fly]": `:3: jwt-rights: "users": unknown right "fly"`,
+	} {
+		file := writeFile(t, "serve.yaml", text)
+		if message := commands.mustFail(exitInput, "serve", "--check", "--config", file); !strings.HasPrefix(message, file) || !strings.Contains(message, want) {
+			t.Errorf("%q: %s", text, message)
+		}
+	}
+	commands.mustFail(exitInput, "serve", "--check", "--config", "nowhere.yaml")
+}
+
+func TestServeSettingsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t, "postgres://nobody@127.0.0.1:1/nothing"}
+	empty := writeFile(t, "tokens.yaml", "[]")
+	for line, want := range map[string]string{
+		"":                                     "--token-file",
+		"--insecure --listen :8080":            `listen address ":8080" can be reached from other machines`,
+		"--insecure --listen 192.0.2.1:80":     "can be reached from other machines",
+		"--insecure --token-file x":            "--insecure takes requests without a token",
+		"--token-file " + empty + " --scope a": "--scope is for --insecure",
+		"--insecure --agent x":                 "NAME=URL",
+		"--insecure --agent x=ftp://x":         `agent "x"`,
+		"--insecure --origins http://a/":       "is not an origin",
+		"--insecure --tls-key x":               "go together",
+		"--insecure --log-format xml":          "--log-format",
+		"--insecure --grace 1m":                "--shutdown-timeout",
+		"--insecure --database-connections 0":  "must be 1 or more",
+		"--jwt-issuer x":                       "jwt: ",
+		"--jwt-jwks-url http://a --jwt-algorithms RS256 --jwt-any-audience": "not https",
+	} {
+		if message := commands.mustFail(exitUsage, append([]string{"serve", "--check"}, strings.Fields(line)...)...); !strings.Contains(message, want) {
+			t.Errorf("serve %s: %s", line, message)
+		}
+	}
+	commands.mustFail(exitInput, "serve", "--check", "--token-file", "nowhere")
+	commands.mustFail(exitInput, "serve", "--check", "--insecure", "--tls-key", "nowhere", "--tls-certificate", "nowhere")
+	commands.mustFail(exitUnavailable, "serve", "--insecure") // no database
+	if out := commands.must("serve", "--check", "--insecure", "--agent", "a=http://a"); out != "the configuration is valid: 1 agent\n" {
+		t.Error(out)
+	}
+}
+
+// served is a process of pgagui serve.
+type served struct {
+	*process
+	t   *testing.T
+	url string
+}
+
+var servingURL = regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
+
+func (c commandLine) serve(arguments ...string) *served {
+	c.t.Helper()
+	p := c.start(append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, arguments...)...)
+	p.waitForLine(c.t, `"msg":"serving"`)
+	return &served{p, c.t, servingURL.FindStringSubmatch(p.log)[1]}
+}
+
+func (s *served) signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// request sends a request with a token.
+func (s *served) request(client *http.Client, token, method, path, body string) (*http.Response, string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+func runInput(thread, run, question string) string {
+	return fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"u-%s","role":"user","content":%q}],"state":{},"tools":[],"context":[],"forwardedProps":{}}`,
+		thread, run, run, question)
+}
+
+// newSample starts the sample agent.
+func newSample(t *testing.T) string {
+	t.Helper()
+	agent := httptest.NewServer(sampleAgent{wordEvery: time.Millisecond})
+	t.Cleanup(func() {
+		agent.CloseClientConnections()
+		agent.Close()
+	})
+	return agent.URL
+}
+
+func (c commandLine) token(file, name, scope, rights string) string {
+	c.t.Helper()
+	var out, messages bytes.Buffer
+	if code := run(c.t.Context(), []string{"token", "--file", file, "--name", name, "--scope", scope, "--rights", rights}, strings.NewReader(""), &out, &messages); code != exitOK {
+		c.t.Fatal(messages.String())
+	}
+	return strings.TrimSpace(out.String())
+}
+
+func TestServeWithTokensUntilSIGTERM(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	token := commands.token(file, "web", "acme", "read,write")
+	s := commands.serve("--token-file", file, "--agent", "assistant="+newSample(t), "--metrics-listen", "127.0.0.1:0", "--grace", "50ms")
+	metricsURL := regexp.MustCompile(`"msg":"serving metrics","url":"([^"]+)"`).FindStringSubmatch(s.log)[1]
+
+	for protocol, client := range map[string]*http.Client{"HTTP/1.1": {}, "HTTP/2.0": unencryptedHTTP2()} {
+		answer, text := s.request(client, token, "POST", "/agent/assistant/run", runInput("t", "run-"+protocol, "Hello"))
+		if answer.StatusCode != http.StatusOK || answer.Proto != protocol || !strings.Contains(text, "RUN_FINISHED") {
+			t.Fatalf("%s: %s %s: %s", protocol, answer.Proto, answer.Status, text)
+		}
+	}
+	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/threads/t/events": 401} {
+		if answer, text := s.request(http.DefaultClient, "", "GET", path, ""); answer.StatusCode != status {
+			t.Errorf("%s: %s %s", path, answer.Status, text)
+		}
+	}
+	if answer, text := s.request(http.DefaultClient, token, "POST", "/threads/t/stop", `{}`); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("without the right: %s %s", answer.Status, text)
+	}
+	if answer, err := http.Get(metricsURL); err != nil {
+		t.Error(err)
+	} else {
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		for _, want := range []string{`pgagui_server_runs_total{agent="assistant",outcome="finished"} 2`, "go_goroutines", "process_open_fds"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("the metrics have no %s", want)
+			}
+		}
+	}
+	if got := parse[pgagui.RunStatus](commands, "status", "t", "--scope", "acme"); got.Status != pgagui.Finished {
+		t.Errorf("%+v", got)
+	}
+
+	// A token that is added counts after SIGHUP. A file that cannot be read changes nothing.
+	stopper := commands.token(file, "stopper", "acme", "stop")
+	if answer, _ := s.request(http.DefaultClient, stopper, "POST", "/threads/t/stop", `{}`); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("before SIGHUP: %s", answer.Status)
+	}
+	s.signal(syscall.SIGHUP)
+	s.waitForLine(t, `"msg":"reload: the tokens read"`, `"tokens":2`)
+	if answer, text := s.request(http.DefaultClient, stopper, "POST", "/threads/t/stop", `{}`); answer.StatusCode != http.StatusOK {
+		t.Errorf("after SIGHUP: %s %s", answer.Status, text)
+	}
+	if err := os.WriteFile(file, []byte("- name: x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(syscall.SIGHUP)
+	s.waitForLine(t, `"msg":"reload: the tokens cannot be used, the ones before stay"`)
+	if answer, text := s.request(http.DefaultClient, token, "GET", "/threads/t/events", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("after a bad file: %s %s", answer.Status, text)
+	}
+
+	// SIGTERM aborts streams and ends runs.
+	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+"/agent/assistant/run", strings.NewReader(runInput("t", "long", "A long answer, please")))
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadFull(answer.Body, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.terminate(t)
+	if _, err := io.Copy(io.Discard, answer.Body); err == nil {
+		t.Error("the stream ended cleanly inside of its run")
+	}
+	if code := s.end(t); code != exitOK || !strings.Contains(s.log, `"msg":"the server stopped"`) {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+	if got := parse[pgagui.RunStatus](commands, "status", "t", "--scope", "acme"); got.RunID != "long" || got.Status != pgagui.Failed {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(s.log, token) {
+		t.Error("the log has the token")
+	}
+}
+
+func unencryptedHTTP2() *http.Client {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: transport}
+}
+
+func TestServeInsecureServesThisMachineAlone(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t))
+	if answer, text := s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", answer.Status, text)
+	}
+	if got := parse[pgagui.RunStatus](commands, "status", "t", "--scope", "me"); got.Status != pgagui.Finished {
+		t.Errorf("%+v", got)
+	}
+	for header, value := range map[string]string{"Host": "evil.example.com", "Origin": "https://evil.example.com"} {
+		request, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/threads/t/events", nil)
+		request.Header.Set(header, value)
+		if header == "Host" {
+			request.Host = value
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s %s: %s", header, value, answer.Status)
+		}
+	}
+	s.terminate(t)
+	if code := s.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+}
+
+// writeCertificate writes a certificate for 127.0.0.1 with a serial number, and its key.
+func writeCertificate(t *testing.T, certificate, key string, serial int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: public}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestServeTLSReadsTheCertificateOnSIGHUP(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	folder := t.TempDir()
+	certificate, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	writeCertificate(t, certificate, key, 1)
+	s := commands.serve("--insecure", "--tls-certificate", certificate, "--tls-key", key)
+	serial := func() int64 {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+		answer, err := client.Get(s.url + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		client.CloseIdleConnections()
+		if answer.StatusCode != http.StatusOK || answer.ProtoMajor != 2 {
+			t.Errorf("%s %s", answer.Proto, answer.Status)
+		}
+		return answer.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d", got)
+	}
+	writeCertificate(t, certificate, key, 2)
+	s.signal(syscall.SIGHUP)
+	s.waitForLine(t, `"msg":"reload: the certificate read"`)
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d", got)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(syscall.SIGHUP)
+	s.waitForLine(t, `"msg":"reload: the certificate cannot be used, the ones before stay"`)
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d", got)
+	}
+	s.terminate(t)
+	if code := s.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+}
+
+// The traces of a request, its run and the request to the agent are one, which the client began.
+func TestServeTracesFromRequestToCommit(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	received := make(chan string, 1)
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received <- r.Header.Get("Traceparent")
+		sampleAgent{wordEvery: time.Millisecond}.ServeHTTP(w, r)
+	}))
+	defer agent.Close()
+	exporter := tracetest.NewInMemoryExporter()
+	config, err := readServeConfig("", given(t, "--insecure", "--listen", "127.0.0.1:0", "--agent", "assistant="+agent.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{databaseURL: commands.databaseURL}
+	s, err := p.newService(t.Context(), config, slog.New(slog.DiscardHandler), newTracing(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))))
+	if err == nil {
+		err = s.listen()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.run(ctx) }()
+
+	const traceID, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.url()+"/agent/assistant/run", strings.NewReader(runInput("t", "r", "Hello")))
+	request.Header.Set("Traceparent", "00-"+traceID+"-"+parent+"-01")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	spans := map[string]tracetest.SpanStub{}
+	for _, span := range exporter.GetSpans() {
+		spans[span.Name] = span
+		if span.SpanContext.TraceID().String() != traceID {
+			t.Errorf("%s is of trace %s", span.Name, span.SpanContext.TraceID())
+		}
+	}
+	posted, run, called := spans["POST /agent/{agent}/run"], spans["run assistant"], spans["HTTP POST"]
+	if posted.Parent.SpanID().String() != parent || run.Parent.SpanID() != posted.SpanContext.SpanID() || called.Parent.SpanID() != run.SpanContext.SpanID() {
+		t.Errorf("the spans are not parents of each other: %v", spans)
+	}
+	if len(posted.Links) != 1 || posted.Links[0].SpanContext.SpanID() != run.SpanContext.SpanID() {
+		t.Errorf("links of the request: %v", posted.Links)
+	}
+	if got, want := <-received, "00-"+traceID+"-"+called.SpanContext.SpanID().String()+"-01"; got != want {
+		t.Errorf("the agent received %s, want %s", got, want)
+	}
+	status := parse[pgagui.RunStatus](commands, "status", "t")
+	if attributes := fmt.Sprint(run.Attributes); !strings.Contains(attributes, "finished") || status.Status != pgagui.Finished {
+		t.Errorf("%s, %+v", attributes, status)
+	}
+}
+
+func TestServeExportsTraces(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	exported := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		exported <- r.URL.Path + " " + string(body)
+	}))
+	defer collector.Close()
+	command := commands.program(os.Args[0], "serve", "--listen", "127.0.0.1:0", "--json", "--insecure", "--agent", "assistant="+newSample(t))
+	command.Env = append(command.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
+	p := startProcess(t, command)
+	p.waitForLine(t, `"msg":"serving"`)
+	s := &served{p, t, servingURL.FindStringSubmatch(p.log)[1]}
+	s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t", "r", "Hello"))
+	s.terminate(t)
+	if code := s.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+	select {
+	case text := <-exported:
+		if !strings.HasPrefix(text, "/v1/traces ") || !strings.Contains(text, "run assistant") || !strings.Contains(text, "service.version") {
+			t.Errorf("exported: %.300q", text)
+		}
+	default:
+		t.Error("no traces were exported")
+	}
+}
+
+func TestReadinessIsCached(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	pool, err := openPool(t.Context(), commands.databaseURL, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := &readiness{pool: pool}
+	if err := ready.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	pool.Close()
+	if err := ready.check(t.Context()); err != nil {
+		t.Errorf("within the interval: %v", err)
+	}
+	ready.checked = time.Now().Add(-readyInterval)
+	if err := ready.check(t.Context()); err == nil {
+		t.Error("a database that is gone is ready")
+	}
+}
+
+func TestTokenAddsToTheFile(t *testing.T) {
+	t.Parallel()
+	commands := commandLine{t: t}
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(file, []byte("# ours\n- {name: a, sha256: "+strings.Repeat("0", 64)+", scope: '', rights: [read]} # last"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	token := commands.token(file, "b", "acme", "read stop")
+	loaded, err := access.LoadTokens(file)
+	if err != nil || loaded.Len() != 2 {
+		t.Fatalf("%v, %v", loaded, err)
+	}
+	request := httptest.NewRequest("GET", "/", nil)
+	request.Header.Set("Authorization", "Bearer "+token)
+	if who, err := loaded.Authenticate(request); err != nil || who.Scope != "acme" || who.Rights != access.Read|access.Stop || who.Subject != "b" {
+		t.Errorf("%+v, %v", who, err)
+	}
+	before, _ := os.ReadFile(file)
+	if info, _ := os.Stat(file); !bytes.HasPrefix(before, []byte("# ours\n")) || info.Mode().Perm() != 0o640 || bytes.Contains(before, []byte(token)) {
+		t.Errorf("%s: %s", info.Mode(), before)
+	}
+
+	// A second token with the name, or a file that is no list, changes nothing.
+	code := run(t.Context(), []string{"token", "--file", file, "--name", "b", "--rights", "read"}, strings.NewReader(""), io.Discard, io.Discard)
+	if after, _ := os.ReadFile(file); code != exitInput || !bytes.Equal(before, after) {
+		t.Errorf("exit code %d: %s", code, after)
+	}
+	list := writeFile(t, "list.yaml", `[{"name": "a", "sha256": "`+strings.Repeat("0", 64)+`", "scope": "", "rights": ["read"]}]`)
+	if code := run(t.Context(), []string{"token", "--file", list, "--name", "b", "--rights", "read"}, strings.NewReader(""), io.Discard, io.Discard); code != exitInput {
+		t.Errorf("a flow list: exit code %d", code)
+	}
+	if rest, _ := os.ReadDir(filepath.Dir(file)); len(rest) != 1 {
+		t.Errorf("left in the folder: %v", rest)
+	}
+
+	created := filepath.Join(t.TempDir(), "new.yaml")
+	commands.token(created, "a", "", "admin")
+	if info, err := os.Stat(created); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, line := range []string{"--rights read", "--name a", "--name a --rights fly"} {
+		if code := run(t.Context(), append([]string{"token"}, strings.Fields(line)...), strings.NewReader(""), io.Discard, io.Discard); code != exitUsage {
+			t.Errorf("token %s: exit code %d", line, code)
+		}
+	}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"token", "--name", "a", "--rights", "read", "--expires", "90d"}, strings.NewReader(""), &out, io.Discard); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	printed, entry, _ := strings.Cut(out.String(), "\n\n")
+	if printedFile := writeFile(t, "printed.yaml", entry); !strings.HasPrefix(printed, access.TokenPrefix) || !strings.Contains(entry, "expires: ") {
+		t.Error(out.String())
+	} else if _, err := access.LoadTokens(printedFile); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+// problem is the body of an answer with an error (RFC 9457).
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Code is the SQLSTATE of the database's refusal.
+	Code string `json:"sqlstate,omitempty"`
+	Hint string `json:"hint,omitempty"`
+	// RunID is the run that is in the way of another one.
+	RunID string `json:"runId,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func problemf(status int, format string, arguments ...any) *problem {
+	return &problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, arguments...)}
+}
+
+// statusOf are the statuses of the refusals of the database. Others are errors of the server.
+var statusOf = []struct {
+	kind   error
+	status int
+}{
+	{pgagui.ErrNotFound, http.StatusNotFound},
+	{pgagui.ErrUnknownParent, http.StatusNotFound},
+	{pgagui.ErrThreadErased, http.StatusGone},
+	{pgagui.ErrRunInProgress, http.StatusConflict},
+	{pgagui.ErrParentInProgress, http.StatusConflict},
+	{pgagui.ErrConflictingRepeat, http.StatusConflict},
+	{pgagui.ErrRunIDInUse, http.StatusConflict},
+	{pgagui.ErrRunEnded, http.StatusConflict},
+	{pgagui.ErrRunCutOff, http.StatusConflict},
+	{pgagui.ErrLogRewound, http.StatusConflict},
+	{pgagui.ErrKeyCollision, http.StatusConflict},
+	{pgagui.ErrStaleVersion, http.StatusPreconditionFailed},
+	{pgagui.ErrInvalidEvents, http.StatusBadRequest},
+	{pgagui.ErrInvalidArgument, http.StatusBadRequest},
+	{pgagui.ErrUnknownShape, http.StatusBadRequest},
+	{pgagui.ErrLimitExceeded, http.StatusRequestEntityTooLarge},
+	{pgagui.ErrFoldLimit, http.StatusUnprocessableEntity},
+	{pgagui.ErrQuarantined, http.StatusUnprocessableEntity},
+	{pgagui.ErrPermissionDenied, http.StatusForbidden},
+	{errShutdown, http.StatusServiceUnavailable},
+}
+
+// problemOfError returns what an error tells a client. isOurs is true if it is an error of
+// the server, which operators should know.
+func problemOfError(err error) (known *problem, isOurs bool) {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known, false
+	case errors.As(err, &tooLarge):
+		return problemf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit), false
+	}
+	for _, kind := range statusOf {
+		if errors.Is(err, kind.kind) {
+			known = problemf(kind.status, "%v", err)
+			var refused *pgagui.Error
+			if errors.As(err, &refused) {
+				known.Detail, known.Code, known.Hint = refused.Message, refused.Code, refused.Hint
+			}
+			return known, kind.status == http.StatusForbidden // the roles are not as they should be
+		}
+	}
+	return problemf(http.StatusInternalServerError, "the request failed, see the log of the server"), true
+}
+
+// answerError answers a request that failed.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	known, isOurs := problemOfError(err)
+	if isOurs {
+		s.options.Logger.Error("a request failed", "route", r.Pattern, "error", err)
+	}
+	if known.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, known.Status, "application/problem+json", known)
+}
+
+// answerRefusal answers a request that access refuses.
+func (s *Server) answerRefusal(w http.ResponseWriter, _ *http.Request, refusal *access.Refusal) {
+	s.metrics.refused.WithLabelValues(fmt.Sprint(refusal.Status())).Inc()
+	refusal.SetHeaders(w.Header())
+	writeJSON(w, refusal.Status(), "application/problem+json", problemf(refusal.Status(), "%s", refusal.Reason))
+}
+
+func writeJSON(w http.ResponseWriter, status int, contentType string, value any) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the client may be gone
+}
+
+// answer answers a request with a JSON value.
+func answer(w http.ResponseWriter, value any) error {
+	writeJSON(w, http.StatusOK, "application/json", value)
+	return nil
+}
+
+// readBody reads a JSON body into a struct. An empty body leaves it as it is.
+func readBody(r *http.Request, into any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return problemf(http.StatusBadRequest, "the body: %v", err)
+	}
+	return nil
+}

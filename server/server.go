@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+// Server is the handler of all requests. It records the runs that it accepted until Shutdown.
+type Server struct {
+	store     *pgagui.Store
+	options   Options
+	agents    map[string]*Agent
+	recorder  *pgagui.Recorder
+	client    *http.Client
+	closeIdle func() // the connections to agents that are not in use
+	guard     access.Guard
+	metrics   *metrics
+	handler   http.Handler
+	runs      runs
+
+	// background is the context of all runs: it ends when Shutdown gives them up.
+	background context.Context
+	giveUp     context.CancelCauseFunc
+	// streaming is the context of all streams: it ends when Shutdown begins.
+	streaming   context.Context
+	stopStreams context.CancelFunc
+}
+
+// New returns a server for the threads of a store. The database must have the schema of package
+// sql/schema.
+//
+// Each request works on store.InScope with the scope of its token. With pgagui.Config.SetScope,
+// row-level security enforces the same in the database; see docs/server.md for the two roles.
+func New(store *pgagui.Store, options Options) (*Server, error) {
+	options.setDefaults()
+	if err := options.check(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	cors, err := access.CORS(options.Origins, options.headersOfAgents()...)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	toAgents := transport()
+	s := &Server{
+		store: store, options: options, agents: map[string]*Agent{}, recorder: store.NewRecorder(&options.Recorder),
+		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
+		runs: runs{all: map[*recordedRun]struct{}{}},
+	}
+	for i := range options.Agents {
+		s.agents[options.Agents[i].Name] = &options.Agents[i]
+	}
+	s.background, s.giveUp = context.WithCancelCause(context.Background())
+	s.streaming, s.stopStreams = context.WithCancel(context.Background())
+	if s.metrics, err = newMetrics(options.Metrics, s.recorder); err != nil {
+		return nil, fmt.Errorf("server: metrics: %w", err)
+	}
+	s.guard = access.Guard{
+		Authenticator: options.Access, Limits: access.NewLimits(options.Limits),
+		Audit: access.Audit{Logger: options.Logger, Answer: s.answerRefusal},
+	}
+	mux := http.NewServeMux()
+	s.registerHealth(mux)
+	s.registerAGUI(mux)
+	s.registerCopilotKit(mux, "/copilotkit")
+	s.handler = s.measured(cors(mux))
+	return s, nil
+}
+
+// transport is that of the requests to agents. A run holds a connection as long as it lasts.
+func transport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	transport.IdleConnTimeout = 90 * time.Second
+	transport.DisableCompression = true // a compressed stream would be delayed
+	return transport
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Shutdown ends the server without loss. It aborts all streams, so that clients come back to
+// another process, and refuses new runs. Agents have Options.Grace to finish; the runs of those
+// that do not end with RUN_ERROR. Everything that was received is stored. Call it before
+// http.Server.Shutdown. It returns an error if not everything could be stored before ctx ended.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.runs.mu.Lock()
+	s.runs.isClosed = true
+	s.runs.mu.Unlock()
+	s.stopStreams()
+
+	ended := make(chan struct{})
+	go func() {
+		s.runs.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.options.Grace):
+	case <-ctx.Done():
+	}
+	s.giveUp(errShutdown)
+	var err error
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = errors.New("server: some runs did not end in time")
+	}
+	s.closeIdle()
+	return errors.Join(err, s.recorder.Close(ctx))
+}
+
+// tenantOf returns the store for the requests of an identity.
+func (s *Server) tenantOf(r *http.Request) tenant {
+	who, _ := access.IdentityFrom(r.Context())
+	return tenant{s.store.InScope(who.Scope), who.Scope}
+}
+
+// handle registers an endpoint for those who have a right.
+func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
+	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes())
+		if err := endpoint(w, r); err != nil {
+			s.answerError(w, r, err)
+		}
+	})))
+}
