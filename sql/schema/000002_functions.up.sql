@@ -15611,7 +15611,7 @@ declare
     -- Folded in some hundred milliseconds.
     max_bytes  constant int := 1024 * 1024;
     max_events constant int := 5000;
-    max_length constant int := 200;
+    max_length constant int := 500;
     run_nos    int[] := '{}';
     next_no    int := run_no;
     run        record;
@@ -15665,7 +15665,7 @@ comment on function agui_internal.sequence_to_compact(uuid, int, timestamptz, in
     'The runs that compaction processes in one step, beginning with run_no, which is due: each is '
     'the only child of the one before, ended by due_by, and without a note of a failed attempt. '
     'Their log is as long as the fold that they continue from (fold_bytes; at least 16 KB, at most '
-    '1 MB, 5,000 events and 200 runs; null: 16 KB), except that the first run may be longer. '
+    '1 MB, 5,000 events and 500 runs; null: 16 KB), except that the first run may be longer. '
     'Snapshots are kept only at the end of such a sequence, so a read folds at most that much more. '
     'max_runs (null: no limit) shortens it.';
 
@@ -19704,7 +19704,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''293c653c7190814f52dcfb2e3a7f001c0c38e1a5500e25dbfc6c342028b1f6b9'', ''{
+as 'select 2, ''328c321790511e329086b89f69e9a87d1ec8fe000d00171b53bb80b2d6fb7221'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

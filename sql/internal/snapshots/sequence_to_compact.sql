@@ -19,7 +19,7 @@ declare
     -- Folded in some hundred milliseconds.
     max_bytes  constant int := 1024 * 1024;
     max_events constant int := 5000;
-    max_length constant int := 200;
+    max_length constant int := 500;
     run_nos    int[] := '{}';
     next_no    int := run_no;
     run        record;
@@ -73,7 +73,7 @@ comment on function agui_internal.sequence_to_compact(uuid, int, timestamptz, in
     'The runs that compaction processes in one step, beginning with run_no, which is due: each is '
     'the only child of the one before, ended by due_by, and without a note of a failed attempt. '
     'Their log is as long as the fold that they continue from (fold_bytes; at least 16 KB, at most '
-    '1 MB, 5,000 events and 200 runs; null: 16 KB), except that the first run may be longer. '
+    '1 MB, 5,000 events and 500 runs; null: 16 KB), except that the first run may be longer. '
     'Snapshots are kept only at the end of such a sequence, so a read folds at most that much more. '
     'max_runs (null: no limit) shortens it.';
 
