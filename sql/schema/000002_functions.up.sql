@@ -15605,8 +15605,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     -- As much log as the fold that it continues from is long. Then copying that fold takes a small
-    -- part of the time, however long the thread is, and a read that begins before the sequence
-    -- folds in proportion to what it returns. For a short fold, the cost of a step counts instead.
+    -- part of the time, however long the thread is, and a read of a run in the sequence folds in
+    -- proportion to what it returns. For a short fold, the cost of a step counts instead.
     most_bytes constant bigint := greatest(fold_bytes, 16 * 1024);
     -- Folded in some hundred milliseconds.
     max_bytes  constant int := 1024 * 1024;
@@ -15666,8 +15666,8 @@ comment on function agui_internal.sequence_to_compact(uuid, int, timestamptz, in
     'the only child of the one before, ended by due_by, and without a note of a failed attempt. '
     'Their log is as long as the fold that they continue from (fold_bytes; at least 16 KB, at most '
     '1 MB, 5,000 events and 500 runs; null: 16 KB), except that the first run may be longer. '
-    'Snapshots are kept only at the end of such a sequence, so a read folds at most that much more. '
-    'max_runs (null: no limit) shortens it.';
+    'Snapshots are kept only at the end of such a sequence, so a read of a run in it folds at most '
+    'that much more. max_runs (null: no limit) shortens it.';
 
 revoke execute on function agui_internal.sequence_to_compact(uuid, int, timestamptz, int, bigint) from public;
 
@@ -19704,7 +19704,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''328c321790511e329086b89f69e9a87d1ec8fe000d00171b53bb80b2d6fb7221'', ''{
+as 'select 2, ''ef9ac6f7d9c3a89318a225bcabd5f5a7d9846f6771a0cb09e05c6a6626bc9508'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -13,8 +13,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     -- As much log as the fold that it continues from is long. Then copying that fold takes a small
-    -- part of the time, however long the thread is, and a read that begins before the sequence
-    -- folds in proportion to what it returns. For a short fold, the cost of a step counts instead.
+    -- part of the time, however long the thread is, and a read of a run in the sequence folds in
+    -- proportion to what it returns. For a short fold, the cost of a step counts instead.
     most_bytes constant bigint := greatest(fold_bytes, 16 * 1024);
     -- Folded in some hundred milliseconds.
     max_bytes  constant int := 1024 * 1024;
@@ -74,7 +74,7 @@ comment on function agui_internal.sequence_to_compact(uuid, int, timestamptz, in
     'the only child of the one before, ended by due_by, and without a note of a failed attempt. '
     'Their log is as long as the fold that they continue from (fold_bytes; at least 16 KB, at most '
     '1 MB, 5,000 events and 500 runs; null: 16 KB), except that the first run may be longer. '
-    'Snapshots are kept only at the end of such a sequence, so a read folds at most that much more. '
-    'max_runs (null: no limit) shortens it.';
+    'Snapshots are kept only at the end of such a sequence, so a read of a run in it folds at most '
+    'that much more. max_runs (null: no limit) shortens it.';
 
 revoke execute on function agui_internal.sequence_to_compact(uuid, int, timestamptz, int, bigint) from public;
