@@ -446,6 +446,30 @@ func TestTheClaimOfADeadProcessEndsWithItsLease(t *testing.T) {
 	_ = recorder.Close(ended) // it cannot reach the database
 }
 
+// The writer of a claimed run sends heartbeats. If it dies before the first one of the run, the run
+// has the short lease nevertheless.
+func TestAClaimedRunBeginsWithTheLeaseOfHeartbeats(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for runID, isClaimed := range map[string]bool{"claimed": true, "bare": false} {
+		ref := pgagui.RunRef{ThreadID: runID, RunID: runID}
+		if isClaimed {
+			if _, err := store.Claim(t.Context(), ref, pgagui.ClaimOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustAppend(t, store, runID, runID, rawEvents(started(runID)))
+	}
+	mustExec(t, pool, `select agui.set_setting('heartbeat_lease', '1 ms')`)
+	for runID, isStale := range map[string]bool{"claimed": true, "bare": false} {
+		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: runID, RunID: runID})
+		if err != nil || status.Stale != isStale {
+			t.Errorf("run %s: %+v, %v, want stale %v", runID, status, err, isStale)
+		}
+	}
+}
+
 func TestAStopBeforeTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	for _, runID := range []string{"r", ""} {

@@ -601,7 +601,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), snapshot, finished))
 	for name, work := range map[string]string{
 		"claim":   `select from agui.thread for no key update skip locked`,
-		"compact": `select agui_internal.compact_run(agui.thread_key('', 't'), 1)`,
+		"compact": `select agui_internal.compact_sequence(agui.thread_key('', 't'), '{1}')`,
 	} {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

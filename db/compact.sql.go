@@ -176,12 +176,12 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 }
 
 const ChooseToCompact = `-- name: ChooseToCompact :one
-select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
     $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'),
     $4::pg_catalog.uuid[], true, $5::int
 ) as next
-where (next).run_no is not null
+where (next).run_nos is not null
 `
 
 type ChooseToCompactParams struct {
@@ -430,7 +430,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 }
 
 const NoteAttempt = `-- name: NoteAttempt :exec
-select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.note_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type NoteAttemptParams struct {
@@ -445,24 +445,24 @@ func (q *Queries) NoteAttempt(ctx context.Context, arg NoteAttemptParams) error 
 }
 
 const NoteFailure = `-- name: NoteFailure :one
-select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int, $4::pg_catalog.text, $5::pg_catalog.text)::boolean as is_counted
+select agui_internal.note_failure($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.text, $4::pg_catalog.text, array[$5::int])::boolean as is_counted
 `
 
 type NoteFailureParams struct {
 	Job       string
 	ThreadKey pgtype.UUID
-	RunNo     int32
 	Code      *string
 	Error     string
+	RunNo     int32
 }
 
 func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NoteFailure,
 		arg.Job,
 		arg.ThreadKey,
-		arg.RunNo,
 		arg.Code,
 		arg.Error,
+		arg.RunNo,
 	)
 	var is_counted bool
 	err := row.Scan(&is_counted)
@@ -470,7 +470,7 @@ func (q *Queries) NoteFailure(ctx context.Context, arg NoteFailureParams) (bool,
 }
 
 const NoteSuccess = `-- name: NoteSuccess :exec
-select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.note_success($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type NoteSuccessParams struct {
@@ -660,7 +660,7 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 }
 
 const TakeBackAttempt = `-- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int)
+select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
 
 type TakeBackAttemptParams struct {

@@ -374,3 +374,83 @@ func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	}
 	checkSnapshots(t, pool, store)
 }
+
+// agui.compact folds short runs of a lineage together. If that fails, or the process is killed in it, each of them is tried alone: those before
+// the culprit are compacted, and the culprit alone goes into quarantine.
+func TestARunThatIsFoldedTogetherWithOthers(t *testing.T) {
+	t.Parallel()
+	const runs, culprit = 12, 8
+	for what, begin := range map[string]string{
+		"fails":     ``,
+		"is killed": `select agui_internal.note_attempt('compact', agui.thread_key('', 't'), array(select generate_series(3, 12)))`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			for number := range runs {
+				appendRun(t, store, "t", fmt.Sprint("r", number+1), "", message(fmt.Sprint("m", number+1), 3)...)
+			}
+			appendRun(t, store, "t", "branch", "r2", message("b", 3)...)
+			appendRun(t, store, "other", "r1", "", message("m", 3)...)
+			execute(t, pool, fmt.Sprintf(`select agui.set_setting('fold_messages', '%d')`, culprit-1))
+			if begin != "" {
+				execute(t, pool, begin)
+				if n := count(t, pool, `select count(*) from agui.quarantine`); n != 0 {
+					t.Errorf("%d runs are in quarantine before they are tried alone", n)
+				}
+			}
+			compact := compactions["SQL"]
+			if err := compact(pool); err == nil || !strings.Contains(err.Error(), "compaction failed for 1 of the threads") {
+				t.Errorf("error %v, want one that names the limit", err)
+			}
+			if waiting := waitingRuns(t, pool); waiting != runs-culprit+1 {
+				t.Errorf("%d runs wait, want the culprit and those that continue from it", waiting)
+			}
+			if n := count(t, pool, `select count(*) from agui.quarantine where run_no = $1 and attempts = 1 and code = 'UI023'`, culprit); n != 1 ||
+				count(t, pool, `select count(*) from agui.quarantine`) != 1 {
+				t.Errorf("the culprit alone is in quarantine, after one attempt: %d times", n)
+			}
+			if err := compact(pool); err != nil {
+				t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
+			}
+			execute(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
+			if err := compact(pool); err != nil || waitingRuns(t, pool) != 0 {
+				t.Errorf("after the retry: error %v, %d runs wait", err, waitingRuns(t, pool))
+			}
+			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
+				t.Errorf("%d notes are left", n)
+			}
+			checkSnapshots(t, pool, store)
+			if n := count(t, pool, `select json_array_length(agui.restore('t', run_id => 'r12') -> 'messages')`); n != runs {
+				t.Errorf("the last run has %d messages, want %d", n, runs)
+			}
+		})
+	}
+}
+
+// What a call may do in its limits: runs that are folded together count, and none are begun that the limits leave no room for.
+func TestCompactionOfSeveralRunsKeepsItsLimits(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for number := range 20 {
+		appendRun(t, store, "t", fmt.Sprint("r", number+1), "", message(fmt.Sprint("m", number+1), 3)...)
+	}
+	for _, call := range []struct {
+		statement string
+		waiting   int64
+	}{
+		{`call agui.compact(7)`, 13},
+		{`call agui.compact(1)`, 12},
+		{`call agui.compact(max_time => '1 microsecond')`, 11},
+		{`call agui.compact(older_than => '1 hour')`, 11},
+		{`call agui.compact()`, 0},
+	} {
+		execute(t, pool, call.statement)
+		if waiting := waitingRuns(t, pool); waiting != call.waiting {
+			t.Errorf("%s: %d runs wait, want %d", call.statement, waiting, call.waiting)
+		}
+	}
+	checkSnapshots(t, pool, store)
+}

@@ -47,8 +47,9 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder) (*met
 		repeated:    counter("runs_repeated_total", "Requests to run that were a repetition of an earlier one."),
 		unplaced:    counter("runs_unplaced_total", "Runs that continued from the head although the client's messages were trimmed or reordered."),
 		replacedIDs: counter("ids_replaced_total", "Thread ids and run ids of agents that were replaced by those of the client."),
-		filtered:    counters("live_events_total", "What the filter of live streams changed: events added, and events left out.", "change"),
-		refused:     counters("refused_total", "Requests that access control refused.", "status"),
+		filtered: counters("stream_events_changed_total", "Events that the filter of streams added, changed or left out, "+
+			"because the official client would refuse them.", "change"),
+		refused: counters("refused_total", "Requests that access control refused.", "status"),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "pgagui_server_request_seconds", Help: "Time to the first byte of the answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
@@ -80,6 +81,19 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder) (*met
 		}
 	}
 	return m, nil
+}
+
+// filter counts what the filter of a stream has changed.
+func (m *metrics) filter(sent *stream) {
+	if sent.filter == nil {
+		return
+	}
+	stats := sent.filter.Stats()
+	for change, n := range map[string]int{
+		"added": stats.Added, "changed": stats.Changed, "malformed": stats.Malformed, "misplaced": stats.Misplaced,
+	} {
+		m.filtered.WithLabelValues(change).Add(float64(n))
+	}
 }
 
 // measured measures requests.

@@ -2,11 +2,14 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -312,5 +315,43 @@ func TestStop(t *testing.T) {
 		case <-time.After(patience):
 			t.Errorf("%s: the call of the agent did not end", test.name)
 		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	registry := prometheus.NewPedanticRegistry()
+	options.Metrics = registry
+	p := serve(t, testdb.Pool(t), options)
+	c := p.run("thread", "run", "u1 user Hello")
+	called := a.called(t)
+	called.send(started("other", "run"), content("never started", "x"), finished("thread", "run"))
+	close(called.answers)
+	c.rest()
+	p.json(404, "GET", "/threads/none/events", "")
+	p.waitForEnd("thread", "run")
+	want := map[string]float64{
+		"pgagui_server_runs_total": 1, "pgagui_server_events_total": 3, "pgagui_server_ids_replaced_total": 1, "pgagui_server_runs_in_progress": 0,
+		"pgagui_server_streams": 0, "pgagui_server_stream_events_changed_total": 2, "pgagui_server_events_buffered": 0, "pgagui_server_retries_total": 0,
+	}
+	got := map[string]float64{}
+	for deadline := time.Now().Add(patience); !maps.Equal(got, want) && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = map[string]float64{}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				if _, isWanted := want[family.GetName()]; isWanted {
+					got[family.GetName()] += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("metrics: %v, want %v", got, want)
 	}
 }

@@ -37,6 +37,7 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 	header.Set("X-Accel-Buffering", "no")
 	writer := &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
 	w.WriteHeader(http.StatusOK)
+	defer func() { s.metrics.filter(sent) }()
 	var err error
 	if writer.flush() { // the client learns that the run is accepted
 		err = sent.serve(ctx, writer)

@@ -102,7 +102,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 			forget()
 			compactInGo()
 			check("compaction in Go")
-			do(`select agui_internal.compact_run(thread_key, run_no) from agui.run order by thread_key, run_no`)
+			do(`select agui_internal.compact_sequence(thread_key, array[run_no]) from agui.run order by thread_key, run_no`)
 			check("compaction in SQL, from snapshots that Go made")
 			forget()
 			do(`call agui.compact(5)`)

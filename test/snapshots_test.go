@@ -159,7 +159,7 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 	return meanings
 }
 
-// agui_internal.compact_run goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
+// agui_internal.compact_sequence goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
 // commits.
 func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 	t.Parallel()
@@ -197,14 +197,14 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 			// Each is the youngest run that has ended when it is compacted, so that its snapshot is kept.
 			if _, err := pool.Exec(ctx, `
 				update agui.run set status = 'running' where run_no in (2, 3);
-				create table carried as select agui_internal.compact_run(thread_key, 1) as fold from agui.thread;
+				create table carried as select agui_internal.compact_sequence(thread_key, '{1}') as fold from agui.thread;
 				update agui.run set status = 'finished' where run_no in (2, 3)`); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := pool.Exec(ctx, meanwhile); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pool.Exec(ctx, `select agui_internal.compact_run(run.thread_key, 3, carried.fold) from carried, agui.run where run_no = 3`); err != nil {
+			if _, err := pool.Exec(ctx, `select agui_internal.compact_sequence(run.thread_key, '{3}', carried.fold) from carried, agui.run where run_no = 3`); err != nil {
 				t.Fatal(err)
 			}
 			var restored, folded string

@@ -21,7 +21,7 @@ var definersAsk = map[string][]string{
 		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_thread",
 	},
 	"agui_internal.own_key": {
-		"agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_run",
+		"agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_sequence",
 		"agui_internal.compact_running_run", "agui_internal.drop_needless_snapshot", "agui_internal.drop_snapshots", "agui_internal.erase_thread",
 		"agui_internal.fill_title", "agui_internal.hold_thread", "agui_internal.mark_compacted", "agui_internal.note_attempt",
 		"agui_internal.note_failure", "agui_internal.note_success", "agui_internal.prune_snapshots", "agui_internal.reap_run",

@@ -326,3 +326,57 @@ func TestVerifyOfAThreadThatIsBeingErased(t *testing.T) {
 		t.Errorf("verify: %+v, error %v", done, err)
 	}
 }
+
+// Each fold copies the messages that it begins with, so compaction of a long thread does not begin one for each run: as many messages are
+// copied for each run of a thread that is twice as long.
+func TestCompactionCopiesInProportionToTheRuns(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"agui.compact":           `call agui.compact()`,
+		"agui.rebuild_snapshots": `select agui.rebuild_snapshots('t')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			copied := func(runs int) (messages int64) {
+				t.Helper()
+				pool := testdb.Pool(t)
+				insertMessages(t, pool, "t", runs)
+				mustExec(t, pool, `
+					create sequence copied;
+					alter function agui_internal.fold_events rename to fold_these_events;
+					create function agui_internal.fold_events(
+						start agui_internal.fold, thread_key uuid, run_nos int[], after_seqs bigint[], through_seqs bigint[],
+						given json default null, takes_input boolean[] default null, stop_at timestamptz default null
+					) returns agui_internal.fold language plpgsql as $$
+					begin
+						perform setval('public.copied', nextval('public.copied') + cardinality(start.message_nos));
+						return agui_internal.fold_these_events(start, thread_key, run_nos, after_seqs, through_seqs, given, takes_input, stop_at);
+					end $$`)
+				mustExec(t, pool, statement)
+				if err := pool.QueryRow(t.Context(), `select last_value from copied where not exists (select from agui.run where log_bytes is null)`).
+					Scan(&messages); err != nil {
+					t.Fatal(err)
+				}
+				return messages
+			}
+			few, many := copied(300), copied(600)
+			t.Logf("%d messages are copied for 300 runs, %d for 600", few, many)
+			if float64(many) > 2.6*float64(few) {
+				t.Error("that is more than twice as many")
+			}
+		})
+	}
+}
+
+// insertMessages makes a thread of so many runs of one message each, each after the one before it.
+func insertMessages(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
+	t.Helper()
+	mustExec(t, pool, `
+		select agui.append($1, 'r' || no, json_build_array(
+			json_build_object('type', 'RUN_STARTED', 'runId', 'r' || no),
+			json_build_object('type', 'TEXT_MESSAGE_START', 'messageId', 'm' || no),
+			json_build_object('type', 'TEXT_MESSAGE_CONTENT', 'messageId', 'm' || no, 'delta', repeat('word ', 20) || no),
+			json_build_object('type', 'TEXT_MESSAGE_END', 'messageId', 'm' || no),
+			json_build_object('type', 'RUN_FINISHED')))
+		from generate_series(1, $2::int) as no`, thread, runs)
+}

@@ -35,7 +35,7 @@ func TestJobsReadInProportionToTheRuns(t *testing.T) {
 		{"agui.compact", `select 1`, call(`call agui.compact()`)},
 		{"agui.repack", `select 1`, call(`call agui.repack(older_than => '0')`)},
 		// A note of the thread, as a process leaves it that is killed: its runs are taken one by one.
-		{"Compact", `select agui_internal.note_attempt('compact', agui.thread_key('', 't'), 0)`, compact},
+		{"Compact", `select agui_internal.note_attempt('compact', agui.thread_key('', 't'), '{0}')`, compact},
 		{"Repack", `select 1`, func(ctx context.Context, pool *pgxpool.Pool) error {
 			_, err := jobs.Repack(ctx, pool, jobs.RepackOptions{OlderThan: new(time.Duration)})
 			return err

@@ -13,28 +13,28 @@ select agui_internal.begin_step();
 -- name: ChooseToCompact :one
 -- No row: there is none. run_no is 0 for all runs of a thread. place is in the year 1 for a run
 -- that is not from the queue.
-select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
 from agui_internal.choose_to_compact(
     sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'),
     @passed_over::pg_catalog.uuid[], true, @after_no::int
 ) as next
-where (next).run_no is not null;
+where (next).run_nos is not null;
 
 -- name: HoldThread :one
 -- False: another transaction holds it, or it is gone.
 select agui_internal.hold_thread(@thread_key::pg_catalog.uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
-select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.note_success(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: NoteFailure :one
-select agui_internal.note_failure(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int, sqlc.narg(code)::pg_catalog.text, @error::pg_catalog.text)::boolean as is_counted;
+select agui_internal.note_failure(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, sqlc.narg(code)::pg_catalog.text, @error::pg_catalog.text, array[@run_no::int])::boolean as is_counted;
 
 -- name: NoteAttempt :exec
-select agui_internal.note_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.note_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, @run_no::int);
+select agui_internal.take_back_attempt(@job::pg_catalog.text, @thread_key::pg_catalog.uuid, array[@run_no::int]);
 
 -- name: Quarantined :one
 select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) @job::pg_catalog.text;

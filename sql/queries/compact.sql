@@ -13,28 +13,28 @@ select agui_internal.begin_step();
 -- name: ChooseToCompact :one
 -- No row: there is none. run_no is 0 for all runs of a thread. place is in the year 1 for a run
 -- that is not from the queue.
-select (next).thread_key::uuid as thread_key, (next).run_no::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
+select (next).thread_key::uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::timestamptz as place
 from agui_internal.choose_to_compact(
     sqlc.narg(near)::uuid, coalesce(sqlc.narg(from_at)::timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::timestamptz, 'infinity'),
     @passed_over::uuid[], true, @after_no::int
 ) as next
-where (next).run_no is not null;
+where (next).run_nos is not null;
 
 -- name: HoldThread :one
 -- False: another transaction holds it, or it is gone.
 select agui_internal.hold_thread(@thread_key::uuid)::boolean as is_held;
 
 -- name: NoteSuccess :exec
-select agui_internal.note_success(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.note_success(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: NoteFailure :one
-select agui_internal.note_failure(@job::text, @thread_key::uuid, @run_no::int, sqlc.narg(code)::text, @error::text)::boolean as is_counted;
+select agui_internal.note_failure(@job::text, @thread_key::uuid, sqlc.narg(code)::text, @error::text, array[@run_no::int])::boolean as is_counted;
 
 -- name: NoteAttempt :exec
-select agui_internal.note_attempt(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.note_attempt(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: TakeBackAttempt :exec
-select agui_internal.take_back_attempt(@job::text, @thread_key::uuid, @run_no::int);
+select agui_internal.take_back_attempt(@job::text, @thread_key::uuid, array[@run_no::int]);
 
 -- name: Quarantined :one
 select count(*) from agui.quarantine where quarantine.job = @job::text;

@@ -555,7 +555,8 @@ comment on column agui_internal.job_note.job is
     'compact, compact_running or repack: each job has its own notes.';
 comment on column agui_internal.job_note.run_no is 'The run; 0: any runs of the thread.';
 comment on column agui_internal.job_note.attempts is
-    'How often the job has begun the run without finishing it, including an attempt in progress.';
+    'How often the job has begun the run without finishing it, including an attempt in progress. 0: '
+    'the job has begun it only together with others; each of them is tried alone next.';
 comment on column agui_internal.job_note.code is 'SQLSTATE of the last attempt; null: none.';
 comment on column agui_internal.job_note.error is
     'Error text of the last attempt; null: the job is processing it, or was killed, out of memory '
@@ -627,7 +628,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''49d9b02e6ebb85a2f08441194264d61bd4c56ea93da87ab3a7bdc8527bcada87'', ''{
+as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

@@ -83,6 +83,7 @@ drop function agui_internal.write_snapshot(thread_key uuid, run_no int, fold agu
 drop function agui_internal.strict_base(thread_key uuid, run_no int);
 drop function agui_internal.stored_bytes(events json, earlier_us int[]);
 drop function agui_internal.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint);
+drop function agui_internal.sequence_to_compact(thread_key uuid, run_no int, due_by timestamptz, max_runs int, fold_bytes bigint);
 drop function agui_internal.run_size(thread_key uuid, run_no int, through_seq bigint, out n bigint, out log_bytes bigint);
 drop function agui_internal.prune_snapshots(thread_key uuid);
 drop function agui_internal.previous_tip(thread_key uuid, before_no int);
@@ -97,10 +98,10 @@ drop function agui_internal.drop_snapshots(thread_key uuid, run_nos int[]);
 drop function agui_internal.drop_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.drop_needless_snapshot(thread_key uuid, run_no int);
 drop function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[]);
-drop function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz);
-drop function agui_internal.compact_run(thread_key uuid, run_no int, carried agui_internal.carried_fold, stop_at timestamptz);
+drop function agui_internal.compact_sequence(thread_key uuid, run_nos int[], carried agui_internal.carried_fold, stop_at timestamptz);
 drop type agui_internal.carried_fold;
-drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, after_no int, out thread_key uuid, out run_no int, out place timestamptz);
+drop function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz);
+drop function agui_internal.choose_to_compact(near uuid, from_at timestamptz, due_by timestamptz, passed_over uuid[], whole_threads boolean, after_no int, max_runs int, fold_bytes bigint, out thread_key uuid, out run_nos int[], out place timestamptz);
 drop function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint);
 drop function agui_internal.add_snapshot(thread_key uuid, run_no int, through_seq bigint, lows int[], highs int[], state text, print_state boolean, interrupts json, lanes json);
 drop function agui_internal.add_messages(thread_key uuid, message_nos int[], message_ids text[], roles text[], bodies text[], print boolean[]);
@@ -167,12 +168,12 @@ drop function agui_internal.json_equal(a text, b text);
 drop function agui_internal.json_to_jsonb(document text);
 drop function agui_internal.json_depth(document text);
 drop function agui_internal.json_as_string(value json);
-drop function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int);
+drop function agui_internal.take_back_attempt(job text, thread_key uuid, run_nos int[]);
 drop function agui_internal.runs_in_quarantine(thread_key uuid, with_noted boolean);
 drop function agui_internal.refuse_blocked(job text, blocked text);
-drop function agui_internal.note_success(job text, thread_key uuid, run_no int);
-drop function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text);
-drop function agui_internal.note_attempt(job text, thread_key uuid, run_no int);
+drop function agui_internal.note_success(job text, thread_key uuid, run_nos int[]);
+drop function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[]);
+drop function agui_internal.note_attempt(job text, thread_key uuid, run_nos int[]);
 drop function agui_internal.job_lock_problem(job text);
 drop function agui_internal.job_lock_id(name text);
 drop function agui_internal.is_fault(code text);
@@ -428,7 +429,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''49d9b02e6ebb85a2f08441194264d61bd4c56ea93da87ab3a7bdc8527bcada87'', ''{
+as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,

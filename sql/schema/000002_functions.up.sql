@@ -4869,13 +4869,14 @@ declare
     stop_at pg_catalog.timestamptz;
     due_by  pg_catalog.timestamptz := 'infinity';
     from_at pg_catalog.timestamptz := '-infinity';
-    next    pg_catalog.record;  -- the next run, of which a note is committed
+    next    pg_catalog.record;  -- the next runs, of which notes are committed
     near    pg_catalog.uuid;    -- the last thread compacted, whose row is locked
     carried agui_internal.carried_fold;
     runs    int := 0;
     busy    pg_catalog.uuid[] := '{}';
     has_come_back boolean := false;
     failed  pg_catalog.uuid[] := '{}';
+    is_failed boolean;
     failure pg_catalog.text;
     code    pg_catalog.text;
     blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
@@ -4890,13 +4891,13 @@ begin
     if older_than > '0' then  -- if it is 0, a run is due even if the clock was set back since the run ended
         due_by := pg_catalog.clock_timestamp() - older_than;
     end if;
-    select null::uuid as thread_key, null::int as run_no, null::timestamptz as place into next;
+    select null::uuid as thread_key, null::int[] as run_nos, null::timestamptz as place into next;
     loop
         -- A transaction-level lock: each commit releases it, so it never stays behind on a pooled
         -- connection.
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact')) then
-            -- the run is not begun
-            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
+            -- the runs are not begun
+            perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
             blocked := agui_internal.job_lock_problem('compact');
             if blocked is null then
                 raise notice 'agui.compact stops: another compaction is in progress';
@@ -4906,40 +4907,49 @@ begin
         perform agui_internal.begin_step();
 
         near := null;
-        if next.run_no is not null then
+        if next.run_nos is not null then
             if not agui_internal.hold_thread(next.thread_key) then
-                perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
+                perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                 busy := busy || next.thread_key;
-            elsif not exists (
-                select
-                from agui.run as run
-                where run.thread_key = next.thread_key and run.run_no = next.run_no and run.log_bytes is null and run.status <> 'running'
-            ) then
-                -- another transaction compacted it in the meantime
-                perform agui_internal.note_success('compact', next.thread_key, next.run_no);
+            elsif (
+                select pg_catalog.count(*)
+                from pg_catalog.unnest(next.run_nos) with ordinality as chosen (run_no, position)
+                join agui.run as run
+                    on run.thread_key = next.thread_key and run.run_no = chosen.run_no
+                where run.log_bytes is null
+                    and run.status <> 'running'
+                    and (chosen.position = 1 or run.parent_no = next.run_nos[chosen.position::int - 1])
+            ) < pg_catalog.cardinality(next.run_nos) then
+                -- another transaction compacted them in the meantime
+                perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
             else
                 begin
-                    carried := agui_internal.compact_run(next.thread_key, next.run_no, carried, stop_at);
+                    carried := agui_internal.compact_sequence(next.thread_key, next.run_nos, carried, stop_at);
                     perform agui_internal.fill_title(next.thread_key);
                     if carried.is_cut then
                         -- the run is not folded to its end
-                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_no);
+                        perform agui_internal.take_back_attempt('compact', next.thread_key, next.run_nos);
                     else
-                        perform agui_internal.note_success('compact', next.thread_key, next.run_no);
-                        runs := runs + 1;
+                        perform agui_internal.note_success('compact', next.thread_key, next.run_nos);
+                        runs := runs + pg_catalog.cardinality(next.run_nos);
                     end if;
                     near := next.thread_key;
                 exception
                     when others then
                         carried := null;
-                        if agui_internal.note_failure('compact', next.thread_key, next.run_no, sqlstate, sqlerrm) then
-                            raise warning 'agui.compact: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
+                        if agui_internal.note_failure('compact', next.thread_key, sqlstate, sqlerrm, next.run_nos) then
                             near := next.thread_key;
+                            -- Of several runs, each is then tried alone.
+                            is_failed := pg_catalog.cardinality(next.run_nos) = 1;
+                            if is_failed then
+                                raise warning 'agui.compact: thread with key %, run number %: %', next.thread_key, next.run_nos[1], sqlerrm;
+                            end if;
                         else
                             raise warning 'agui.compact: the thread with key % is postponed: %', next.thread_key, sqlerrm;
                             busy := busy || next.thread_key;
+                            is_failed := sqlstate <> '55P03';
                         end if;
-                        if sqlstate <> '55P03' then
+                        if is_failed then
                             failed := pg_catalog.array_remove(failed, next.thread_key) || next.thread_key;
                             failure := coalesce(failure, sqlerrm);
                             code := coalesce(code, sqlstate);
@@ -4948,13 +4958,20 @@ begin
             end if;
         end if;
 
-        -- The commit of a run includes the note of the next run. If this process is killed in that
-        -- run (out of memory, time limit), the next call compacts the other runs first.
-        exit when runs >= max_runs or max_time <= '0' or next.run_no is not null and pg_catalog.clock_timestamp() >= stop_at;
-        select * into next from agui_internal.choose_to_compact(near, from_at, due_by, busy, false, next.run_no);
+        -- The commit of a step includes the notes of the next one. If this process is killed in that
+        -- (out of memory, time limit), the next call compacts the other runs first, then each of
+        -- these alone.
+        exit when runs >= max_runs or max_time <= '0' or next.run_nos is not null and pg_catalog.clock_timestamp() >= stop_at;
+        select * into next
+        from agui_internal.choose_to_compact(
+            near, from_at, due_by, busy, false, next.run_nos[pg_catalog.cardinality(next.run_nos)],
+            -- Several runs are not folded in pieces.
+            case when pg_catalog.clock_timestamp() >= stop_at - interval '1 second' then 1 else max_runs - runs end,
+            carried.bytes
+        );
         commit;
         set local search_path = pg_catalog, pg_temp;
-        if next.run_no is not null then
+        if next.run_nos is not null then
             from_at := next.place;
         elsif from_at > '-infinity' then
             from_at := '-infinity';  -- what was locked before may be free now
@@ -4995,9 +5012,9 @@ comment on procedure agui.compact(int, interval, interval) is
     'Stops after max_runs runs or after max_time (null: no limit), also within a long run; the '
     'next call continues from there. Each call folds at least some thousand events, unless '
     'max_time is 0. Runs that ended less than older_than ago are left for later. Commits after '
-    'each run, so it can be cancelled and called at any time. If a run fails, or the process is '
-    'killed in it, the other runs are still compacted: that run is listed in agui.quarantine, and '
-    'a failure is raised at the end. A thread that another transaction holds is postponed. Does '
+    'each run, or some short runs of a thread, so it can be cancelled and called at any time. If a '
+    'run fails, or the process is killed in it, the other runs are still compacted: that run is '
+    'listed in agui.quarantine, and a failure is raised at the end. A thread that another transaction holds is postponed. Does '
     'nothing, with a notice, on a standby and while another agui.compact or pgagui compact is in '
     'progress. Call it outside a transaction block, for example from pg_cron. '
     'Errors: UI023 the fold of a run exceeds a limit.';
@@ -5047,12 +5064,12 @@ begin
     loop
         exit when max_time <= '0';
         perform agui_internal.begin_step();
-        perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
+        perform agui_internal.note_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
         commit;
         set local search_path = pg_catalog, pg_temp;
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
-            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
             commit;
             set local search_path = pg_catalog, pg_temp;
             blocked := agui_internal.job_lock_problem('compact_running');
@@ -5063,11 +5080,11 @@ begin
         end if;
         begin
             perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no, stop_at);
-            perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.note_success('compact_running', candidate.thread_key, array[candidate.run_no]);
         exception
             when others then
                 raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
-                perform agui_internal.note_failure('compact_running', candidate.thread_key, candidate.run_no, sqlstate, sqlerrm);
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, sqlstate, sqlerrm, array[candidate.run_no]);
                 if sqlstate <> '55P03' then
                     failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
                     failure := coalesce(failure, sqlerrm);
@@ -5211,7 +5228,7 @@ begin
     loop
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- the run is not begun
+            perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);  -- the run is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
                 raise notice 'agui.reap stops: another agui.reap is in progress';
@@ -5225,14 +5242,14 @@ begin
             begin
                 if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
                     runs := runs + 1;
-                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                    perform agui_internal.note_success('reap', keys[at], array[run_nos[at]]);
                 else
-                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                    perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);
                 end if;
             exception
                 when others then
                     raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
-                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    perform agui_internal.note_failure('reap', keys[at], sqlstate, sqlerrm, array[run_nos[at]]);
                     if sqlstate <> '55P03' then
                         failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
                         failure := coalesce(failure, sqlerrm);
@@ -5242,7 +5259,7 @@ begin
         end if;
         at := at + 1;
         exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
-        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
+        perform agui_internal.note_attempt('reap', keys[at], array[run_nos[at]]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;
@@ -5283,7 +5300,8 @@ as $$
 declare
     key    uuid := agui_internal.key_to_change(thread_id, scope);
     damage agui.verify_row;
-    run_no int;
+    next_no int;
+    run_nos int[];
     last_old_no int;
     carried agui_internal.carried_fold;
 begin
@@ -5308,13 +5326,17 @@ begin
     last_old_no := (select max(message.message_no) from agui.message as message where message.thread_key = key);
     delete from agui.snapshot as snapshot where snapshot.thread_key = key;
     update agui.run as run set n = null, log_bytes = null where run.thread_key = key and run.log_bytes is not null;
-    for run_no in
+    for next_no in
         select run.run_no
         from agui.run as run
         where run.thread_key = key and run.status <> 'running'
         order by run.run_no
     loop
-        carried := agui_internal.compact_run(key, run_no, carried);
+        continue when exists (
+            select from agui.run as done where done.thread_key = key and done.run_no = next_no and done.log_bytes is not null
+        );
+        run_nos := agui_internal.sequence_to_compact(key, next_no, 'infinity', fold_bytes => carried.bytes);
+        carried := agui_internal.compact_sequence(key, run_nos, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
     delete from agui_internal.job_note as note where note.thread_key = key;
@@ -5367,7 +5389,7 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             -- the run is not begun
-            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
             blocked := agui_internal.job_lock_problem('repack');
             if blocked is null then
                 raise notice 'agui.repack stops: another agui.repack is in progress';
@@ -5379,21 +5401,21 @@ begin
             begin
                 select * into piece from agui_internal.repack_run(next.thread_key, next.run_no, after_seq);
                 if piece.is_busy then
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     busy := busy || next.thread_key;
                 elsif piece.next_seq is null then
-                    perform agui_internal.note_success('repack', next.thread_key, next.run_no);
+                    perform agui_internal.note_success('repack', next.thread_key, array[next.run_no]);
                     runs := runs + 1;
                 elsif pg_catalog.clock_timestamp() >= stop_at then
                     -- the next call continues from there
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
             exception
                 when others then
                     raise warning 'agui.repack: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
-                    if not agui_internal.note_failure('repack', next.thread_key, next.run_no, sqlstate, sqlerrm) then
+                    if not agui_internal.note_failure('repack', next.thread_key, sqlstate, sqlerrm, array[next.run_no]) then
                         busy := busy || next.thread_key;
                     end if;
                     after_seq := 0;
@@ -5427,7 +5449,7 @@ begin
                 end;
             end if;
             exit when next.thread_key is null;
-            perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.note_attempt('repack', next.thread_key, array[next.run_no]);
         end if;
         commit;
         set local search_path = pg_catalog, pg_temp;
@@ -6469,7 +6491,7 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
-                open_from, stop_requested_at, stop_reason
+                has_heartbeat, open_from, stop_requested_at, stop_reason
             )
             values (
                 key, place.run_no, place.parent_no, given_parent is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -6477,8 +6499,10 @@ begin
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
-                -- Without it, the next run would treat this one as abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end,
+                -- Without it, the next run would treat an imported run as abandoned. The writer of a
+                -- claimed run sends heartbeats, also if it dies before the first one.
+                case when (imported or claim.run_id is not null) and call.ended_by is null then clock_timestamp() end,
+                claim.run_id is not null,
                 place.open_from,
                 claim.stop_requested_at,
                 claim.stop_reason
@@ -12072,7 +12096,7 @@ comment on function agui_internal.job_lock_problem(text) is
 revoke execute on function agui_internal.job_lock_problem(text) from public;
 
 -- sql/internal/jobs/note_attempt.sql
-create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_no int)
+create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
 volatile
@@ -12082,25 +12106,27 @@ as $$
 begin
     perform agui_internal.own_key(thread_key);
     insert into agui_internal.job_note as note (job, thread_key, run_no, attempts)
-    values (note_attempt.job, note_attempt.thread_key, note_attempt.run_no, 1)
+    select note_attempt.job, note_attempt.thread_key, run_no, case when cardinality(run_nos) = 1 then 1 else 0 end
+    from unnest(run_nos) as run_no
     on conflict on constraint job_note_pkey do update
     set attempts = note.attempts + 1,
         code = null,
         error = null,
         -- This value remains if the process is killed before it records the outcome.
-        next_at = agui_internal.back_off(note.attempts + 1),
+        next_at = case when note.attempts > 0 then agui_internal.back_off(note.attempts + 1) end,
         noted_at = excluded.noted_at;
 end
 $$;
 
-comment on function agui_internal.note_attempt(text, uuid, int) is
-    'Records that a job is about to begin a run (0: runs of the thread). Commit it before the job '
-    'does so.';
+comment on function agui_internal.note_attempt(text, uuid, int[]) is
+    'Records that a job is about to begin a run (0: runs of the thread). Several runs that it '
+    'processes as one get 0 attempts: if that fails, the job tries each of them alone, and the '
+    'attempts at a run count from then on. Commit it before the job does so.';
 
-revoke execute on function agui_internal.note_attempt(text, uuid, int) from public;
+revoke execute on function agui_internal.note_attempt(text, uuid, int[]) from public;
 
 -- sql/internal/jobs/note_failure.sql
-create or replace function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text)
+create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[])
 returns boolean
 language plpgsql
 volatile
@@ -12115,22 +12141,26 @@ begin
             error = note_failure.error,
             next_at = agui_internal.back_off(note.attempts),
             noted_at = clock_timestamp()
-        where note.job = note_failure.job and note.thread_key = note_failure.thread_key and note.run_no = note_failure.run_no;
+        where note.job = note_failure.job
+            and note.thread_key = note_failure.thread_key
+            -- Of several runs, each is tried alone before one of them is at fault.
+            and note.run_no = run_nos[1] and cardinality(run_nos) = 1;
         return true;
     end if;
-    perform agui_internal.take_back_attempt(job, thread_key, run_no);
+    perform agui_internal.take_back_attempt(job, thread_key, run_nos);
     return false;
 end
 $$;
 
-comment on function agui_internal.note_failure(text, uuid, int, text, text) is
-    'Records the failure of an attempt and returns true. If the run is not at fault '
-    '(agui_internal.is_fault), removes the attempt.';
+comment on function agui_internal.note_failure(text, uuid, text, text, int[]) is
+    'Records the failure of an attempt and returns true; after an attempt at several runs, their '
+    'notes stay as they are. If the runs are not at fault (agui_internal.is_fault), removes the '
+    'attempt.';
 
-revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;
+revoke execute on function agui_internal.note_failure(text, uuid, text, text, int[]) from public;
 
 -- sql/internal/jobs/note_success.sql
-create or replace function agui_internal.note_success(job text, thread_key uuid, run_no int)
+create or replace function agui_internal.note_success(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
 volatile
@@ -12140,14 +12170,14 @@ as $$
 begin
     perform agui_internal.own_key(thread_key);
     delete from agui_internal.job_note as note
-    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
+    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = any (run_nos);
 end
 $$;
 
-comment on function agui_internal.note_success(text, uuid, int) is
-    'Deletes the note of a run, in the transaction that does the work.';
+comment on function agui_internal.note_success(text, uuid, int[]) is
+    'Deletes the notes of runs, in the transaction that does the work.';
 
-revoke execute on function agui_internal.note_success(text, uuid, int) from public;
+revoke execute on function agui_internal.note_success(text, uuid, int[]) from public;
 
 -- sql/internal/jobs/refuse_blocked.sql
 create or replace function agui_internal.refuse_blocked(job text, blocked text)
@@ -12209,7 +12239,7 @@ comment on function agui_internal.runs_in_quarantine(uuid, boolean) is
 revoke execute on function agui_internal.runs_in_quarantine(uuid, boolean) from public;
 
 -- sql/internal/jobs/take_back_attempt.sql
-create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_no int)
+create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language sql
 volatile
@@ -12220,19 +12250,19 @@ as $$
     delete from agui_internal.job_note as note
     where note.job = take_back_attempt.job
         and note.thread_key = take_back_attempt.thread_key
-        and note.run_no = take_back_attempt.run_no
-        and note.attempts = 1;
+        and note.run_no = any (run_nos)
+        and note.attempts <= 1;
     update agui_internal.job_note as note
     set attempts = note.attempts - 1, next_at = null
     where note.job = take_back_attempt.job
         and note.thread_key = take_back_attempt.thread_key
-        and note.run_no = take_back_attempt.run_no;
+        and note.run_no = any (run_nos);
 $$;
 
-comment on function agui_internal.take_back_attempt(text, uuid, int) is
+comment on function agui_internal.take_back_attempt(text, uuid, int[]) is
     'Reverts agui_internal.note_attempt if the outcome does not concern the run.';
 
-revoke execute on function agui_internal.take_back_attempt(text, uuid, int) from public;
+revoke execute on function agui_internal.take_back_attempt(text, uuid, int[]) from public;
 
 -- sql/internal/json/json_as_string.sql
 create or replace function agui_internal.json_as_string(value json)
@@ -13363,7 +13393,7 @@ as $$
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
@@ -14783,8 +14813,10 @@ create or replace function agui_internal.choose_to_compact(
     passed_over  uuid[],
     whole_threads boolean,
     after_no     int default 0,
+    max_runs     int default 1,
+    fold_bytes   bigint default null,
     out thread_key uuid,
-    out run_no     int,
+    out run_nos    int[],
     out place      timestamptz
 )
 language plpgsql
@@ -14793,7 +14825,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    own record;
+    own    record;
+    run_no int;
 begin
     perform agui_internal.own_key(near);
     select * into own from agui_internal.own_keys();
@@ -14852,206 +14885,26 @@ begin
         for no key update of thread skip locked;
     end if;
     if run_no is not null then
-        perform agui_internal.note_attempt('compact', thread_key, run_no);
+        run_nos := case
+            when run_no = 0 then '{0}'
+            else agui_internal.sequence_to_compact(thread_key, run_no, due_by, max_runs, case when thread_key = near then fold_bytes end)
+        end;
+        perform agui_internal.note_attempt('compact', thread_key, run_nos);
     end if;
 end
 $$;
 
-comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int, int, bigint) is
     'Chooses what to compact next and notes it; commit the note before beginning the run. The '
     'choice is the next run of the thread near, where after_no is the last run done; else, from the '
     'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
-    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
-    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
-    'others hold, and threads outside the scopes of the role, are skipped.';
+    'beginning, a run of a thread that has notes. Up to max_runs (null: no limit) are taken '
+    'together, after a fold of fold_bytes (agui_internal.sequence_to_compact). whole_threads: '
+    'run_nos is {0} for a thread without notes, whose runs are then processed in one transaction. '
+    'Nulls: there is none. Threads that others hold, and threads outside the scopes of the role, '
+    'are skipped.';
 
-revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;
-
--- sql/internal/types/carried_fold.sql
--- The result of agui_internal.compact_run, an input for the next run of the lineage: so each run is
--- folded once, and not repeatedly from the last snapshot.
-create type agui_internal.carried_fold as (
-    thread_key  uuid,
-    run_no      int,
-    ended_at    timestamptz,
-    fold        agui_internal.fold,
-    base_no     int,
-    base_at     timestamptz,
-    base_is_tip boolean,
-    log_bytes   bigint,
-    is_cut      boolean
-);
-
-comment on type agui_internal.carried_fold is
-    'The fold of a lineage after the run run_no, which ended at ended_at. base_no is the last run '
-    'on it with a snapshot, made at base_at; it holds the stored messages that the fold refers to. '
-    'base_is_tip: it may have its snapshot only because it was the tip. log_bytes: stored bytes of '
-    'log on the lineage since that run. is_cut: the time was over before the end of the run, which '
-    'the next call continues; all other columns are null.';
-
--- sql/internal/snapshots/compact_run.sql
-create or replace function agui_internal.compact_run(
-    thread_key uuid,
-    run_no     int,
-    carried    agui_internal.carried_fold default null,
-    stop_at    timestamptz default null
-)
-returns agui_internal.carried_fold
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    run        agui.run;
-    size       record;
-    result     agui_internal.carried_fold;
-    fold       agui_internal.fold;
-    start_no   int;  -- the run whose snapshot the fold starts from
-    held       int4multirange;
-    fold_bytes bigint;
-    is_tip     boolean;
-    is_kept    boolean;
-    old_tip    int;
-begin
-    perform agui_internal.own_key(thread_key);
-    select ended.* into run
-    from agui.run as ended
-    where ended.thread_key = compact_run.thread_key and ended.run_no = compact_run.run_no;
-    select * into size from agui_internal.run_size(thread_key, run_no, run.last_seq);
-
-    if not exists (
-        select
-        from agui_internal.batch_with(compact_run.thread_key, run.last_seq) as batch
-        where batch.run_no = run.run_no and batch.first_seq + batch.n > run.last_seq
-    ) then
-        raise exception using
-            errcode = 'data_corrupted',
-            message = format('the log has no event at seq %s, where run "%s" ends', run.last_seq, run.run_id),
-            hint = 'agui.verify names all that is wrong with the thread.';
-    end if;
-
-    -- Between two commits, other transactions may have changed the thread: its log, its snapshots,
-    -- or the whole thread may be gone or new.
-    if exists (
-        select
-        from agui.run as parent
-        left join agui.snapshot as base
-            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
-        where parent.thread_key = run.thread_key
-            and parent.run_no = run.parent_no
-            and parent.thread_key = carried.thread_key
-            and parent.run_no = carried.run_no
-            and parent.last_seq = (carried.fold).through_seq
-            and parent.ended_at = carried.ended_at
-            and base.created_at is not distinct from carried.base_at
-    ) then
-        result.base_no := carried.base_no;
-        result.base_is_tip := carried.base_is_tip;
-        fold := agui_internal.fold_runs(carried.fold, thread_key, array[run_no], array[run.first_seq - 1], array[run.last_seq], stop_at);
-        result.log_bytes := carried.log_bytes + size.log_bytes;
-        -- Patches wait until a snapshot is kept or there are many of them: most often the next run
-        -- begins with another state.
-        if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
-            fold := agui_internal.fold_patched(fold);
-        end if;
-    else
-        -- The run itself may have a snapshot, from when it was in progress or from a call that ran
-        -- out of time.
-        start_no := agui_internal.fold_base(thread_key, run_no, run.last_seq);
-        fold := agui_internal.fold_run(thread_key, run_no, run.last_seq, start_no, stop_at);
-        result.base_no := case when start_no = run_no then agui_internal.strict_base(thread_key, run_no) else start_no end;
-        result.base_is_tip := true;
-        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_no, result.base_no) + size.log_bytes;
-    end if;
-
-    if fold.through_seq < run.last_seq and exists (
-        select
-        from agui.batch as batch
-        where batch.thread_key = compact_run.thread_key
-            and batch.run_no = compact_run.run_no
-            and batch.first_seq > fold.through_seq and batch.first_seq <= run.last_seq
-    ) then
-        perform agui_internal.write_snapshot(thread_key, run_no, fold);
-        result := null;
-        result.is_cut := true;
-        return result;
-    end if;
-
-    is_tip := not exists (
-        select
-        from agui.run as younger
-        where younger.thread_key = compact_run.thread_key
-            and younger.run_no > compact_run.run_no
-            and younger.status <> 'running'
-    );
-    is_kept := is_tip;
-    if not is_tip then
-        if start_no = run_no then
-            held := agui_internal.held_messages(thread_key, result.base_no);
-        end if;
-        -- These sizes are uncompressed. The stored sizes will be smaller, so the rule keeps too few
-        -- snapshots rather than too many.
-        select agui_internal.snapshot_bytes(
-            octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts),
-            count(*),
-            coalesce(sum(octet_length(message.body)), 0)
-        )
-        into fold_bytes
-        from unnest(fold.message_nos, fold.bodies) as message (message_no, body)
-        where coalesce(message.message_no, 0) <= 0 or not message.message_no <@ held;
-
-        is_kept := agui_internal.is_worth_keeping(result.log_bytes, fold_bytes);
-    end if;
-    -- A later RUN_STARTED would change what the events before it mean.
-    is_kept := is_kept and not agui_internal.awaits_start(thread_key, run_no, run.last_seq);
-
-    if is_kept then
-        fold := agui_internal.write_snapshot(thread_key, run_no, fold);
-        old_tip := agui_internal.previous_tip(thread_key, run_no);
-        if old_tip is not null and (old_tip is distinct from result.base_no or result.base_is_tip) then
-            perform agui_internal.drop_needless_snapshot(thread_key, old_tip);
-        end if;
-        result.base_no := run_no;
-        result.base_is_tip := is_tip;
-        result.log_bytes := 0;
-    else
-        -- a snapshot of a part of the run may remain
-        perform agui_internal.drop_snapshot(thread_key, run_no);
-    end if;
-
-    -- Last, because an append waits while the row is held. If something was appended after the end
-    -- in the meantime, the run is processed a second time, from this snapshot on.
-    update agui.run as compacted
-    set n = size.n, log_bytes = size.log_bytes
-    where compacted.thread_key = compact_run.thread_key and compacted.run_no = compact_run.run_no and compacted.last_seq = run.last_seq;
-
-    if start_no = run_no and not is_kept then
-        return null;  -- the messages that the fold refers to are deleted
-    end if;
-    result.thread_key := thread_key;
-    result.run_no := run_no;
-    result.ended_at := run.ended_at;
-    result.fold := fold;
-    result.base_at := (
-        select base.created_at
-        from agui.snapshot as base
-        where base.thread_key = compact_run.thread_key and base.run_no = result.base_no
-    );
-    return result;
-end
-$$;
-
-comment on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) is
-    'Compacts one ended run: measures its log, folds its lineage, and keeps the result if the run '
-    'is the tip of its thread (the youngest run that has ended) or agui_internal.is_worth_keeping '
-    'says so. carried is the result of the call for its parent (null: none). The fold continues '
-    'from there if that is still valid, else from the nearest snapshot. Returns the same for the '
-    'runs that follow. From stop_at on (null: no limit) it ends with a snapshot of a part of the '
-    'run, from which the next call continues, and returns is_cut. The caller holds the row of the '
-    'thread.';
-
-revoke execute on function agui_internal.compact_run(uuid, int, agui_internal.carried_fold, timestamptz) from public;
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int, int, bigint) from public;
 
 -- sql/internal/snapshots/compact_running_run.sql
 create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz default null)
@@ -15090,6 +14943,222 @@ comment on function agui_internal.compact_running_run(uuid, int, timestamptz) is
     'which the next call continues.';
 
 revoke execute on function agui_internal.compact_running_run(uuid, int, timestamptz) from public;
+
+-- sql/internal/types/carried_fold.sql
+-- The result of agui_internal.compact_sequence, an input for the next runs of the lineage: so each run
+-- is folded once, and not repeatedly from the last snapshot.
+create type agui_internal.carried_fold as (
+    thread_key  uuid,
+    run_no      int,
+    ended_at    timestamptz,
+    fold        agui_internal.fold,
+    bytes       bigint,
+    base_no     int,
+    base_at     timestamptz,
+    base_is_tip boolean,
+    log_bytes   bigint,
+    is_cut      boolean
+);
+
+comment on type agui_internal.carried_fold is
+    'The fold of a lineage after the run run_no, which ended at ended_at, and its size in bytes '
+    '(null: nothing can follow). base_no is the last run on it with a snapshot, made at base_at; it '
+    'holds the stored messages that the fold refers to. '
+    'base_is_tip: it may have its snapshot only because it was the tip. log_bytes: stored bytes of '
+    'log on the lineage since that run. is_cut: the time was over before the end of the run, which '
+    'the next call continues; all other columns are null.';
+
+-- sql/internal/snapshots/compact_sequence.sql
+create or replace function agui_internal.compact_sequence(
+    thread_key uuid,
+    run_nos    int[],
+    carried    agui_internal.carried_fold default null,
+    stop_at    timestamptz default null
+)
+returns agui_internal.carried_fold
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    runs       record;
+    run        agui.run;  -- the last one
+    result     agui_internal.carried_fold;
+    fold       agui_internal.fold;
+    is_one     constant boolean := cardinality(run_nos) = 1;
+    start_no   int;  -- the run whose snapshot the fold starts from
+    held       int4multirange;
+    size       record;
+    is_tip     boolean;
+    is_kept    boolean;
+    old_tip    int;
+begin
+    perform agui_internal.own_key(thread_key);
+    select
+        array_agg(ended.first_seq - 1 order by list.position) as after_seqs,
+        array_agg(ended.last_seq order by list.position) as through_seqs,
+        array_agg(measured.n order by list.position) as ns,
+        array_agg(measured.log_bytes order by list.position) as log_bytes,
+        sum(measured.log_bytes) as all_log_bytes,
+        array_agg(ended.run_id order by list.position) filter (
+            where not exists (
+                select
+                from agui_internal.batch_with(ended.thread_key, ended.last_seq) as batch
+                where batch.run_no = ended.run_no and batch.first_seq + batch.n > ended.last_seq
+            )
+        ) as damaged_ids
+    into runs
+    from unnest(run_nos) with ordinality as list (run_no, position)
+    join agui.run as ended
+        on ended.thread_key = compact_sequence.thread_key and ended.run_no = list.run_no
+    cross join lateral agui_internal.run_size(ended.thread_key, ended.run_no, ended.last_seq) as measured;
+    select last.* into run
+    from agui.run as last
+    where last.thread_key = compact_sequence.thread_key and last.run_no = run_nos[cardinality(run_nos)];
+
+    if runs.damaged_ids is not null then
+        raise exception using
+            errcode = 'data_corrupted',
+            message = format('the log has no event at seq %s, where run "%s" ends', (
+                select damaged.last_seq
+                from agui.run as damaged
+                where damaged.thread_key = run.thread_key and damaged.run_id = runs.damaged_ids[1]
+            ), runs.damaged_ids[1]),
+            hint = 'agui.verify names all that is wrong with the thread.';
+    end if;
+
+    -- Between two commits, other transactions may have changed the thread: its log, its snapshots,
+    -- or the whole thread may be gone or new.
+    if exists (
+        select
+        from agui.run as first
+        join agui.run as parent
+            on parent.thread_key = first.thread_key and parent.run_no = first.parent_no
+        left join agui.snapshot as base
+            on base.thread_key = parent.thread_key and base.run_no = carried.base_no
+        where first.thread_key = run.thread_key
+            and first.run_no = run_nos[1]
+            and parent.thread_key = carried.thread_key
+            and parent.run_no = carried.run_no
+            and parent.last_seq = (carried.fold).through_seq
+            and parent.ended_at = carried.ended_at
+            and base.created_at is not distinct from carried.base_at
+    ) then
+        result.base_no := carried.base_no;
+        result.base_is_tip := carried.base_is_tip;
+        fold := agui_internal.fold_runs(carried.fold, thread_key, run_nos, runs.after_seqs, runs.through_seqs, case when is_one then stop_at end);
+        result.log_bytes := carried.log_bytes + runs.all_log_bytes;
+        -- Patches wait until a snapshot is kept or there are many of them: most often the next run
+        -- begins with another state.
+        if octet_length(array_to_string(fold.state_patches, '')) > octet_length(fold.state) / 4 then
+            fold := agui_internal.fold_patched(fold);
+        end if;
+    else
+        -- The run itself may have a snapshot, from when it was in progress or from a call that ran
+        -- out of time.
+        start_no := case
+            when is_one then agui_internal.fold_base(thread_key, run.run_no, run.last_seq)
+            else agui_internal.strict_base(thread_key, run_nos[1])
+        end;
+        fold := agui_internal.fold_run(thread_key, run.run_no, run.last_seq, start_no, case when is_one then stop_at end);
+        result.base_no := case when start_no = run.run_no then agui_internal.strict_base(thread_key, run.run_no) else start_no end;
+        result.base_is_tip := true;
+        result.log_bytes := agui_internal.log_bytes_since(thread_key, run_nos[1], result.base_no) + runs.all_log_bytes;
+    end if;
+
+    if fold.through_seq < run.last_seq and exists (
+        select
+        from agui.batch as batch
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq > fold.through_seq and batch.first_seq <= run.last_seq
+    ) then
+        perform agui_internal.write_snapshot(thread_key, run.run_no, fold);
+        result := null;
+        result.is_cut := true;
+        return result;
+    end if;
+
+    is_tip := not exists (
+        select
+        from agui.run as younger
+        where younger.thread_key = run.thread_key
+            and younger.run_no > run.run_no
+            and younger.status <> 'running'
+    );
+    is_kept := is_tip;
+    if not is_tip then
+        if start_no = run.run_no then
+            held := agui_internal.held_messages(thread_key, result.base_no);
+        end if;
+        -- These sizes are uncompressed. The stored sizes will be smaller, so the rule keeps too few
+        -- snapshots rather than too many.
+        select
+            octet_length(fold.state) + octet_length(array_to_string(fold.state_patches, '')) + octet_length(fold.interrupts) as document_bytes,
+            coalesce(sum(octet_length(message.body)), 0) as message_bytes,
+            count(*) filter (where message.is_new) as new_messages,
+            coalesce(sum(octet_length(message.body)) filter (where message.is_new), 0) as new_bytes
+        into size
+        from (
+            select listed.body, coalesce(listed.message_no, 0) <= 0 or not listed.message_no <@ held as is_new
+            from unnest(fold.message_nos, fold.bodies) as listed (message_no, body)
+        ) as message;
+
+        result.bytes := size.document_bytes + size.message_bytes;
+        is_kept := agui_internal.is_worth_keeping(
+            result.log_bytes, agui_internal.snapshot_bytes(size.document_bytes, size.new_messages, size.new_bytes)
+        );
+    end if;
+    -- A later RUN_STARTED would change what the events before it mean.
+    is_kept := is_kept and not agui_internal.awaits_start(thread_key, run.run_no, run.last_seq);
+
+    if not is_kept or not is_one then
+        -- a snapshot of a part of a run may remain
+        perform agui_internal.drop_snapshots(thread_key, case when is_kept then trim_array(run_nos, 1) else run_nos end);
+    end if;
+    if is_kept then
+        fold := agui_internal.write_snapshot(thread_key, run.run_no, fold);
+        old_tip := agui_internal.previous_tip(thread_key, run.run_no);
+        if old_tip is not null and (old_tip is distinct from result.base_no or result.base_is_tip) then
+            perform agui_internal.drop_needless_snapshot(thread_key, old_tip);
+        end if;
+        result.base_no := run.run_no;
+        result.base_is_tip := is_tip;
+        result.log_bytes := 0;
+    end if;
+
+    -- Last, because an append waits while the rows are held. If something was appended after the end
+    -- of a run in the meantime, it is processed a second time, from this snapshot on.
+    perform agui_internal.mark_compacted(thread_key, run_nos, runs.through_seqs, runs.ns, runs.log_bytes);
+
+    if start_no = run.run_no and not is_kept then
+        return null;  -- the messages that the fold refers to are deleted
+    end if;
+    result.thread_key := thread_key;
+    result.run_no := run.run_no;
+    result.ended_at := run.ended_at;
+    result.fold := fold;
+    result.base_at := (
+        select base.created_at
+        from agui.snapshot as base
+        where base.thread_key = run.thread_key and base.run_no = result.base_no
+    );
+    return result;
+end
+$$;
+
+comment on function agui_internal.compact_sequence(uuid, int[], agui_internal.carried_fold, timestamptz) is
+    'Compacts ended runs, each the parent of the next: measures their log, folds their lineage, and '
+    'keeps the result as the snapshot of the last one if that is the tip of its thread (the '
+    'youngest run that has ended) or agui_internal.is_worth_keeping says so. carried is the result '
+    'of the call for the parent of the first (null: none). The fold continues from there if that '
+    'is still valid, else from the nearest snapshot. Returns the same for the runs that follow. If '
+    'there is one run, it ends from stop_at on (null: no limit) with a snapshot of a part of the '
+    'run, from which the next call continues, and returns is_cut. The caller holds the row of the '
+    'thread.';
+
+revoke execute on function agui_internal.compact_sequence(uuid, int[], agui_internal.carried_fold, timestamptz) from public;
 
 -- sql/internal/snapshots/delete_unused_messages.sql
 create or replace function agui_internal.delete_unused_messages(thread_key uuid, message_nos int4range[])
@@ -15297,24 +15366,30 @@ revoke execute on function agui_internal.lineage_behind(uuid, int, int) from pub
 -- sql/internal/snapshots/log_bytes_since.sql
 create or replace function agui_internal.log_bytes_since(thread_key uuid, run_no int, base_no int)
 returns bigint
-language sql
+language plpgsql
 stable
 security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with recursive ancestor as (
-        select run.thread_key, run.run_no, run.parent_no, run.log_bytes
-        from agui.run as run
-        where run.thread_key = agui_internal.visible_key(log_bytes_since.thread_key) and run.run_no = log_bytes_since.run_no
-        union all
-        select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
-        from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
-        where parent.run_no is distinct from base_no
-    )
-    select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor
+begin
+    thread_key := agui_internal.visible_key(thread_key);
+    -- In PL/pgSQL the plan is cached. Planning takes several times as long as execution.
+    return (
+        with recursive ancestor as (
+            select run.thread_key, run.run_no, run.parent_no, run.log_bytes
+            from agui.run as run
+            where run.thread_key = log_bytes_since.thread_key and run.run_no = log_bytes_since.run_no
+            union all
+            select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
+            from ancestor
+            join agui.run as parent
+                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+            where parent.run_no is distinct from log_bytes_since.base_no
+        )
+        select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor
+    );
+end
 $$;
 
 comment on function agui_internal.log_bytes_since(uuid, int, int) is
@@ -15515,6 +15590,88 @@ comment on function agui_internal.run_size(uuid, int, bigint) is
     'and its input.';
 
 revoke execute on function agui_internal.run_size(uuid, int, bigint) from public;
+
+-- sql/internal/snapshots/sequence_to_compact.sql
+create or replace function agui_internal.sequence_to_compact(
+    thread_key uuid,
+    run_no     int,
+    due_by     timestamptz,
+    max_runs   int default null,
+    fold_bytes bigint default null
+)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- As much log as the fold that it continues from is long. Then copying that fold takes a small
+    -- part of the time, however long the thread is, and a read of a run in the sequence folds in
+    -- proportion to what it returns. For a short fold, the cost of a step counts instead.
+    most_bytes constant bigint := greatest(fold_bytes, 16 * 1024);
+    -- Folded in some hundred milliseconds.
+    max_bytes  constant int := 1024 * 1024;
+    max_events constant int := 5000;
+    max_length constant int := 500;
+    run_nos    int[] := '{}';
+    next_no    int := run_no;
+    run        record;
+    bytes      bigint := 0;
+    events     bigint := 0;
+begin
+    loop
+        select
+            due.last_seq - due.first_seq + 1 as events,
+            (
+                select coalesce(sum(agui_internal.batch_bytes(batch.events, batch.text_bytes)), 0)
+                from agui.batch as batch
+                where batch.thread_key = due.thread_key
+                    and batch.run_no = due.run_no
+                    and batch.first_seq between due.first_seq and due.last_seq
+            ) + (
+                select coalesce(sum(octet_length(given.input::text)), 0)
+                from agui.run_input as given
+                where given.thread_key = due.thread_key and given.run_no = due.run_no
+            ) as bytes,
+            -- Not as conditions, which could make the planner choose the index of the queue.
+            due.log_bytes is null and due.status <> 'running' and due.ended_at <= due_by as is_due,
+            exists (
+                select
+                from agui_internal.job_note as note
+                where note.job = 'compact' and note.thread_key = due.thread_key and note.run_no = due.run_no
+            ) as is_noted
+        into run
+        from agui.run as due
+        where due.thread_key = sequence_to_compact.thread_key and due.run_no = next_no;
+
+        bytes := bytes + run.bytes;
+        events := events + run.events;
+        exit when run_nos <> '{}'
+            and (run.is_due and not run.is_noted and events <= max_events and bytes <= least(most_bytes, max_bytes)) is not true;
+        run_nos := run_nos || next_no;
+        exit when run.is_noted or cardinality(run_nos) >= least(max_runs, max_length);
+
+        -- A branch begins with the fold of its parent, so that run is the end of a sequence.
+        select min(child.run_no) into next_no
+        from agui.run as child
+        where child.thread_key = sequence_to_compact.thread_key and child.parent_no = next_no
+        having count(*) = 1;
+        exit when (next_no > run_nos[cardinality(run_nos)]) is not true;
+    end loop;
+    return run_nos;
+end
+$$;
+
+comment on function agui_internal.sequence_to_compact(uuid, int, timestamptz, int, bigint) is
+    'The runs that compaction processes in one step, beginning with run_no, which is due: each is '
+    'the only child of the one before, ended by due_by, and without a note of a failed attempt. '
+    'Their log is as long as the fold that they continue from (fold_bytes; at least 16 KB, at most '
+    '1 MB, 5,000 events and 500 runs; null: 16 KB), except that the first run may be longer. '
+    'Snapshots are kept only at the end of such a sequence, so a read of a run in it folds at most '
+    'that much more. max_runs (null: no limit) shortens it.';
+
+revoke execute on function agui_internal.sequence_to_compact(uuid, int, timestamptz, int, bigint) from public;
 
 -- sql/internal/snapshots/snapshot_bytes.sql
 create or replace function agui_internal.snapshot_bytes(document_bytes bigint, new_messages bigint, message_bytes bigint)
@@ -19549,7 +19706,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''a6dfb4908a0fb08483b285b2466447a57dddd0604953f1f6f9e2fcc17a069d02'', ''{
+as 'select 2, ''0a1b3f4324de1955fe1588c5ac9c764e2f84338c5b999352a9452c237cfb1291'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
@@ -19580,8 +19737,8 @@ routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
 routine agui_internal.choose_to_compact, routine agui_internal.claim_alive_until,
 routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
-routine agui_internal.compact_metadata, routine agui_internal.compact_run, routine agui_internal.compact_running_run,
-routine agui_internal.compact_runs, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
+routine agui_internal.compact_metadata, routine agui_internal.compact_running_run, routine agui_internal.compact_runs,
+routine agui_internal.compact_sequence, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
 routine agui_internal.count_plain_events, routine agui_internal.define_settings,
 routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
 routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
@@ -19653,21 +19810,22 @@ routine agui_internal.repair_steps, routine agui_internal.repair_subject, routin
 routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
 routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
 routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
-routine agui_internal.seq_at, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
-routine agui_internal.set_row_security, routine agui_internal.setting_value, routine agui_internal.settle_activity,
-routine agui_internal.show_checkpoint, routine agui_internal.show_session_state, routine agui_internal.show_threads,
-routine agui_internal.snapshot_bytes, routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers,
-routine agui_internal.stale_runs, routine agui_internal.status_after, routine agui_internal.stored_bytes,
-routine agui_internal.strict_base, routine agui_internal.take_back_attempt, routine agui_internal.text_bytes,
-routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor, routine agui_internal.thread_keys,
-routine agui_internal.thread_lock_id, routine agui_internal.timeline, routine agui_internal.title_of_input,
-routine agui_internal.title_of_message, routine agui_internal.verify_batches, routine agui_internal.verify_log,
-routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
-routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
-routine agui_internal.visible_key, routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock,
-routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
-table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+routine agui_internal.seq_at, routine agui_internal.sequence_to_compact, routine agui_internal.session_lock_id,
+routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.set_row_security,
+routine agui_internal.setting_value, routine agui_internal.settle_activity, routine agui_internal.show_checkpoint,
+routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
+routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
+routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
+routine agui_internal.take_back_attempt, routine agui_internal.text_bytes, routine agui_internal.text_bytes_to_store,
+routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
+routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
+routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
+routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
+routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.visible_key,
+routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text,
+routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
+table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
 table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,

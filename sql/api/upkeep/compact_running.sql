@@ -40,12 +40,12 @@ begin
     loop
         exit when max_time <= '0';
         perform agui_internal.begin_step();
-        perform agui_internal.note_attempt('compact_running', candidate.thread_key, candidate.run_no);
+        perform agui_internal.note_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
         commit;
         set local search_path = pg_catalog, pg_temp;
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('compact_running')) then
-            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.take_back_attempt('compact_running', candidate.thread_key, array[candidate.run_no]);
             commit;
             set local search_path = pg_catalog, pg_temp;
             blocked := agui_internal.job_lock_problem('compact_running');
@@ -56,11 +56,11 @@ begin
         end if;
         begin
             perform agui_internal.compact_running_run(candidate.thread_key, candidate.run_no, stop_at);
-            perform agui_internal.note_success('compact_running', candidate.thread_key, candidate.run_no);
+            perform agui_internal.note_success('compact_running', candidate.thread_key, array[candidate.run_no]);
         exception
             when others then
                 raise warning 'agui.compact_running: thread with key %, run number %: %', candidate.thread_key, candidate.run_no, sqlerrm;
-                perform agui_internal.note_failure('compact_running', candidate.thread_key, candidate.run_no, sqlstate, sqlerrm);
+                perform agui_internal.note_failure('compact_running', candidate.thread_key, sqlstate, sqlerrm, array[candidate.run_no]);
                 if sqlstate <> '55P03' then
                     failed := failed || pg_catalog.format('%s/%s', candidate.thread_key, candidate.run_no);
                     failure := coalesce(failure, sqlerrm);

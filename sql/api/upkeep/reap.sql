@@ -32,7 +32,7 @@ begin
     loop
         exit when keys is null;
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('reap')) then
-            perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);  -- the run is not begun
+            perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);  -- the run is not begun
             blocked := agui_internal.job_lock_problem('reap');
             if blocked is null then
                 raise notice 'agui.reap stops: another agui.reap is in progress';
@@ -46,14 +46,14 @@ begin
             begin
                 if agui_internal.reap_run(keys[at], run_nos[at]) is not null then
                     runs := runs + 1;
-                    perform agui_internal.note_success('reap', keys[at], run_nos[at]);
+                    perform agui_internal.note_success('reap', keys[at], array[run_nos[at]]);
                 else
-                    perform agui_internal.take_back_attempt('reap', keys[at], run_nos[at]);
+                    perform agui_internal.take_back_attempt('reap', keys[at], array[run_nos[at]]);
                 end if;
             exception
                 when others then
                     raise warning 'agui.reap: thread with key %, run number %: %', keys[at], run_nos[at], sqlerrm;
-                    perform agui_internal.note_failure('reap', keys[at], run_nos[at], sqlstate, sqlerrm);
+                    perform agui_internal.note_failure('reap', keys[at], sqlstate, sqlerrm, array[run_nos[at]]);
                     if sqlstate <> '55P03' then
                         failed := failed || pg_catalog.format('%s/%s', keys[at], run_nos[at]);
                         failure := coalesce(failure, sqlerrm);
@@ -63,7 +63,7 @@ begin
         end if;
         at := at + 1;
         exit when keys[at] is null or runs >= max_runs or pg_catalog.clock_timestamp() >= stop_at;
-        perform agui_internal.note_attempt('reap', keys[at], run_nos[at]);
+        perform agui_internal.note_attempt('reap', keys[at], array[run_nos[at]]);
         commit;
         set local search_path = pg_catalog, pg_temp;
     end loop;

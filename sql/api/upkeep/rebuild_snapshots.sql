@@ -8,7 +8,8 @@ as $$
 declare
     key    uuid := agui_internal.key_to_change(thread_id, scope);
     damage agui.verify_row;
-    run_no int;
+    next_no int;
+    run_nos int[];
     last_old_no int;
     carried agui_internal.carried_fold;
 begin
@@ -33,13 +34,17 @@ begin
     last_old_no := (select max(message.message_no) from agui.message as message where message.thread_key = key);
     delete from agui.snapshot as snapshot where snapshot.thread_key = key;
     update agui.run as run set n = null, log_bytes = null where run.thread_key = key and run.log_bytes is not null;
-    for run_no in
+    for next_no in
         select run.run_no
         from agui.run as run
         where run.thread_key = key and run.status <> 'running'
         order by run.run_no
     loop
-        carried := agui_internal.compact_run(key, run_no, carried);
+        continue when exists (
+            select from agui.run as done where done.thread_key = key and done.run_no = next_no and done.log_bytes is not null
+        );
+        run_nos := agui_internal.sequence_to_compact(key, next_no, 'infinity', fold_bytes => carried.bytes);
+        carried := agui_internal.compact_sequence(key, run_nos, carried);
     end loop;
     delete from agui.message as message where message.thread_key = key and message.message_no <= last_old_no;
     delete from agui_internal.job_note as note where note.thread_key = key;

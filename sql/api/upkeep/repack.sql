@@ -31,7 +31,7 @@ begin
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
             -- the run is not begun
-            perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
             blocked := agui_internal.job_lock_problem('repack');
             if blocked is null then
                 raise notice 'agui.repack stops: another agui.repack is in progress';
@@ -43,21 +43,21 @@ begin
             begin
                 select * into piece from agui_internal.repack_run(next.thread_key, next.run_no, after_seq);
                 if piece.is_busy then
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     busy := busy || next.thread_key;
                 elsif piece.next_seq is null then
-                    perform agui_internal.note_success('repack', next.thread_key, next.run_no);
+                    perform agui_internal.note_success('repack', next.thread_key, array[next.run_no]);
                     runs := runs + 1;
                 elsif pg_catalog.clock_timestamp() >= stop_at then
                     -- the next call continues from there
-                    perform agui_internal.take_back_attempt('repack', next.thread_key, next.run_no);
+                    perform agui_internal.take_back_attempt('repack', next.thread_key, array[next.run_no]);
                     piece.next_seq := null;
                 end if;
                 after_seq := coalesce(piece.next_seq - 1, 0);
             exception
                 when others then
                     raise warning 'agui.repack: thread with key %, run number %: %', next.thread_key, next.run_no, sqlerrm;
-                    if not agui_internal.note_failure('repack', next.thread_key, next.run_no, sqlstate, sqlerrm) then
+                    if not agui_internal.note_failure('repack', next.thread_key, sqlstate, sqlerrm, array[next.run_no]) then
                         busy := busy || next.thread_key;
                     end if;
                     after_seq := 0;
@@ -91,7 +91,7 @@ begin
                 end;
             end if;
             exit when next.thread_key is null;
-            perform agui_internal.note_attempt('repack', next.thread_key, next.run_no);
+            perform agui_internal.note_attempt('repack', next.thread_key, array[next.run_no]);
         end if;
         commit;
         set local search_path = pg_catalog, pg_temp;

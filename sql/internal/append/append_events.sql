@@ -209,7 +209,7 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, started_at, ended_at, seen_at,
-                open_from, stop_requested_at, stop_reason
+                has_heartbeat, open_from, stop_requested_at, stop_reason
             )
             values (
                 key, place.run_no, place.parent_no, given_parent is not null, run_id, agui_internal.status_after(call.ended_by),
@@ -217,8 +217,10 @@ begin
                 case when call.ended_by is not null then stored.last_seq end,
                 stored.began_at,
                 case when call.ended_by is not null then stored.ended_at end,
-                -- Without it, the next run would treat this one as abandoned.
-                case when imported and call.ended_by is null then clock_timestamp() end,
+                -- Without it, the next run would treat an imported run as abandoned. The writer of a
+                -- claimed run sends heartbeats, also if it dies before the first one.
+                case when (imported or claim.run_id is not null) and call.ended_by is null then clock_timestamp() end,
+                claim.run_id is not null,
                 place.open_from,
                 claim.stop_requested_at,
                 claim.stop_reason

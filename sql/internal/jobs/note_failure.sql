@@ -1,4 +1,4 @@
-create or replace function agui_internal.note_failure(job text, thread_key uuid, run_no int, code text, error text)
+create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[])
 returns boolean
 language plpgsql
 volatile
@@ -13,16 +13,20 @@ begin
             error = note_failure.error,
             next_at = agui_internal.back_off(note.attempts),
             noted_at = clock_timestamp()
-        where note.job = note_failure.job and note.thread_key = note_failure.thread_key and note.run_no = note_failure.run_no;
+        where note.job = note_failure.job
+            and note.thread_key = note_failure.thread_key
+            -- Of several runs, each is tried alone before one of them is at fault.
+            and note.run_no = run_nos[1] and cardinality(run_nos) = 1;
         return true;
     end if;
-    perform agui_internal.take_back_attempt(job, thread_key, run_no);
+    perform agui_internal.take_back_attempt(job, thread_key, run_nos);
     return false;
 end
 $$;
 
-comment on function agui_internal.note_failure(text, uuid, int, text, text) is
-    'Records the failure of an attempt and returns true. If the run is not at fault '
-    '(agui_internal.is_fault), removes the attempt.';
+comment on function agui_internal.note_failure(text, uuid, text, text, int[]) is
+    'Records the failure of an attempt and returns true; after an attempt at several runs, their '
+    'notes stay as they are. If the runs are not at fault (agui_internal.is_fault), removes the '
+    'attempt.';
 
-revoke execute on function agui_internal.note_failure(text, uuid, int, text, text) from public;
+revoke execute on function agui_internal.note_failure(text, uuid, text, text, int[]) from public;

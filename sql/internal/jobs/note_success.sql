@@ -1,4 +1,4 @@
-create or replace function agui_internal.note_success(job text, thread_key uuid, run_no int)
+create or replace function agui_internal.note_success(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
 volatile
@@ -8,11 +8,11 @@ as $$
 begin
     perform agui_internal.own_key(thread_key);
     delete from agui_internal.job_note as note
-    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = note_success.run_no;
+    where note.job = note_success.job and note.thread_key = note_success.thread_key and note.run_no = any (run_nos);
 end
 $$;
 
-comment on function agui_internal.note_success(text, uuid, int) is
-    'Deletes the note of a run, in the transaction that does the work.';
+comment on function agui_internal.note_success(text, uuid, int[]) is
+    'Deletes the notes of runs, in the transaction that does the work.';
 
-revoke execute on function agui_internal.note_success(text, uuid, int) from public;
+revoke execute on function agui_internal.note_success(text, uuid, int[]) from public;

@@ -41,7 +41,7 @@ as $$
                 'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_run', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',

@@ -5,8 +5,10 @@ create or replace function agui_internal.choose_to_compact(
     passed_over  uuid[],
     whole_threads boolean,
     after_no     int default 0,
+    max_runs     int default 1,
+    fold_bytes   bigint default null,
     out thread_key uuid,
-    out run_no     int,
+    out run_nos    int[],
     out place      timestamptz
 )
 language plpgsql
@@ -15,7 +17,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    own record;
+    own    record;
+    run_no int;
 begin
     perform agui_internal.own_key(near);
     select * into own from agui_internal.own_keys();
@@ -74,17 +77,23 @@ begin
         for no key update of thread skip locked;
     end if;
     if run_no is not null then
-        perform agui_internal.note_attempt('compact', thread_key, run_no);
+        run_nos := case
+            when run_no = 0 then '{0}'
+            else agui_internal.sequence_to_compact(thread_key, run_no, due_by, max_runs, case when thread_key = near then fold_bytes end)
+        end;
+        perform agui_internal.note_attempt('compact', thread_key, run_nos);
     end if;
 end
 $$;
 
-comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) is
+comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int, int, bigint) is
     'Chooses what to compact next and notes it; commit the note before beginning the run. The '
     'choice is the next run of the thread near, where after_no is the last run done; else, from the '
     'position from_at in the queue on, a run of the thread whose run ended first; else, from the '
-    'beginning, a run of a thread that has notes. whole_threads: run_no is 0 for a thread without '
-    'notes, whose runs are then processed in one transaction. Nulls: there is none. Threads that '
-    'others hold, and threads outside the scopes of the role, are skipped.';
+    'beginning, a run of a thread that has notes. Up to max_runs (null: no limit) are taken '
+    'together, after a fold of fold_bytes (agui_internal.sequence_to_compact). whole_threads: '
+    'run_nos is {0} for a thread without notes, whose runs are then processed in one transaction. '
+    'Nulls: there is none. Threads that others hold, and threads outside the scopes of the role, '
+    'are skipped.';
 
-revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int) from public;
+revoke execute on function agui_internal.choose_to_compact(uuid, timestamptz, timestamptz, uuid[], boolean, int, int, bigint) from public;
