@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/server/internal/livefilter"
 )
 
@@ -320,7 +321,14 @@ func (s *stream) next(ctx context.Context) (found bool, err error) {
 		case head.RunID != s.runID:
 			// With its history, although the client may have most of it: the input of the run is not
 			// in its events.
-			return true, s.attach(ctx, head.RunID)
+			isOnAnotherBranch := s.runID != "" && head.ParentRunID != s.runID
+			if err := s.attach(ctx, head.RunID); err != nil {
+				return false, err
+			}
+			if isOnAnotherBranch && s.clients == livefilter.Client1 {
+				s.history = replacing(s.history)
+			}
+			return true, nil
 		}
 		if !isPending {
 			return false, nil
@@ -329,6 +337,27 @@ func (s *stream) next(ctx context.Context) (found bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// replacing returns a history that leaves nothing of another branch to the client. A list of messages
+// replaces the thoughts and the activities of the client only if it has some itself. So two lists
+// come first in which a thought, then an activity, holds the place of the first message. (0.0.59
+// would keep these: it leaves no way to take thoughts and activities from it.)
+func replacing(history []json.RawMessage) []json.RawMessage {
+	for i, event := range history {
+		if compaction.EventType(event) != "MESSAGES_SNAPSHOT" {
+			continue
+		}
+		var list struct{ Messages []struct{ ID string } }
+		if json.Unmarshal(event, &list) != nil || len(list.Messages) == 0 {
+			break
+		}
+		id, _ := json.Marshal(list.Messages[0].ID)
+		return slices.Insert(history, i,
+			json.RawMessage(fmt.Sprintf(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":%s,"role":"reasoning","content":""}]}`, id)),
+			json.RawMessage(fmt.Sprintf(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":%s,"role":"activity","activityType":"none","content":{}}]}`, id)))
+	}
+	return history
 }
 
 // wait waits for an event behind a position, and returns its position. Without stays it waits for
