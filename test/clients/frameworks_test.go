@@ -21,7 +21,7 @@ func TestFrameworks(t *testing.T) {
 			t.Parallel()
 			if framework == "mastra" {
 				if _, err := os.Stat("frameworks/node_modules"); err != nil {
-					testneeds.Skip(t, testneeds.Frameworks, "the frameworks are not installed: make frameworks")
+					testneeds.Skip(t, testneeds.Frameworks, "the frameworks are not installed: make test-js")
 				}
 			}
 			s := &stage{nodeHost: startHost(t)}

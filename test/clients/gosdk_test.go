@@ -3,6 +3,7 @@ package clients
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"github.com/ag-ui-protocol/ag-ui/sdks/community/go/pkg/core/events"
 	"github.com/ag-ui-protocol/ag-ui/sdks/community/go/pkg/core/types"
 	encoding "github.com/ag-ui-protocol/ag-ui/sdks/community/go/pkg/encoding/sse"
+	"github.com/sirupsen/logrus"
 
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -114,7 +116,9 @@ func TestGoSDK(t *testing.T) {
 // readWithGoSDK posts an input with the SDK's client, and returns the types of the events, which the SDK must be able to decode.
 func (s *scenario) readWithGoSDK(path string, input types.RunAgentInput) string {
 	s.t.Helper()
-	client := sse.NewClient(sse.Config{Endpoint: s.there.URL + path})
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	client := sse.NewClient(sse.Config{Endpoint: s.there.URL + path, Logger: quiet})
 	defer client.Close()
 	frames, failures, err := client.Stream(sse.StreamOptions{Context: s.t.Context(), Payload: input})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui"
 )
@@ -206,28 +207,45 @@ func TestStop(t *testing.T) {
 func TestClientsThatWatch(t *testing.T) {
 	t.Parallel()
 	newStage(t).onEachVersion(t, func(s *scenario) {
-		watching := s.open(s.t, clientOptions{
-			Version: s.version, Thread: s.thread, Base: s.there.URL, Connect: &request{"GET", s.there.URL + pathOf(s.thread) + "?stay=true"},
-		})
+		path := pathOf(s.thread) + "?stay=true"
+		if s.version == "1.0.0" {
+			path += "&protocolVersion=1.0"
+		}
+		watching := s.open(s.t, clientOptions{Version: s.version, Thread: s.thread, Base: s.there.URL, Connect: &request{"GET", s.there.URL + path}})
 		watched := watching.connect()
 		c := s.client(s.here)
 		seen := func(run string) {
 			s.t.Helper()
-			status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run})
-			if err != nil {
-				s.t.Fatal(err)
+			var last int64
+			for deadline := time.Now().Add(patience); last == 0 && time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+				if status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run}); err == nil {
+					last = status.LastSeq
+				}
 			}
-			watching.wait(status.LastSeq, s.here.restored(s.t, s.thread, run))
+			watching.wait(last, s.here.restored(s.t, s.thread, run))
 		}
 		s.play(c, "run-1", nil, user("u1", "Hello"))
 		seen("run-1")
 		s.play(c, "run-2", nil, user("u2", "More"))
 		seen("run-2")
+		// Of the other branch nothing is left, neither at the end nor while the agent thinks. 0.0.59 keeps its thoughts and
+		// activities until the new branch has some.
 		c.setMessages([]any{user("u1", "Good bye")})
-		s.play(c, "run-3", nil)
+		running := c.run("run-3", nil)
+		called := s.agent.called(s.t, s.thread)
+		called.send(called.event("RUN_STARTED"))
+		if s.version == "1.0.0" {
+			seen("run-3")
+		}
+		called.finish(called.everything(" of run-3")[1:]...)
+		running.succeed()
+		if s.version != "1.0.0" {
+			return
+		}
 		seen("run-3")
-		// A conversation of its own. (If it had no thoughts or no activities, the client would keep those of the other one.)
-		s.play(s.client(s.here), "run-4", forwarded(map[string]any{"parentRunId": ""}), user("u4", "Anew"))
+		running = s.client(s.here).run("run-4", forwarded(map[string]any{"parentRunId": ""}), user("u4", "Anew"))
+		s.agent.called(s.t, s.thread).reply("a4", "Hi")
+		running.succeed()
 		seen("run-4")
 		watching.ask("abort", nil)
 		watched.succeed()
