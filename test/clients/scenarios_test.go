@@ -324,3 +324,84 @@ func TestStateOfTheClient(t *testing.T) {
 		s.wantReloads(s.here.restored(s.t, s.thread, "run-2"), "run-2", true)
 	})
 }
+
+// A tool that runs in the client: the next run brings its result. And a question with parts.
+func TestToolsOfTheClient(t *testing.T) {
+	t.Parallel()
+	newStage(t).onEachVersion(t, func(s *scenario) {
+		c := s.client(s.here)
+		question := map[string]any{"id": "u1", "role": "user", "content": []any{
+			map[string]any{"type": "text", "text": "What is this?"},
+			map[string]any{"type": "image", "source": map[string]any{"type": "url", "value": "https://example.com/cat.png"}},
+		}}
+		tools := map[string]any{"tools": []any{map[string]any{"name": "zoom", "description": "Zooms", "parameters": map[string]any{"type": "object"}}}}
+		running := c.run("run-1", tools, question)
+		called := s.agent.called(s.t, s.thread)
+		called.finish(called.event("RUN_STARTED"), `{"type":"TEXT_MESSAGE_START","messageId":"a1","role":"assistant"}`,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"a1","delta":"Let me zoom."}`, `{"type":"TEXT_MESSAGE_END","messageId":"a1"}`,
+			`{"type":"TOOL_CALL_START","toolCallId":"t1","toolCallName":"zoom","parentMessageId":"a1"}`,
+			`{"type":"TOOL_CALL_ARGS","toolCallId":"t1","delta":"{\"by\":2}"}`, `{"type":"TOOL_CALL_END","toolCallId":"t1"}`, called.event("RUN_FINISHED"))
+		running.succeed()
+		s.wantAgreement(c, "run-1", true)
+
+		reloaded := s.client(s.there)
+		reloaded.connect().succeed()
+		received := s.play(reloaded, "run-2", tools, map[string]any{"id": "r1", "role": "tool", "toolCallId": "t1", "content": "zoomed"})
+		s.wantReceived(received, "u1", "a1", "r1")
+		s.wantParent(reloaded, "run-1")
+		s.wantAgreement(reloaded, "run-2", true)
+		// The same from a client that sends nothing but the result.
+		received = s.play(s.client(s.here), "run-3", map[string]any{"forwardedProps": map[string]any{"pgagui": map[string]any{"parentRunId": "run-1"}}},
+			map[string]any{"id": "r2", "role": "tool", "toolCallId": "t1", "content": "zoomed"})
+		s.wantReceived(received, "u1", "a1", "r2")
+		s.wantReloads(s.here.restored(s.t, s.thread, "run-3"), "run-3", true)
+
+		// Regenerated behind the tool, by a client with all messages.
+		again := s.client(s.here)
+		again.connect().succeed()
+		messages := again.look().Messages.([]any)
+		again.setMessages(messages[:3])
+		received = s.play(again, "run-4", tools)
+		s.wantReceived(received, "u1", "a1", "r2")
+		s.wantParent(again, "run-1")
+		s.wantAgreement(again, "run-4", true)
+	})
+}
+
+// What an agent does that the protocol forbids stays in the log, and no client fails. (A client that is there may see more than the log
+// means: it gets the start that a text lacks.)
+func TestAgentsThatBreakTheProtocol(t *testing.T) {
+	t.Parallel()
+	newStage(t).onEachVersion(t, func(s *scenario) {
+		base := s.thread
+		for i, events := range [][]string{
+			{`{"type":"TEXT_MESSAGE_CONTENT","messageId":"a1","delta":"no start"}`},
+			{`{"type":"TEXT_MESSAGE_START","messageId":"a1","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"a1","delta":"no end"}`},
+			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"TEXT_MESSAGE_END","messageId":"never"}`},
+			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"t1","delta":"{}"}`, `{"type":"WHO_KNOWS","x":1}`,
+				`{"type":"STATE_DELTA","delta":[{"op":"remove","path":"/none"}]}`, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"a1","delta":"fine"}`},
+			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"RUN_FINISHED","threadId":"x","runId":"y"}`,
+				`{"type":"RUN_STARTED","threadId":"x","runId":"z"}`, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"a1","role":"assistant","delta":"second"}`,
+				`{"type":"RUN_FINISHED","threadId":"x","runId":"z"}`},
+			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"TEXT_MESSAGE_START","messageId":"a1","role":"assistant"}`,
+				`{"type":"RUN_ERROR","message":"sorry"}`, `{"type":"CUSTOM","name":"late","value":1}`, `{"type":"RUN_FINISHED","threadId":"x","runId":"y"}`},
+			{},
+		} {
+			s.thread = fmt.Sprint(base, " ", i)
+			c := s.client(s.here)
+			running := c.run("run-1", nil, user("u1", "Hello"))
+			called := s.agent.called(s.t, s.thread)
+			connected := s.client(s.there).connect()
+			called.finish(events...)
+			running.succeed()
+			connected.succeed()
+			s.wantReloads(s.here.restored(s.t, s.thread, "run-1"), "run-1", true)
+			// The thread goes on, with what the client held.
+			s.play(c, "run-2", nil, user("u2", "And now?"))
+			s.wantAgreement(c, "run-2", true)
+			if s.t.Failed() {
+				s.t.Fatalf("the agent sent %q", events)
+			}
+		}
+	})
+}
