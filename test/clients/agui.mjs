@@ -49,6 +49,10 @@ export const operations = {
     return outcome(client.runAgent(parameters));
   },
   connect: ({ client: key }) => outcome(clients.get(key).connectAgent({ runId: "connect" })),
+  connectTo({ client: key, base }) {
+    const { connection } = clients.get(key);
+    connection.url = base + connection.url.slice(new URL(connection.url).origin.length);
+  },
   setMessages: ({ client: key, messages }) => clients.get(key).setMessages(messages),
   abort: ({ client: key }) => clients.get(key).abortRun(),
   look({ client: key }) {

@@ -25,15 +25,21 @@ var versions = []string{"1.0.0", "0.0.59"}
 // process is a server as one process has it.
 type process struct {
 	*httptest.Server
-	store *pgagui.Store
+	handler *server.Server
+	store   *pgagui.Store
 }
 
 // serve starts a server of a database, for agents by their names.
 func serve(t *testing.T, pool *pgxpool.Pool, agents map[string]string) *process {
 	t.Helper()
+	return serveWithGrace(t, pool, agents, time.Millisecond)
+}
+
+func serveWithGrace(t *testing.T, pool *pgxpool.Pool, agents map[string]string, grace time.Duration) *process {
+	t.Helper()
 	store := pgagui.New(pool, nil)
 	options := server.Options{
-		Access: access.Anonymous("", access.Admin), Limits: access.LimitOptions{RequestsPerSecond: -1, Streams: -1}, Grace: time.Millisecond,
+		Access: access.Anonymous("", access.Admin), Limits: access.LimitOptions{RequestsPerSecond: -1, Streams: -1}, Grace: grace,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	options.Recorder.CheckEvery = 20 * time.Millisecond
@@ -44,17 +50,19 @@ func serve(t *testing.T, pool *pgxpool.Pool, agents map[string]string) *process 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{httptest.NewServer(handler), store}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := handler.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		p.CloseClientConnections()
-		p.Close()
-	})
+	p := &process{httptest.NewServer(handler), handler, store}
+	t.Cleanup(func() { p.shutDown(t) })
 	return p
+}
+
+func (p *process) shutDown(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.handler.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	p.CloseClientConnections()
+	p.Close()
 }
 
 // waitForSeq waits until the log of a thread has so many events.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pgagui/pgagui"
 )
 
 // cuttingProxy passes requests on to a server. Below the path /N, answers break off behind N bytes of their body.
@@ -178,5 +180,40 @@ func TestStreamsCutAgainAndAgain(t *testing.T) {
 				s.t.Fatalf("round %d; %v; %v", round, running, connecting)
 			}
 		}
+	})
+}
+
+// A server that shuts down lets its agents finish, and sends its clients elsewhere. A client that resumes misses nothing; one that
+// does not resume is told that its run is not over.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	newStage(t).onEachVersion(t, func(s *scenario) {
+		leaving := serveWithGrace(s.t, s.pool, map[string]string{"test": s.agent.URL}, patience)
+		resuming := s.open(s.t, clientOptions{Version: s.version, Thread: s.thread, Base: leaving.URL, Bases: []string{leaving.URL, s.there.URL}})
+		running := resuming.run("run", nil, user("u1", "Hello"))
+		called := s.agent.called(s.t, s.thread)
+		events := called.everything("")
+		called.send(events[:16]...)
+		resuming.waitForEvents(16)
+		watching := s.client(leaving)
+		connected := watching.connect()
+		watching.waitForEvents(3)
+
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			leaving.shutDown(s.t)
+		}()
+		if failure := connected.failure(); failure == "" {
+			s.t.Error("the stream ended in the middle of the run, and the client takes it for the end")
+		}
+		called.finish(events[16:]...)
+		running.succeed()
+		<-gone
+		s.here.wantStatus(s.t, s.thread, "run", pgagui.Finished)
+		s.wantAgreement(resuming, "run", true)
+		watching.ask("connectTo", map[string]any{"base": s.there.URL})
+		watching.connect().succeed()
+		watching.want(s.here.restored(s.t, s.thread, "run"))
 	})
 }

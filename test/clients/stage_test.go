@@ -7,22 +7,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // stage is what a scenario plays on: two servers of a database, and an agent.
 type stage struct {
 	*nodeHost
+	pool        *pgxpool.Pool
 	agent       *scripted
 	here, there *process
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{nodeHost: startHost(t), agent: newScripted(t)}
-	pool := testdb.Pool(t)
+	s := &stage{nodeHost: startHost(t), pool: testdb.Pool(t), agent: newScripted(t)}
 	agents := map[string]string{"test": s.agent.URL}
-	s.here, s.there = serve(t, pool, agents), serve(t, pool, agents)
+	s.here, s.there = serve(t, s.pool, agents), serve(t, s.pool, agents)
 	return s
 }
 
