@@ -110,7 +110,7 @@ tidy: ## Tidy the go.mod files of all modules
 	@rm -rf bin/proxy && cd tools && GOWORK=off go run ./pack .. $(CURDIR)/bin/proxy $(VERSION)
 	@cache=$$(mktemp -d) && trap 'GOMODCACHE=$$cache go clean -modcache; rm -rf bin/proxy' EXIT && \
 	proxies=file://$(CURDIR)/bin/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY) && \
-	for folder in . bench cmd/pgagui otelagui server; do \
+	for folder in . bench cmd/pgagui otelagui server test/clients; do \
 		(cd $$folder && GOWORK=off GOFLAGS=-mod=mod GONOSUMDB=github.com/pgagui GOPROXY=$$proxies GOMODCACHE=$$cache go mod tidy && \
 		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
 	done

@@ -127,7 +127,7 @@ func TestMalformedRequests(t *testing.T) {
 	for body, want := range map[string]int{
 		"": 400, "{": 400, "[]": 400, "null": 400, "{}": 400, `{"threadId":1}`: 400, `{"threadId":"t"}`: 400, `{"threadId":"","runId":"r"}`: 400,
 		`{"threadId":"t","runId":"r","messages":{}}`: 400, `{"threadId":"t","runId":"r","messages":[1]}`: 400,
-		`{"threadId":"t","runId":"r","messages":[{"id":"a"},{"id":"a"}]}`: 400, `{"threadId":"t","runId":"r","parentRunId":"none"}`: 404,
+		`{"threadId":"t","runId":"r","messages":[{"id":"a","role":"user"},{"id":"a","role":"user"}]}`: 400, `{"threadId":"t","runId":"r","parentRunId":"none"}`: 404,
 		`{"threadId":"t","runId":"r","forwardedProps":{"pgagui":{"history":"x"}}}`: 400, "{\"threadId\":\"\xff\",\"runId\":\"r\"}": 400,
 		`{"threadId":"t\u0000","runId":"r"}`: 400, `{"threadId":"t","runId":"` + strings.Repeat("r", 2000) + `"}`: 413,
 		`{"threadId":"t","runId":"r","x":"` + strings.Repeat("x", 20_000) + `"}`: 413,

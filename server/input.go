@@ -114,7 +114,8 @@ func isEmptyObject(value []byte) bool {
 	return len(value) > 1 && value[0] == '{' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 }
 
-// readMessages reads the messages of an input, in which each id occurs once.
+// readMessages reads the messages of an input, in which each message of the user has an id of its
+// own. Agents give other messages the same id: an answer and the results of its tool calls.
 func readMessages(array []byte) (messages []message, err error) {
 	if len(array) == 0 || array[0] != '[' {
 		return nil, fmt.Errorf("expected a list")
@@ -128,10 +129,10 @@ func readMessages(array []byte) (messages []message, err error) {
 		switch {
 		case len(item) == 0 || item[0] != '{':
 			return nil, fmt.Errorf("message %d is no object", len(messages)+1)
-		case seen[message.id] && message.id != "":
-			return nil, fmt.Errorf("two messages have the id %q", message.id)
+		case seen[message.id] && message.role == "user" && message.id != "":
+			return nil, fmt.Errorf("two messages of the user have the id %q", message.id)
 		}
-		seen[message.id] = true
+		seen[message.id] = seen[message.id] || message.role == "user"
 		messages = append(messages, message)
 	}
 	return messages, nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pgagui/pgagui"
@@ -44,13 +43,15 @@ type recordedRun struct {
 	ended     func(outcome string, err error) // of the observer
 
 	open *livefilter.Filter // what is open in the run so far
-	held []json.RawMessage  // the end of the run, and what the agent sent after it
 	took bool               // the recording took an event
-}
 
-// lateWait is how long an agent may keep its answer open after the end of its run. What comes until
-// then is stored behind the end.
-const lateWait = time.Second
+	// held are the ends that the agent sent. They are stored when its answer ends, behind what came
+	// after them: agents send a RUN_FINISHED for each turn of the model. After RUN_ERROR, everything
+	// is held.
+	held      []json.RawMessage
+	hasFailed bool // RUN_ERROR is held
+	goesOn    bool // events came after the last end
+}
 
 // start takes the place of a run in its thread, decides where the run continues from, and calls the
 // agent. It returns when the run is accepted. The run continues when ctx ends.
@@ -167,17 +168,10 @@ func (s *Server) record(run *recordedRun, input json.RawMessage, headers http.He
 	run.ended(outcome, errors.Join(failed, err))
 }
 
-// receive records the events of the agent, except for the end of the run and what follows it, which
-// it holds.
+// receive records the events of the agent, except for those that it holds.
 func (s *Server) receive(run *recordedRun, input json.RawMessage, headers http.Header) error {
-	ctx, cancel := context.WithCancelCause(run.recording.Context())
-	defer cancel(nil)
-	var late *time.Timer // ends the call after the end of the run
-	for event, err := range run.agent.call(ctx, s.client, input, headers) {
+	for event, err := range run.agent.call(run.recording.Context(), s.client, input, headers) {
 		if err != nil {
-			if errors.Is(context.Cause(ctx), errLate) {
-				return nil
-			}
 			return err
 		}
 		if problem := problemOf(event); problem != "" {
@@ -186,22 +180,18 @@ func (s *Server) receive(run *recordedRun, input json.RawMessage, headers http.H
 		event, replaced := ownIDs(event, run.RunRef)
 		s.metrics.replacedIDs.Add(float64(replaced))
 		kind := compaction.EventType(event)
-		if run.held != nil || kind == "RUN_FINISHED" || kind == "RUN_ERROR" {
-			run.held = append(run.held, event)
-			if late == nil {
-				late = time.AfterFunc(lateWait, func() { cancel(errLate) })
-				defer late.Stop()
-			}
+		if kind == "RUN_FINISHED" || kind == "RUN_ERROR" || run.hasFailed {
+			run.held, run.goesOn = append(run.held, event), false
+			run.hasFailed = run.hasFailed || kind == "RUN_ERROR"
 			continue
 		}
+		run.goesOn = true
 		if err := s.take(run, event); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-var errLate = errors.New("the agent keeps its answer open after the end of the run")
 
 // take records events. It waits while the recorder's buffer is full.
 func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
@@ -235,9 +225,9 @@ func (s *Server) nameAgent(run *recordedRun) {
 func (s *Server) finish(run *recordedRun, failed error) (outcome string, err error) {
 	var reason *agentError
 	switch cause := context.Cause(run.recording.Context()); {
-	case run.held != nil:
+	case run.held != nil && (failed == nil || !run.goesOn):
 		outcome = "finished"
-		if compaction.EventType(run.held[0]) == "RUN_ERROR" {
+		if run.hasFailed {
 			outcome = "failed"
 		}
 		return outcome, s.take(run, run.held...)
@@ -277,7 +267,7 @@ func (s *Server) end(run *recordedRun, end interface {
 			ending = append(ending, event)
 		}
 	}
-	return s.take(run, append(ending, last)...)
+	return s.take(run, append(append(ending, run.held...), last)...)
 }
 
 // problemOf says why an event of an agent cannot be stored.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -195,21 +196,85 @@ func TestIDsOfTheAgentAreReplaced(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsTheEndIsStoredBehindIt(t *testing.T) {
+// Some agents send a RUN_FINISHED for each turn of the model, and go on when they have called a tool.
+func TestARunGoesOnAfterAnEnd(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	p := serve(t, testdb.Pool(t), withAgent(a))
 	c := p.run("thread", "run", "u1 user Hello")
 	called := a.called(t)
-	sent := []string{started("thread", "run"), finished("thread", "run"), `{"type":"CUSTOM","name":"late","value":1}`}
-	called.send(sent...)
-	// The agent does not end its answer: the server does.
+	early := `{"type":"RUN_FINISHED","threadId":"thread","runId":"run","result":"early"}`
+	called.send(started("thread", "run"), early)
+	c.want("RUN_STARTED")
+	time.Sleep(1200 * time.Millisecond) // the tool takes its time
+	called.send(start("a1"), content("a1", "Hi"))
+	c.want("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT") // at once, and in a run in progress
+	p.json(409, "POST", "/agent/test/run", input("thread", "run-2", "u2 user More"))
+	called.send(end("a1"), finished("thread", "run"))
+	close(called.answers)
+	c.want("TEXT_MESSAGE_END", "RUN_FINISHED")
 	c.rest()
-	if stored := p.logOf("thread", "run"); !slices.Equal(stored, sent) {
-		t.Errorf("the log has %q, want %q", stored, sent)
+	want := []string{started("thread", "run"), start("a1"), content("a1", "Hi"), end("a1"), early, finished("thread", "run")}
+	if stored := p.logOf("thread", "run"); !slices.Equal(stored, want) {
+		t.Errorf("the log has %q, want %q", stored, want)
 	}
-	if last := c.events[len(c.events)-1]; !strings.Contains(last, "RUN_FINISHED") {
-		t.Errorf("the client received %q, want RUN_FINISHED last", c.events)
+
+	// If it breaks off, that end was not the end.
+	c = p.run("thread", "run-3", "u3 user More")
+	called = a.called(t)
+	called.send(started("thread", "run-3"), finished("thread", "run-3"), start("a3"))
+	c.want("RUN_STARTED", "TEXT_MESSAGE_START")
+	close(called.breaks)
+	if types := c.rest(); !slices.Contains(types, "RUN_ERROR") {
+		t.Errorf("the client received %v", types)
+	}
+	if status := p.waitForEnd("thread", "run-3"); status.Status != pgagui.Failed {
+		t.Errorf("the run is %s", status.Status)
+	}
+}
+
+// Some agents give the result of a tool call the id of the message that called. Clients send both back.
+func TestMessagesThatShareAnID(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	c := p.run("thread", "run-1", "u1 user Hello")
+	called := a.called(t)
+	called.send(started("thread", "run-1"), `{"type":"TOOL_CALL_START","toolCallId":"t1","toolCallName":"look","parentMessageId":"a1"}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"t1"}`, `{"type":"TOOL_CALL_RESULT","messageId":"a1","toolCallId":"t1","content":"42"}`, finished("thread", "run-1"))
+	close(called.answers)
+	c.rest()
+	c = p.run("thread", "run-2", "u1 user Hello", "a1 assistant x", "a1 tool 42", "u2 user More")
+	called = a.called(t)
+	if ids := called.messageIDs(); !slices.Equal(ids, []string{"u1", "a1", "a1", "u2"}) {
+		t.Errorf("the agent received the messages %q", ids)
+	}
+	if parent := c.answer.Header.Get("Pgagui-Parent-Run"); parent != "run-1" {
+		t.Errorf("the run continues %q", parent)
+	}
+	called.finish("a2", "Hi")
+	c.rest()
+	c = p.run("thread", "run-3", "u3 user And more") // filled in
+	called = a.called(t)
+	if ids := called.messageIDs(); !slices.Equal(ids, []string{"u1", "a1", "a1", "u2", "a2", "u3"}) {
+		t.Errorf("the agent received the messages %q", ids)
+	}
+	called.finish("a3", "Hi")
+	c.rest()
+}
+
+func TestAnAgentThatKeepsItsAnswerOpenAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	options.Agents[0].IdleTimeout = 200 * time.Millisecond
+	p := serve(t, testdb.Pool(t), options)
+	c := p.run("thread", "run", "u1 user Hello")
+	a.called(t).send(started("thread", "run"), finished("thread", "run"))
+	c.want("RUN_STARTED", "RUN_FINISHED")
+	c.rest()
+	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Finished {
+		t.Errorf("the run is %s", status.Status)
 	}
 }
 

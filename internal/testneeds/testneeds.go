@@ -18,6 +18,7 @@ const requireVariable = "PGAGUI_TEST_REQUIRE"
 // What a test may need besides Go and a PostgreSQL server.
 const (
 	Node       = "node"       // Node.js, with the packages that the Makefile installs
+	Frameworks = "frameworks" // frameworks for agents on Node.js, which make test-js installs
 	PgBouncer  = "pgbouncer"  // the pooler
 	PgCron     = "pg_cron"    // the extension, in the server of the tests
 	PgDump     = "pg_dump"    // pg_dump and pg_restore, of the server's version or a newer one

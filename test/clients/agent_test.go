@@ -89,6 +89,20 @@ func (a *scripted) called(t *testing.T, thread string) *call {
 	}
 }
 
+// calledBy returns the call that a run makes. The test fails if the run ends without.
+func (a *scripted) calledBy(running *ending, thread string) *call {
+	running.t.Helper()
+	select {
+	case c := <-a.callsOf(thread):
+		return c
+	case answer := <-running.answer:
+		running.t.Fatalf("thread %s: the run ended without a call of the agent: %s %s", thread, answer.Result, answer.Error)
+	case <-time.After(patience):
+		running.t.Fatalf("the agent was not called for thread %s", thread)
+	}
+	return nil
+}
+
 func (c *call) send(events ...string) {
 	for _, event := range events {
 		c.answers <- event

@@ -6,11 +6,11 @@ import { createInterface } from "node:readline";
 // The clients report on the console what they drop. Stdout belongs to the answers.
 for (const method of ["debug", "error", "info", "log", "warn"]) console[method] = () => {};
 Object.assign(process.env, {
-  SUPPRESS_TRANSFORMATION_WARNINGS: "true", COPILOTKIT_TELEMETRY_DISABLED: "1", SCARF_ANALYTICS: "false", DO_NOT_TRACK: "1",
+  SUPPRESS_TRANSFORMATION_WARNINGS: "true", COPILOTKIT_TELEMETRY_DISABLED: "1", SCARF_ANALYTICS: "false", DO_NOT_TRACK: "1", MASTRA_TELEMETRY_DISABLED: "1",
 });
 
 const operations = {};
-for (const kind of ["agui", "copilotkit"]) {
+for (const kind of ["agui", "copilotkit", "agents"]) {
   for (const [name, operation] of Object.entries((await import(`./${kind}.mjs`)).operations)) operations[`${kind}.${name}`] = operation;
 }
 
