@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,7 +30,7 @@ import (
 
 func (p *program) serveCommand() *cobra.Command {
 	var file string
-	var isCheck bool
+	var isCheck, untilStdinEnds bool
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Record agents, and stream their runs, over HTTP",
@@ -80,11 +81,22 @@ the role agui_recorder alone.`,
 			if isCheck {
 				return p.checkServe(command, config)
 			}
-			return p.serve(command, config)
+			ctx := command.Context()
+			if untilStdinEnds {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				go func() {
+					_, _ = io.Copy(io.Discard, p.in)
+					cancel()
+				}()
+			}
+			return p.serve(ctx, command, config)
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "`file` with the configuration, in YAML (default: $PGAGUI_CONFIG)")
 	command.Flags().BoolVar(&isCheck, "check", false, "check the configuration and exit, without the database")
+	command.Flags().BoolVar(&untilStdinEnds, "until-stdin-ends", false, "stop when stdin ends, as on SIGTERM, for the program that started this one")
+	_ = command.Flags().MarkHidden("until-stdin-ends")
 	command.Flags().AddFlagSet((&serveConfig{}).settings())
 	return command
 }
@@ -149,8 +161,7 @@ func (p *program) checkServe(command *cobra.Command, config *serveConfig) error 
 	return err
 }
 
-func (p *program) serve(command *cobra.Command, config *serveConfig) error {
-	ctx := command.Context()
+func (p *program) serve(ctx context.Context, command *cobra.Command, config *serveConfig) error {
 	tracing, err := newTracingFromEnvironment(ctx)
 	if err != nil {
 		return configError(command, err)
