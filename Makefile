@@ -85,7 +85,7 @@ bench-peers: ## Install what the benchmark is measured against, where npm is the
 	else echo "npm is not installed: the official client and LangGraph will not be measured" >&2; fi
 
 %/node_modules/.package-lock.json: %/package-lock.json
-	cd $* && npm ci --ignore-scripts --no-audit --no-fund
+	cd $* && npm ci --no-audit --no-fund
 	@touch $@
 
 .PHONY: oracle

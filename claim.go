@@ -87,7 +87,7 @@ func (s *Store) Claim(ctx context.Context, run RunRef, options ClaimOptions) (*C
 // begun or the claim is gone, so it can be called twice. Recording.Close calls it for a recording
 // without events.
 //
-// Errors: that of the database.
+// Errors: ErrKeyCollision.
 func (s *Store) ReleaseClaim(ctx context.Context, claim *Claim) error {
 	_, err := s.queries.ReleaseClaim(ctx, db.ReleaseClaimParams{
 		ThreadID: claim.Run.ThreadID, RunID: claim.Run.RunID, Claimant: claim.Claimant, Scope: claim.Scope,

@@ -108,7 +108,8 @@ func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (r
 // MessageOrigin returns the run that first brought a message, in its events or in its input, on the
 // lineage of a run; of the head if run.RunID is empty. found is false if no run of it did. To edit
 // or regenerate the message, begin a run with the parent of this one (Run.ParentRunID; if empty,
-// NoParent). It costs about as much as a look at the messages of a snapshot, however long the log.
+// NoParent). It reads the ids of the thread's stored messages and the log between two snapshots,
+// however long the log is.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (origin Run, found bool, err error) {

@@ -40,9 +40,6 @@ func TestASlowReaderIsAbortedAndDelaysNobody(t *testing.T) {
 	called.send(started("thread", "run"), start("a1"))
 	c.want("RUN_STARTED", "TEXT_MESSAGE_START")
 	slow := p.dial("GET /threads/thread/events HTTP/1.1\r\nHost: x\r\n\r\n")
-	if err := slow.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
 	text := strings.Repeat("x", 100_000)
 	go func() {
 		for range 100 {

@@ -57,7 +57,7 @@ var statusOf = []struct {
 	{errShutdown, http.StatusServiceUnavailable},
 }
 
-// problemOfError returns what a client may know of an error. isOurs is true if it is an error of
+// problemOfError returns what an error tells a client. isOurs is true if it is an error of
 // the server, which operators should know.
 func problemOfError(err error) (known *problem, isOurs bool) {
 	var tooLarge *http.MaxBytesError

@@ -23,7 +23,7 @@ type tenant struct {
 	scope string
 }
 
-// started is a run that a client asked for.
+// started is a run that a client requested.
 type started struct {
 	run         pgagui.RunRef
 	parentRunID string

@@ -188,7 +188,7 @@ func (s *stream) resume(ctx context.Context, after place) (isFound bool, err err
 }
 
 // catchUp gives the filter what the client has received of the run. A snapshot at the position is
-// not enough: the client knows of messages as open that the snapshot has no trace of.
+// not enough: some messages are open for the client, and the snapshot has no trace of them.
 func (s *stream) catchUp(ctx context.Context) error {
 	if s.base > 0 {
 		attached, err := s.from.Attach(ctx, s.threadID, pgagui.AttachOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}})
@@ -304,26 +304,23 @@ func (s *stream) flush() { s.isLeft = s.isLeft || !s.to.flush() }
 func (s *stream) next(ctx context.Context) (found bool, err error) {
 	seen := s.position
 	for {
-		head, err := s.from.Status(ctx, pgagui.RunRef{ThreadID: s.threadID})
-		switch {
-		case errors.Is(err, pgagui.ErrUnknownThread) && (s.runID == "" || s.stays):
-		case err != nil:
-			return false, err
-		case head.RunID != s.runID && head.ParentRunID == s.runID && s.runID != "":
-			// The client has its history already.
-			s.isOver, s.base = false, 0
-			s.enter(head.RunID)
-			return true, nil
-		case head.RunID != s.runID:
-			return true, s.attach(ctx, head.RunID)
-		}
 		isPending := s.stays
-		if !isPending {
+		if !isPending { // before the status: the claim ends when the run begins
 			claims, err := s.from.Claims(ctx, s.threadID)
 			if err != nil {
 				return false, err
 			}
 			isPending = len(claims) > 0
+		}
+		head, err := s.from.Status(ctx, pgagui.RunRef{ThreadID: s.threadID})
+		switch {
+		case errors.Is(err, pgagui.ErrUnknownThread) && (s.runID == "" || s.stays):
+		case err != nil:
+			return false, err
+		case head.RunID != s.runID:
+			// With its history, although the client may have most of it: the input of the run is not
+			// in its events.
+			return true, s.attach(ctx, head.RunID)
 		}
 		if !isPending {
 			return false, nil

@@ -44,6 +44,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 	values := map[string]string{
 		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'2'`, "checkpoint_id": `'c'`,
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
+		"claimant": `'me'`, "message_id": `'m'`,
 	}
 	// These take the id of a thread, and look at none.
 	others := []string{"thread_key", "session_runs", "verify", "retry"}

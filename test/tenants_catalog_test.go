@@ -14,11 +14,11 @@ import (
 var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
-		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive", "agui.release_claim",
+		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive",
 		"agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
-		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.request_stop", "agui.set_thread",
+		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_thread",
 	},
 	"agui_internal.own_key": {
 		"agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_run",

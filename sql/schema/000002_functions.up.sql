@@ -3093,7 +3093,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key constant uuid := agui_internal.own_thread_key(scope, thread_id);
+    key constant uuid := agui_internal.key_to_change(thread_id, scope);
 begin
     perform agui_internal.lock_thread(key);
     delete from agui_internal.claim as claim
@@ -3106,7 +3106,8 @@ $$;
 
 comment on function agui.release_claim(text, text, text, text) is
     'Gives up a claim (agui.claim_run), so that another run can begin. Returns whether there was '
-    'one of this claimant; false is no error, so the call can be repeated.';
+    'one of this claimant; false is no error, so the call can be repeated. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.release_claim(text, text, text, text) from public;
 
@@ -4793,9 +4794,10 @@ $$;
 comment on function agui.message_origin(text, text, text, text) is
     'Returns the run on the lineage of a run (null: of the head) that first brought the message '
     'with an id, in its events or in its input; no row if there is none. Clients send all messages '
-    'in every input, so later runs usually bring it, too. To edit or regenerate the message, begin '
-    'a run whose parent is the parent of this one. Does not fold: the snapshots of the lineage say '
-    'between which of them the message arrived, and only those runs are searched. '
+    'in every input, so later runs usually bring it, too. If a message went and came again, the '
+    'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
+    'parent is the parent of this one. Does not fold: the snapshots of the lineage say between '
+    'which of them the message arrived, and only those runs are searched. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.message_origin(text, text, text, text) from public;
@@ -19547,7 +19549,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''59eccf25bf18561839420472649c950f111a6c48497f328816b7dbf867633b49'', ''{
+as 'select 2, ''a6dfb4908a0fb08483b285b2466447a57dddd0604953f1f6f9e2fcc17a069d02'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key constant uuid := agui_internal.own_thread_key(scope, thread_id);
+    key constant uuid := agui_internal.key_to_change(thread_id, scope);
 begin
     perform agui_internal.lock_thread(key);
     delete from agui_internal.claim as claim
@@ -19,6 +19,7 @@ $$;
 
 comment on function agui.release_claim(text, text, text, text) is
     'Gives up a claim (agui.claim_run), so that another run can begin. Returns whether there was '
-    'one of this claimant; false is no error, so the call can be repeated.';
+    'one of this claimant; false is no error, so the call can be repeated. '
+    'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.release_claim(text, text, text, text) from public;

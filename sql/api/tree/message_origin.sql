@@ -37,9 +37,10 @@ $$;
 comment on function agui.message_origin(text, text, text, text) is
     'Returns the run on the lineage of a run (null: of the head) that first brought the message '
     'with an id, in its events or in its input; no row if there is none. Clients send all messages '
-    'in every input, so later runs usually bring it, too. To edit or regenerate the message, begin '
-    'a run whose parent is the parent of this one. Does not fold: the snapshots of the lineage say '
-    'between which of them the message arrived, and only those runs are searched. '
+    'in every input, so later runs usually bring it, too. If a message went and came again, the '
+    'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
+    'parent is the parent of this one. Does not fold: the snapshots of the lineage say between '
+    'which of them the message arrived, and only those runs are searched. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
 revoke execute on function agui.message_origin(text, text, text, text) from public;
