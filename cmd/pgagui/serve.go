@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -135,6 +136,10 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--database-connections and --live-database-connections must be 1 or more")
 	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
 		return errors.New("--live-database-url and --live-database-url-file exclude each other")
+	case min(c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+		return errors.New("a time or an interval is not positive (expected for example 10s)")
+	case c.maxConcurrentStreams < 1 || c.maxHeaderBytes < 1:
+		return errors.New("--max-concurrent-streams and --max-header-bytes must be 1 or more")
 	case c.shutdownTimeout <= c.grace:
 		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
 	}
@@ -313,6 +318,9 @@ func (s *service) url() string {
 // run serves until ctx ends, and then shuts down in order.
 func (s *service) run(ctx context.Context) error {
 	s.hasRun = true
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100) // main has more, for imports; the memory of a server is that of its streams
+	}
 	main := s.httpServer(s.handler)
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)

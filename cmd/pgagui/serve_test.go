@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -187,8 +188,11 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 		"--insecure --tls-key x":               "go together",
 		"--insecure --log-format xml":          "--log-format",
 		"--insecure --grace 1m":                "--shutdown-timeout",
-		"--insecure --database-connections 0":  "must be 1 or more",
-		"--jwt-issuer x":                       "jwt: ",
+		"--insecure --heartbeat -1s":           "is not positive",
+		"--insecure --max-header-bytes 0":      "must be 1 or more",
+		"--insecure --live-database-url a --live-database-url-file b":       "exclude each other",
+		"--insecure --database-connections 0":                               "must be 1 or more",
+		"--jwt-issuer x":                                                    "jwt: ",
 		"--jwt-jwks-url http://a --jwt-algorithms RS256 --jwt-any-audience": "not https",
 	} {
 		if message := commands.mustFail(exitUsage, append([]string{"serve", "--check"}, strings.Fields(line)...)...); !strings.Contains(message, want) {
@@ -364,7 +368,11 @@ func unencryptedHTTP2() *http.Client {
 func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
-	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t))
+	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t), "--max-concurrent-streams", "77",
+		"--live-database-url-file", writeFile(t, "address", commands.databaseURL+"&application_name=live"))
+	if got := concurrentStreams(t, s.url); got != 77 {
+		t.Errorf("%d concurrent streams", got)
+	}
 	if answer, text := s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
@@ -390,6 +398,34 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	if code := s.end(t); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, s.log)
 	}
+}
+
+// concurrentStreams returns SETTINGS_MAX_CONCURRENT_STREAMS of an HTTP/2 server without TLS.
+func concurrentStreams(t *testing.T, url string) uint32 {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	// The preface of a client, and its SETTINGS without an entry.
+	if _, err := io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(connection, head); err != nil || head[3] != 4 {
+		t.Fatalf("the first frame of the server begins with %v, %v", head, err)
+	}
+	settings := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(connection, settings); err != nil {
+		t.Fatal(err)
+	}
+	for entry := range slices.Chunk(settings, 6) {
+		if binary.BigEndian.Uint16(entry) == 3 {
+			return binary.BigEndian.Uint32(entry[2:])
+		}
+	}
+	return 0
 }
 
 // writeCertificate writes a certificate for 127.0.0.1 with a serial number, and its key.
