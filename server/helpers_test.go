@@ -21,7 +21,10 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	runAsProcess()
+	testdb.Main(m)
+}
 
 // patience bounds what a test waits for.
 const patience = 20 * time.Second
