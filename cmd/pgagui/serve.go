@@ -59,10 +59,10 @@ Agents have more settings in the file. Secrets stay in the environment:
       history: full        # the client sends all messages; new: only new ones
       idleTimeout: 2m      # also: runTimeout, maxEventBytes, parallel, idempotent, description
 
-On SIGHUP the server reads the token file and the certificate once more. It keeps the ones before if
-the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that clients come back
-to another server, gives agents --grace to finish, stores everything, and exits with 0. A second
-signal ends it at once.
+On SIGHUP the server reads the agents, the token file and the certificate once more. It keeps the
+ones before if the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that
+clients come back to another server, gives agents --grace to finish, stores everything, and exits
+with 0. A second signal ends it at once.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
@@ -79,6 +79,7 @@ the role agui_recorder alone.`,
 			if err != nil {
 				return configError(command, err)
 			}
+			config.reread = func() (*serveConfig, error) { return readServeConfig(file, command.Flags()) }
 			if isCheck {
 				return p.checkServe(command, config)
 			}
@@ -404,7 +405,8 @@ func (s *service) close() {
 	}
 }
 
-// reload reads the tokens and the certificate once more. What cannot be used is not taken.
+// reload reads the agents, the tokens and the certificate once more. What cannot be used is not
+// taken.
 func (s *service) reload() {
 	report := func(what string, err error, attributes ...any) {
 		if err != nil {
@@ -412,6 +414,19 @@ func (s *service) reload() {
 			return
 		}
 		s.logger.Info("reload: "+what+" read", attributes...)
+	}
+	if s.config.reread != nil {
+		config, err := s.config.reread()
+		if err == nil {
+			err = s.core.SetAgents(config.agents)
+		}
+		var agents []string
+		if err == nil {
+			for _, agent := range config.agents {
+				agents = append(agents, agent.Name)
+			}
+		}
+		report("the agents", err, "agents", agents)
 	}
 	if s.tokens != nil {
 		report("the tokens", s.tokens.Reload(), "file", s.config.tokenFile, "tokens", s.tokens.Len())

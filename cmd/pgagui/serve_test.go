@@ -5,9 +5,12 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
@@ -282,7 +285,8 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	commands := newCommandLine(t)
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	token := commands.token(file, "web", "acme", "read,write")
-	s := commands.serve("--token-file", file, "--agent", "assistant="+newSample(t), "--metrics-listen", "127.0.0.1:0", "--grace", "50ms")
+	agents := writeFile(t, "serve.yaml", "agents: [{name: assistant, url: '"+newSample(t)+"'}]")
+	s := commands.serve("--token-file", file, "--config", agents, "--metrics-listen", "127.0.0.1:0", "--grace", "50ms")
 	metricsURL := regexp.MustCompile(`"msg":"serving metrics","url":"([^"]+)"`).FindStringSubmatch(s.log)[1]
 
 	for protocol, client := range map[string]*http.Client{"HTTP/1.1": {}, "HTTP/2.0": unencryptedHTTP2()} {
@@ -333,6 +337,23 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 		t.Errorf("after a bad file: %s %s", answer.Status, text)
 	}
 
+	// So do agents.
+	two := "agents: [{name: assistant, url: '" + newSample(t) + "'}, {name: second, url: '" + newSample(t) + "'}]"
+	for _, step := range []struct{ text, line string }{
+		{two, `"msg":"reload: the agents read","agents":["assistant","second"]`},
+		{"agents: [{name: second, url: 'ftp://x'}]", `"msg":"reload: the agents cannot be used, the ones before stay"`},
+		{"agents: [{", `"msg":"reload: the agents cannot be used, the ones before stay"`},
+	} {
+		if err := os.WriteFile(agents, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGHUP)
+		s.waitForLine(t, step.line)
+	}
+	if answer, text := s.request(http.DefaultClient, token, "POST", "/agent/second/run", runInput("t2", "r", "Hello")); answer.StatusCode != http.StatusOK {
+		t.Errorf("the second agent: %s %s", answer.Status, text)
+	}
+
 	// SIGTERM aborts streams and ends runs.
 	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+"/agent/assistant/run", strings.NewReader(runInput("t", "long", "A long answer, please")))
 	request.Header.Set("Authorization", "Bearer "+token)
@@ -356,6 +377,39 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	}
 	if strings.Contains(s.log, token) {
 		t.Error("the log has the token")
+	}
+}
+
+func TestServeWithJWTsAndTokens(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	const secret = "a secret that nobody guesses, of 40 bytes"
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	static := commands.token(tokens, "web", "acme", "read")
+	s := commands.serve("--agent", "assistant="+newSample(t), "--token-file", tokens, "--jwt-algorithms", "HS256", "--jwt-key-file", writeFile(t, "key", secret),
+		"--jwt-audiences", "pgagui", "--jwt-scope-claim", "/org/id", "--jwt-rights-claim", "roles", "--jwt-rights", "user=read write", "--jwt-rights", "guest=read")
+	sign := func(role string) string {
+		encode := base64.RawURLEncoding.EncodeToString
+		text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+			encode(fmt.Appendf(nil, `{"aud":"pgagui","sub":"ada","org":{"id":"acme"},"roles":[%q],"exp":%d}`, role, time.Now().Add(time.Hour).Unix()))
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(text))
+		return text + "." + encode(mac.Sum(nil))
+	}
+	for _, test := range []struct {
+		token  string
+		status int
+	}{{sign("user"), http.StatusOK}, {sign("guest"), http.StatusForbidden}, {sign("stranger"), http.StatusForbidden}, {static, http.StatusForbidden}, {"x", http.StatusUnauthorized}} {
+		if answer, text := s.request(http.DefaultClient, test.token, "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != test.status {
+			t.Errorf("%s, want %d: %s", answer.Status, test.status, text)
+		}
+	}
+	if answer, text := s.request(http.DefaultClient, static, "GET", "/threads/t/events", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("the static token of the scope: %s %s", answer.Status, text)
+	}
+	s.terminate(t)
+	if code := s.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, s.log)
 	}
 }
 
