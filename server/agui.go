@@ -135,7 +135,7 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) error {
 // agentOf returns the agent that the path of a request names.
 func (s *Server) agentOf(r *http.Request) (*Agent, error) {
 	name := r.PathValue("agent")
-	if agent, found := s.agents[name]; found {
+	if agent, found := (*s.agents.Load())[name]; found {
 		return agent, nil
 	}
 	return nil, problemf(http.StatusNotFound, "the server has no agent %q", name)

@@ -57,7 +57,7 @@ const runtimeVersion = "1.75.0"
 
 func (s *copilotKit) info(w http.ResponseWriter, _ *http.Request) error {
 	agents := map[string]any{}
-	for name, agent := range s.agents {
+	for name, agent := range *s.agents.Load() {
 		agents[name] = map[string]string{"name": name, "description": agent.Description, "className": "HttpAgent"}
 	}
 	endpoints := map[string]bool{"list": true, "inspect": true, "mutations": true, "realtimeMetadata": false}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/pgagui/pgagui"
@@ -15,7 +16,7 @@ import (
 type Server struct {
 	store     *pgagui.Store
 	options   Options
-	agents    map[string]*Agent
+	agents    atomic.Pointer[map[string]*Agent]
 	recorder  *pgagui.Recorder
 	client    *http.Client
 	closeIdle func() // the connections to agents that are not in use
@@ -48,13 +49,11 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	}
 	toAgents := transport()
 	s := &Server{
-		store: store, options: options, agents: map[string]*Agent{}, recorder: store.NewRecorder(&options.Recorder),
+		store: store, options: options, recorder: store.NewRecorder(&options.Recorder),
 		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
 		runs: runs{all: map[*recordedRun]struct{}{}},
 	}
-	for i := range options.Agents {
-		s.agents[options.Agents[i].Name] = &options.Agents[i]
-	}
+	s.keepAgents(options.Agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())
 	s.streaming, s.stopStreams = context.WithCancel(context.Background())
 	if s.metrics, err = newMetrics(options.Metrics, s.recorder); err != nil {
@@ -70,6 +69,26 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.registerCopilotKit(mux, "/copilotkit")
 	s.handler = s.measured(cors(mux))
 	return s, nil
+}
+
+// SetAgents replaces the agents. Runs in progress continue with those before. The request headers that
+// scripts of Options.Origins may send stay those of New.
+func (s *Server) SetAgents(agents []Agent) error {
+	options := Options{Agents: agents, Access: s.options.Access}
+	options.setDefaults()
+	if err := options.check(); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	s.keepAgents(options.Agents)
+	return nil
+}
+
+func (s *Server) keepAgents(agents []Agent) {
+	byName := map[string]*Agent{}
+	for i := range agents {
+		byName[agents[i].Name] = &agents[i]
+	}
+	s.agents.Store(&byName)
 }
 
 // transport is that of the requests to agents. A run holds a connection as long as it lasts.

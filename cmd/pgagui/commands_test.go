@@ -645,12 +645,19 @@ func TestMessagesHoldNoPassword(t *testing.T) {
 	for _, address := range []string{
 		"host=127.0.0.1 port=1 password = s3cret bogus", "postgres://u:s3cret%zz@h/db", "postgres://u:33/s3cret@h/db", "postgres://u:s3cret@127.0.0.1:1/db", "user=u password='s3cret",
 	} {
-		for _, line := range []string{"stats", "migrate up", "migrate status", "migrate down --yes", "doctor", "demo", "__complete show t", "worker --compact @hourly", "stats --help"} {
+		for _, line := range []string{"stats", "migrate up", "migrate status", "migrate down --yes", "doctor", "demo", "__complete show t", "worker --compact @hourly", "stats --help",
+			"serve --insecure", "serve --insecure --check", "serve --help"} {
 			var out, messages bytes.Buffer
 			t.Setenv("DATABASE_URL", address)
 			if run(t.Context(), strings.Fields(line), strings.NewReader(""), &out, &messages); strings.Contains(out.String()+messages.String(), "s3cret") {
 				t.Errorf("pgagui %s, %s: %s%s", line, address, &out, &messages)
 			}
+		}
+		var out, messages bytes.Buffer
+		t.Setenv("PGAGUI_LIVE_DATABASE_URL", address)
+		line := []string{"serve", "--insecure", "--check", "--database-url", "postgres://127.0.0.1:1/db"}
+		if run(t.Context(), line, strings.NewReader(""), &out, &messages); strings.Contains(out.String()+messages.String(), "s3cret") {
+			t.Errorf("the second address %s: %s%s", address, &out, &messages)
 		}
 	}
 }

@@ -28,8 +28,9 @@ func (p *program) demoCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Demonstrate pgagui on a private PostgreSQL server",
-		Long: `Imports recorded conversations, branches one, records an agent while it runs, compacts, restores and
-verifies. It does this on a private PostgreSQL server, which it removes at the end.
+		Long: `Imports recorded conversations, branches one, records an agent while it runs, serves agents over
+HTTP, compacts, restores and verifies. It does this on a private PostgreSQL server, which it removes
+at the end.
 
 With --database-url or $DATABASE_URL it uses that database instead. It installs the schema agui
 there, which stays, and stores its threads in a scope of its own.`,
@@ -67,7 +68,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 
 	show := demonstration{p: p, pool: pool, store: p.store(pool)}
 	for _, step := range []func(context.Context) error{
-		show.importRecordings, show.branch, show.live, show.compact, show.restore, show.verify, show.sizes,
+		show.importRecordings, show.branch, show.live, show.serve, show.compact, show.restore, show.verify, show.sizes,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -369,6 +370,7 @@ func (d *demonstration) next(keep bool) {
 	}
 	d.table(
 		"pgagui demo --keep\texplore this database",
+		"pgagui dev\ta database, a server and an agent for your front end",
 		"pgagui migrate up --database-url postgres://…\tinstall the schema in your own database",
 		"pgagui import chat.ndjson --database-url postgres://…\timport your own event streams",
 	)

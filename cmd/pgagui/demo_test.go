@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"regexp"
 	"strings"
 	"syscall"
@@ -43,8 +44,8 @@ func TestDemoInADatabaseKeepsToItsScope(t *testing.T) {
 		t.Errorf("the demo left %d threads in the default scope", got.Threads)
 	}
 	scope := regexp.MustCompile(`pgagui-demo-\w+`).FindString(out)
-	if got := parse[verified](commands, "verify", "--scope", scope); got.Threads != 3 {
-		t.Errorf("scope %s has %d threads, want 3", scope, got.Threads)
+	if got := parse[verified](commands, "verify", "--scope", scope); got.Threads != 4 {
+		t.Errorf("scope %s has %d threads, want 4", scope, got.Threads)
 	}
 }
 
@@ -56,15 +57,28 @@ func checkDemo(t *testing.T, out string) {
 		"attached in the middle of run-9",
 		"Alfama is the oldest quarter",
 		"stop requested: the agent and its follower ended",
-		"13 runs folded",
+		"no word lost or repeated",
+		"a branch that continues from served-1",
+		"the run of the first one ended",
+		"17 runs folded",
 		"waits for   approval: Book Casa do Miradouro",
 		"booked Casa do Miradouro",
 		"at most 100 a night, nothing booked",
-		"3 threads, no problem",
+		"4 threads, no problem",
 		"the log as stored",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the demo does not say %q:\n%s", want, out)
+		}
+	}
+	servers := regexp.MustCompile(`process +http://(\S+)`).FindAllStringSubmatch(out, -1)
+	if len(servers) != 2 {
+		t.Errorf("the demo names the servers %v", servers)
+	}
+	for _, server := range servers {
+		if connection, err := net.Dial("tcp", server[1]); err == nil {
+			connection.Close()
+			t.Errorf("the server %s still listens", server[1])
 		}
 	}
 }

@@ -125,6 +125,61 @@ func TestSystemdUnits(t *testing.T) {
 	}
 }
 
+// The configuration of the folder is valid, and the unit and the manifest serve with it.
+func TestServeRecipes(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	folder := t.TempDir()
+	commands.token(filepath.Join(folder, "tokens.yaml"), "web", "acme", "read")
+	config := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", ":0", ":9090", ":0").Replace(readDeploy(t, "serve.yaml"))
+	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt):|^#   `).FindAllString(config, -1)); got != 9 {
+		t.Errorf("%d lines of the configuration are examples", got)
+	}
+	writeCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
+	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|  \w)`).ReplaceAllString(config, "$1")
+	for name, text := range map[string]string{"serve.yaml": config, "all.yaml": all} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environment := "ASSISTANT_AUTHORIZATION=x "
+	if code, messages := commands.shell(environment + "pgagui serve --check --config " + filepath.Join(folder, "all.yaml")); code != exitOK {
+		t.Errorf("exit code %d: %s", code, messages)
+	}
+
+	unit := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/pgagui (.*)$`).FindStringSubmatch(readDeploy(t, "systemd/pgagui-serve.service"))
+	var manifest struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
+					Containers                    []struct{ Args []string }
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(readDeploy(t, "kubernetes/serve.yaml")), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	pod := manifest.Spec.Template.Spec
+	var standard serveConfig
+	standard.settings()
+	if float64(pod.TerminationGracePeriodSeconds) <= standard.shutdownTimeout.Seconds() {
+		t.Errorf("the pod gets %d seconds, --shutdown-timeout is %s", pod.TerminationGracePeriodSeconds, standard.shutdownTimeout)
+	}
+	for _, line := range []string{unit[1], strings.Join(pod.Containers[0].Args, " ")} {
+		line = strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", "127.0.0.1:0").Replace(line)
+		command := commands.program(os.Args[0], strings.Fields(line)...)
+		command.Env = append(command.Env, environment[:len(environment)-1])
+		server := startProcess(t, command)
+		server.waitForLine(t, `"msg":"serving"`)
+		server.terminate(t)
+		if code := server.end(t); code != exitOK {
+			t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.log)
+		}
+	}
+}
+
 func TestKubernetesManifests(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)

@@ -140,11 +140,15 @@ func TestDevStartsEverything(t *testing.T) {
 	preflight.Header.Set("Origin", "http://localhost:5173")
 	preflight.Header.Set("Access-Control-Request-Method", "POST")
 	preflight.Header.Set("Access-Control-Request-Headers", "authorization,content-type")
-	if answer, err := http.DefaultClient.Do(preflight); err != nil || answer.Header.Get("Access-Control-Allow-Origin") != "http://localhost:5173" {
-		t.Errorf("CORS: %v, %v", answer, err)
+	if answer, err := http.DefaultClient.Do(preflight); err != nil {
+		t.Error(err)
+	} else if answer.Body.Close(); answer.Header.Get("Access-Control-Allow-Origin") != "http://localhost:5173" {
+		t.Errorf("CORS: %s, %v", answer.Status, answer.Header)
 	}
-	if answer, err := http.Get(d.value("server") + "/threads/hello/events"); err != nil || answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a token: %v, %v", answer, err)
+	if answer, err := http.Get(d.value("server") + "/threads/hello/events"); err != nil {
+		t.Error(err)
+	} else if answer.Body.Close(); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: %s", answer.Status)
 	}
 	for _, name := range []string{"password", "token", "tokens.yaml", "lock"} {
 		if info, err := os.Stat(filepath.Join(data, "pgagui", "dev", name)); err != nil || info.Mode().Perm() != 0o600 {

@@ -44,7 +44,7 @@ const exitCodesText = `pgagui exits with one of these codes:
     6   a job left work. Either it stopped at its limit or time budget, or other transactions held
         threads: run it again. Or it failed to process runs, which are now in quarantine (select *
         from agui.quarantine): the job retries them with backoff
-  130   interrupted by Ctrl-C or SIGTERM; a worker that is stopped in this way exits with 0
+  130   interrupted by Ctrl-C or SIGTERM; worker, serve and dev exit with 0 if they stop in order
 
 If a job does nothing because the same job is in progress elsewhere, or because the server is a
 standby, it exits with 0. If the lock of the job has been held for a day, or is held by a role that

@@ -14,7 +14,7 @@ import (
 )
 
 // asProgram is an environment variable that makes the test binary run as pgagui, for tests that
-// send signals to a process or call it from a shell.
+// send signals to a process or call it from a shell, and for the demo, which starts itself.
 const asProgram = "PGAGUI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -22,13 +22,16 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if err := os.Setenv(asProgram, "1"); err != nil {
+		panic(err)
+	}
 	testdb.Main(m)
 }
 
 // program prepares a process of pgagui on the database of the test.
 func (c commandLine) program(name string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(c.t.Context(), name, arguments...)
-	command.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL="+c.databaseURL)
+	command.Env = append(os.Environ(), "DATABASE_URL="+c.databaseURL)
 	return command
 }
 

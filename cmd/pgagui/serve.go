@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,7 +31,7 @@ import (
 
 func (p *program) serveCommand() *cobra.Command {
 	var file string
-	var isCheck bool
+	var isCheck, untilStdinEnds bool
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Record agents, and stream their runs, over HTTP",
@@ -57,10 +59,10 @@ Agents have more settings in the file. Secrets stay in the environment:
       history: full        # the client sends all messages; new: only new ones
       idleTimeout: 2m      # also: runTimeout, maxEventBytes, parallel, idempotent, description
 
-On SIGHUP the server reads the token file and the certificate once more. It keeps the ones before if
-the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that clients come back
-to another server, gives agents --grace to finish, stores everything, and exits with 0. A second
-signal ends it at once.
+On SIGHUP the server reads the agents, the token file and the certificate once more. It keeps the
+ones before if the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that
+clients come back to another server, gives agents --grace to finish, stores everything, and exits
+with 0. A second signal ends it at once.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
@@ -77,14 +79,26 @@ the role agui_recorder alone.`,
 			if err != nil {
 				return configError(command, err)
 			}
+			config.reread = func() (*serveConfig, error) { return readServeConfig(file, command.Flags()) }
 			if isCheck {
 				return p.checkServe(command, config)
 			}
-			return p.serve(command, config)
+			ctx := command.Context()
+			if untilStdinEnds {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				go func() {
+					_, _ = io.Copy(io.Discard, p.in)
+					cancel()
+				}()
+			}
+			return p.serve(ctx, command, config)
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "`file` with the configuration, in YAML (default: $PGAGUI_CONFIG)")
 	command.Flags().BoolVar(&isCheck, "check", false, "check the configuration and exit, without the database")
+	command.Flags().BoolVar(&untilStdinEnds, "until-stdin-ends", false, "stop when stdin ends, as on SIGTERM, for the program that started this one")
+	_ = command.Flags().MarkHidden("until-stdin-ends")
 	command.Flags().AddFlagSet((&serveConfig{}).settings())
 	return command
 }
@@ -123,6 +137,10 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--database-connections and --live-database-connections must be 1 or more")
 	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
 		return errors.New("--live-database-url and --live-database-url-file exclude each other")
+	case min(c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+		return errors.New("a time or an interval is not positive (expected for example 10s)")
+	case c.maxConcurrentStreams < 1 || c.maxHeaderBytes < 1:
+		return errors.New("--max-concurrent-streams and --max-header-bytes must be 1 or more")
 	case c.shutdownTimeout <= c.grace:
 		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
 	}
@@ -149,8 +167,7 @@ func (p *program) checkServe(command *cobra.Command, config *serveConfig) error 
 	return err
 }
 
-func (p *program) serve(command *cobra.Command, config *serveConfig) error {
-	ctx := command.Context()
+func (p *program) serve(ctx context.Context, command *cobra.Command, config *serveConfig) error {
 	tracing, err := newTracingFromEnvironment(ctx)
 	if err != nil {
 		return configError(command, err)
@@ -302,6 +319,9 @@ func (s *service) url() string {
 // run serves until ctx ends, and then shuts down in order.
 func (s *service) run(ctx context.Context) error {
 	s.hasRun = true
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100) // main has more, for imports; the memory of a server is that of its streams
+	}
 	main := s.httpServer(s.handler)
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
@@ -385,7 +405,8 @@ func (s *service) close() {
 	}
 }
 
-// reload reads the tokens and the certificate once more. What cannot be used is not taken.
+// reload reads the agents, the tokens and the certificate once more. What cannot be used is not
+// taken.
 func (s *service) reload() {
 	report := func(what string, err error, attributes ...any) {
 		if err != nil {
@@ -393,6 +414,19 @@ func (s *service) reload() {
 			return
 		}
 		s.logger.Info("reload: "+what+" read", attributes...)
+	}
+	if s.config.reread != nil {
+		config, err := s.config.reread()
+		if err == nil {
+			err = s.core.SetAgents(config.agents)
+		}
+		var agents []string
+		if err == nil {
+			for _, agent := range config.agents {
+				agents = append(agents, agent.Name)
+			}
+		}
+		report("the agents", err, "agents", agents)
 	}
 	if s.tokens != nil {
 		report("the tokens", s.tokens.Reload(), "file", s.config.tokenFile, "tokens", s.tokens.Len())

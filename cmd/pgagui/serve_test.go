@@ -5,9 +5,13 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -187,8 +191,11 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 		"--insecure --tls-key x":               "go together",
 		"--insecure --log-format xml":          "--log-format",
 		"--insecure --grace 1m":                "--shutdown-timeout",
-		"--insecure --database-connections 0":  "must be 1 or more",
-		"--jwt-issuer x":                       "jwt: ",
+		"--insecure --heartbeat -1s":           "is not positive",
+		"--insecure --max-header-bytes 0":      "must be 1 or more",
+		"--insecure --live-database-url a --live-database-url-file b":       "exclude each other",
+		"--insecure --database-connections 0":                               "must be 1 or more",
+		"--jwt-issuer x":                                                    "jwt: ",
 		"--jwt-jwks-url http://a --jwt-algorithms RS256 --jwt-any-audience": "not https",
 	} {
 		if message := commands.mustFail(exitUsage, append([]string{"serve", "--check"}, strings.Fields(line)...)...); !strings.Contains(message, want) {
@@ -278,7 +285,8 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	commands := newCommandLine(t)
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	token := commands.token(file, "web", "acme", "read,write")
-	s := commands.serve("--token-file", file, "--agent", "assistant="+newSample(t), "--metrics-listen", "127.0.0.1:0", "--grace", "50ms")
+	agents := writeFile(t, "serve.yaml", "agents: [{name: assistant, url: '"+newSample(t)+"'}]")
+	s := commands.serve("--token-file", file, "--config", agents, "--metrics-listen", "127.0.0.1:0", "--grace", "50ms")
 	metricsURL := regexp.MustCompile(`"msg":"serving metrics","url":"([^"]+)"`).FindStringSubmatch(s.log)[1]
 
 	for protocol, client := range map[string]*http.Client{"HTTP/1.1": {}, "HTTP/2.0": unencryptedHTTP2()} {
@@ -329,6 +337,23 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 		t.Errorf("after a bad file: %s %s", answer.Status, text)
 	}
 
+	// So do agents.
+	two := "agents: [{name: assistant, url: '" + newSample(t) + "'}, {name: second, url: '" + newSample(t) + "'}]"
+	for _, step := range []struct{ text, line string }{
+		{two, `"msg":"reload: the agents read","agents":["assistant","second"]`},
+		{"agents: [{name: second, url: 'ftp://x'}]", `"msg":"reload: the agents cannot be used, the ones before stay"`},
+		{"agents: [{", `"msg":"reload: the agents cannot be used, the ones before stay"`},
+	} {
+		if err := os.WriteFile(agents, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGHUP)
+		s.waitForLine(t, step.line)
+	}
+	if answer, text := s.request(http.DefaultClient, token, "POST", "/agent/second/run", runInput("t2", "r", "Hello")); answer.StatusCode != http.StatusOK {
+		t.Errorf("the second agent: %s %s", answer.Status, text)
+	}
+
 	// SIGTERM aborts streams and ends runs.
 	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+"/agent/assistant/run", strings.NewReader(runInput("t", "long", "A long answer, please")))
 	request.Header.Set("Authorization", "Bearer "+token)
@@ -355,6 +380,39 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	}
 }
 
+func TestServeWithJWTsAndTokens(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	const secret = "a secret that nobody guesses, of 40 bytes"
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	static := commands.token(tokens, "web", "acme", "read")
+	s := commands.serve("--agent", "assistant="+newSample(t), "--token-file", tokens, "--jwt-algorithms", "HS256", "--jwt-key-file", writeFile(t, "key", secret),
+		"--jwt-audiences", "pgagui", "--jwt-scope-claim", "/org/id", "--jwt-rights-claim", "roles", "--jwt-rights", "user=read write", "--jwt-rights", "guest=read")
+	sign := func(role string) string {
+		encode := base64.RawURLEncoding.EncodeToString
+		text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+			encode(fmt.Appendf(nil, `{"aud":"pgagui","sub":"ada","org":{"id":"acme"},"roles":[%q],"exp":%d}`, role, time.Now().Add(time.Hour).Unix()))
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(text))
+		return text + "." + encode(mac.Sum(nil))
+	}
+	for _, test := range []struct {
+		token  string
+		status int
+	}{{sign("user"), http.StatusOK}, {sign("guest"), http.StatusForbidden}, {sign("stranger"), http.StatusForbidden}, {static, http.StatusForbidden}, {"x", http.StatusUnauthorized}} {
+		if answer, text := s.request(http.DefaultClient, test.token, "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != test.status {
+			t.Errorf("%s, want %d: %s", answer.Status, test.status, text)
+		}
+	}
+	if answer, text := s.request(http.DefaultClient, static, "GET", "/threads/t/events", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("the static token of the scope: %s %s", answer.Status, text)
+	}
+	s.terminate(t)
+	if code := s.end(t); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+}
+
 func unencryptedHTTP2() *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
@@ -364,7 +422,11 @@ func unencryptedHTTP2() *http.Client {
 func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
-	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t))
+	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t), "--max-concurrent-streams", "77",
+		"--live-database-url-file", writeFile(t, "address", commands.databaseURL+"&application_name=live"))
+	if got := concurrentStreams(t, s.url); got != 77 {
+		t.Errorf("%d concurrent streams", got)
+	}
 	if answer, text := s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
@@ -390,6 +452,34 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	if code := s.end(t); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, s.log)
 	}
+}
+
+// concurrentStreams returns SETTINGS_MAX_CONCURRENT_STREAMS of an HTTP/2 server without TLS.
+func concurrentStreams(t *testing.T, url string) uint32 {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	// The preface of a client, and its SETTINGS without an entry.
+	if _, err := io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(connection, head); err != nil || head[3] != 4 {
+		t.Fatalf("the first frame of the server begins with %v, %v", head, err)
+	}
+	settings := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(connection, settings); err != nil {
+		t.Fatal(err)
+	}
+	for entry := range slices.Chunk(settings, 6) {
+		if binary.BigEndian.Uint16(entry) == 3 {
+			return binary.BigEndian.Uint32(entry[2:])
+		}
+	}
+	return 0
 }
 
 // writeCertificate writes a certificate for 127.0.0.1 with a serial number, and its key.

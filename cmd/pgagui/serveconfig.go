@@ -45,6 +45,9 @@ type serveConfig struct {
 
 	logFormat string
 	logLevel  slog.Level
+
+	// reread reads the same once more. nil: the configuration has no source.
+	reread func() (*serveConfig, error)
 }
 
 // settings returns a flag for each setting. The name of a flag also names the setting in the

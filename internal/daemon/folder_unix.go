@@ -61,7 +61,7 @@ func (a *Account) KeepFolder(path string) (*Folder, error) {
 		return nil, err
 	}
 	if !a.canReach(filepath.Dir(path)) {
-		return nil, fmt.Errorf("user id %d, which runs the server, may not enter %s: choose another folder, or run as another user", a.uid, filepath.Dir(path))
+		return nil, fmt.Errorf("user id %d, which runs the server, may not enter %s: choose another folder (XDG_DATA_HOME), or run as another user", a.uid, filepath.Dir(path))
 	}
 	err = os.Mkdir(path, 0o700)
 	isNew := err == nil
