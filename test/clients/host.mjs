@@ -9,9 +9,10 @@ Object.assign(process.env, {
   SUPPRESS_TRANSFORMATION_WARNINGS: "true", COPILOTKIT_TELEMETRY_DISABLED: "1", SCARF_ANALYTICS: "false", DO_NOT_TRACK: "1", MASTRA_TELEMETRY_DISABLED: "1",
 });
 
-const operations = {};
-for (const kind of ["agui", "copilotkit", "agents"]) {
-  for (const [name, operation] of Object.entries((await import(`./${kind}.mjs`)).operations)) operations[`${kind}.${name}`] = operation;
+/** The operations of a kind of client: agui.run is run in agui.mjs. */
+async function operation(op) {
+  const [kind, name] = op.split(".");
+  return (await import(`./${kind}.mjs`)).operations[name];
 }
 
 function messageOf(thrown) {
@@ -29,11 +30,11 @@ process.on("unhandledRejection", (thrown) => {
   if (!(thrown instanceof TypeError && thrown.message === "terminated")) unhandled.push(messageOf(thrown));
 });
 process.on("uncaughtException", (thrown) => unhandled.push(messageOf(thrown)));
-operations.unhandled = () => unhandled;
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const { id, op, ...args } = JSON.parse(line);
-  Promise.resolve().then(() => operations[op](args)).then(
+  const result = op === "unhandled" ? Promise.resolve(unhandled) : operation(op).then((perform) => perform(args));
+  result.then(
     (result) => answer({ id, result: result ?? null }),
     (thrown) => answer({ id, error: messageOf(thrown) }),
   );
