@@ -365,7 +365,7 @@ func (f calledFunction) isRefused(answer, role string) bool {
 	words := fmt.Sprintf(`role "+%s"+ may not change (threads of scope "+[ab]"+|the thread with key %s)`, role, key)
 	hint := `The role (has another scope\.|is a pool, and agui\.scope names another scope\.)`
 	if f.name == "append_many" {
-		return regexp.MustCompile(`^(\(\d,,42501,"` + words + `",,"` + hint + `"\)\n?)+$`).MatchString(answer)
+		return regexp.MustCompile(`^(\(\d,,42501,"` + words + `",,"` + hint + `",\)\n?)+$`).MatchString(answer)
 	}
 	return regexp.MustCompile(`^error 42501\|` + words + `\|\|` + hint + `$`).MatchString(answer)
 }

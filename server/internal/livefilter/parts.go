@@ -35,8 +35,6 @@ type owner struct {
 	id         string
 }
 
-var mainAgent owner
-
 // is reports whether a subagentRunId, nil for none, names the owner.
 func (o owner) is(tag []byte) bool {
 	return o.isSubagent == (tag != nil) && o.id == string(tag)
