@@ -82,7 +82,8 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 		}
 	}
 
-	database := "yours"
+	const yours = "yours"
+	database := yours
 	if !command.Flags().Changed("database-url") && !command.Flags().Changed("database-url-file") {
 		server, err := p.startDevDatabase(command, home, how.yes)
 		if err != nil {
@@ -93,6 +94,9 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 		database = fmt.Sprintf("PostgreSQL %d, data in %s", server.Major(), home.server())
 	}
 	if err := schema.Up(ctx, p.databaseURL, schema.OnNotice(p.notice)); err != nil {
+		if isUnfit(err) && database != yours {
+			err = fmt.Errorf("%w; or start from scratch: pgagui dev --reset", err)
+		}
 		return err
 	}
 	upkeep, err := p.connect(ctx, devUpkeepConnections)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/daemon"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -206,7 +208,22 @@ func TestDevThatIsKilledLeavesNoServer(t *testing.T) {
 	if out := d.shell(commands[0], commands[2]); !strings.Contains(out, "MESSAGES_SNAPSHOT") {
 		t.Errorf("after a kill: %s", out)
 	}
+
+	// Data of another build is not touched.
+	connection, err := pgx.Connect(t.Context(), d.value("database"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connection.Exec(t.Context(), "drop function agui_internal.installed"); err != nil {
+		t.Fatal(err)
+	}
+	connection.Close(t.Context())
 	d.end()
+	other := c.program(os.Args[0], "dev", "--listen", "127.0.0.1:0")
+	other.Env = append(other.Env, "XDG_DATA_HOME="+data)
+	if out, err := other.CombinedOutput(); other.ProcessState.ExitCode() != exitUnavailable || !strings.HasSuffix(string(out), "; or start from scratch: pgagui dev --reset\n") {
+		t.Errorf("with data of another build: %v, %s", err, out)
+	}
 }
 
 func TestDevOnAnotherDatabaseWithAnotherAgent(t *testing.T) {

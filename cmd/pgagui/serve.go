@@ -362,7 +362,9 @@ func (s *service) httpServer(handler http.Handler) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler: handler, Protocols: protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: s.config.maxConcurrentStreams},
+		Handler: handler, Protocols: protocols,
+		// A client that vanished acknowledges no ping, and what it followed is released.
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.config.maxConcurrentStreams, SendPingTimeout: s.config.heartbeat, PingTimeout: s.config.writeTimeout},
 		ReadHeaderTimeout: s.config.readHeaderTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
 		// No WriteTimeout: it would bound streams. The handler sets a deadline for each write.
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),

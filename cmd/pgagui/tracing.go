@@ -50,10 +50,7 @@ func newTracingFromEnvironment(ctx context.Context) (*tracing, error) {
 func newTracing(provider *sdktrace.TracerProvider) *tracing {
 	return &tracing{
 		provider: provider, tracer: provider.Tracer("github.com/pgagui/pgagui/cmd/pgagui"),
-		options: []otelhttp.Option{
-			otelhttp.WithTracerProvider(provider),
-			otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})),
-		},
+		options: []otelhttp.Option{otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(propagation.TraceContext{})},
 	}
 }
 

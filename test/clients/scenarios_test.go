@@ -11,15 +11,6 @@ import (
 	"github.com/pgagui/pgagui"
 )
 
-// ofRun are the ids of the messages of a run in the order of the conversation, without activities.
-func ofRun(run string) []string {
-	var ids []string
-	for _, name := range []string{"thought", "text", "result", "chunk"} {
-		ids = append(ids, name+" of "+run)
-	}
-	return ids
-}
-
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	newStage(t).onEachVersion(t, func(s *scenario) {

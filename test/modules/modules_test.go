@@ -120,6 +120,39 @@ func main() { fmt.Println(pgagui.New(nil, nil)) }
 	t.Logf("%d packages, %d modules in the graph, %d lines of go.sum", len(compiled), strings.Count(modules, "\n")-1, strings.Count(string(sums), "\n"))
 }
 
+// Who imports the server compiles neither the command line nor OpenTelemetry.
+func TestWhatAnImporterOfTheServerGets(t *testing.T) {
+	t.Parallel()
+	c := newConsumer(t)
+	c.write("go.mod", "module example.com/chat\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/pgagui/pgagui "+*version+"\n\tgithub.com/pgagui/pgagui/server "+*version+"\n)\n")
+	c.write("main.go", `package main
+
+import (
+	"net/http"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+func main() {
+	handler, err := server.New(pgagui.New(nil, nil), server.Options{Access: access.Anonymous("", access.Read)})
+	if err != nil {
+		panic(err)
+	}
+	_ = http.ListenAndServe("127.0.0.1:0", handler)
+}
+`)
+	c.run("go", "mod", "tidy")
+	c.run("go", "build", "./...")
+	compiled := c.run("go", "list", "-deps", ".")
+	for _, unwanted := range []string{"opentelemetry", "cobra", "docker", "golang-migrate"} {
+		if strings.Contains(compiled, unwanted) {
+			t.Errorf("an importer of the server compiles %s", unwanted)
+		}
+	}
+}
+
 func TestTheCommandIsInstalled(t *testing.T) {
 	t.Parallel()
 	c := newConsumer(t)
