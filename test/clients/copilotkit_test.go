@@ -23,7 +23,7 @@ func (s *stage) onEachTransport(t *testing.T, play func(s *scenario)) {
 	}
 }
 
-// app returns an app that shows the thread of the scenario, and knows nothing of it yet.
+// app returns an app that shows the thread of the scenario, and has seen nothing of it yet.
 func (s *scenario) app(base *process) app {
 	s.t.Helper()
 	return app{s.openKind(s.t, "copilotkit", map[string]any{

@@ -83,7 +83,7 @@ func (b *cutBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// A stream that is cut before, inside and behind any frame, and goes on from another server behind the last frame that came whole, is
+// A stream that is cut before, inside and behind any frame, and continues from another server behind the last frame that came whole, is
 // one stream to the client: it ends with what a client holds whose stream was not cut.
 func TestStreamsCutAtEachFrame(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestStreamsCutAgainAndAgain(t *testing.T) {
 }
 
 // A server that shuts down lets its agents finish, and sends its clients elsewhere. A client that resumes misses nothing; one that
-// does not resume is told that its run is not over.
+// does not resume learns that its run is not over.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	newStage(t).onEachVersion(t, func(s *scenario) {

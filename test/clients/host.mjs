@@ -1,5 +1,5 @@
 // Stock clients, for the Go tests beside this file, which say what the clients do. A line of stdin is a call, {"id", "op", …};
-// its answer is a line of stdout, {"id", "result"} or {"id", "error"}. Calls run side by side.
+// its answer is a line of stdout, {"id", "result"} or {"id", "error"}. Calls run in parallel.
 
 import { createInterface } from "node:readline";
 

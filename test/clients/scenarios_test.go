@@ -21,7 +21,7 @@ func TestConversations(t *testing.T) {
 		s.wantParent(c, "run-1")
 		s.wantAgreement(c, "run-2", true)
 
-		// A client that reloaded goes on, on another server; and one that knows nothing but its own message.
+		// A client that reloaded goes on, on another server; and one that has seen nothing but its own message.
 		reloaded := s.client(s.there)
 		reloaded.connect().succeed()
 		s.play(reloaded, "run-3", nil, user("u3", "And more"))

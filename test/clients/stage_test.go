@@ -35,7 +35,7 @@ type scenario struct {
 	version, thread string
 }
 
-// onEachVersion plays a scenario with each version of the client, side by side.
+// onEachVersion plays a scenario with each version of the client, in parallel.
 func (s *stage) onEachVersion(t *testing.T, play func(s *scenario)) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
@@ -46,7 +46,7 @@ func (s *stage) onEachVersion(t *testing.T, play func(s *scenario)) {
 	}
 }
 
-// client returns a client that knows nothing yet.
+// client returns a client that has seen nothing yet.
 func (s *scenario) client(base *process) *client {
 	s.t.Helper()
 	return s.open(s.t, clientOptions{Version: s.version, Thread: s.thread, Base: base.URL})
