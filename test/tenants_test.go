@@ -431,7 +431,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 			answer, err := firstAnswer(t.Context(), connection.Conn(), call)
 			if f.Name == "append_many" && err == nil {
 				answers[answer] = true
-				if want := fmt.Sprintf(`(1,,42501,"role ""%s"" may not change threads of scope ""a""",,"The role has another scope.")`, tenants.b); answer != want {
+				if want := fmt.Sprintf(`(1,,42501,"role ""%s"" may not change threads of scope ""a""",,"The role has another scope.",)`, tenants.b); answer != want {
 					t.Errorf("%s: %s, want %s", call, answer, want)
 				}
 				continue

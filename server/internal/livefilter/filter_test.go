@@ -41,7 +41,7 @@ func seeds(t *testing.T) uint64 {
 	if testing.Short() {
 		return 20
 	}
-	return 60
+	return 30
 }
 
 func asBytes(events []json.RawMessage) (texts [][]byte) {
