@@ -213,7 +213,7 @@ func (s *stage) whileFollowed(ctx context.Context, what string, threads []string
 		Phase: "live", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: nobody}, Target: atLeast("L2", 0.75),
 	}, figures[polling.name], figures[nobody])
 	s.report.add(Measurement{
-		Phase: "live", What: "the same, told by NOTIFY", Unit: "events/s", Ours: Side{Name: notifying.name}, Against: Side{Name: nobody},
+		Phase: "live", What: "the same, with NOTIFY", Unit: "events/s", Ours: Side{Name: notifying.name}, Against: Side{Name: nobody},
 	}, figures[notifying.name], figures[nobody])
 	return nil
 }
