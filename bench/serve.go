@@ -355,7 +355,7 @@ func (s *served) idle(ctx context.Context) error {
 	if err := open.Wait(); err != nil {
 		return err
 	}
-	grown := float64(memory.Resident(s.process.pid) - before)
+	grown := float64(max(1, memory.Resident(s.process.pid)-before)) // few followers fit into what the process had
 	s.report.add(Measurement{
 		Phase: "serve", What: fmt.Sprintf("%d idle followers: memory of one", count), Unit: "bytes",
 		Ours: Side{Name: "pgagui"}, Against: Side{Name: "promised"}, Target: atMost("S2", 1),
