@@ -183,9 +183,14 @@ func (h *hub) wake(scope, threadID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.topics[topicKey{scope, threadID}]; t != nil && t.isOpen {
-		t.due = time.Time{}
-		h.wakeUp()
+		h.pollNow(t)
 	}
+}
+
+// pollNow makes the hub poll for a topic at once. The caller holds the lock.
+func (h *hub) pollNow(t *topic) {
+	t.due = time.Time{}
+	h.wakeUp()
 }
 
 // stored passes events that this process has stored to the followers of their thread, if it is
@@ -203,8 +208,7 @@ func (h *hub) stored(key topicKey, runID string, stored []json.RawMessage, last 
 	}
 	first := last.Seq - int64(len(stored)) + 1
 	if last.RecordedAt.IsZero() || t.end.Seq != first-1 || last.RecordedAt.Before(t.end.RecordedAt) {
-		t.due = time.Time{}
-		h.wakeUp()
+		h.pollNow(t)
 		return
 	}
 	added := chunk{events: make([]Event, len(stored)), isRunning: true}
@@ -456,7 +460,7 @@ func (h *hub) extend(t *topic, added []chunk, isCut bool) {
 	t.pause = h.interval
 }
 
-// add passes new events to the followers of a topic.
+// add passes new events to the followers of a topic. The caller holds the lock.
 func (h *hub) add(t *topic, added []chunk) {
 	for _, c := range added {
 		// The row decides, because an agent may send events after the end, and a second
