@@ -101,7 +101,7 @@ func TestAClaimTakesThePlaceOfARun(t *testing.T) {
 	wantClaim(t, store, "r2", pgagui.ClaimOptions{}, pgagui.ErrRunInProgress)
 	wantAppend(t, store, "r2", pgagui.AppendOptions{}, pgagui.ErrRunInProgress)
 
-	// The beginning of the run ends the claim, whoever brings it. A repeat of the beginning is one.
+	// The call that begins the run ends the claim, in any process. A repeat of that call is idempotent.
 	begin := rawEvents(started("r1"))
 	options := pgagui.AppendOptions{AfterSeq: new(int64(0)), Input: input}
 	mustAppend(t, store, "t", "r1", begin, options)
@@ -228,7 +228,7 @@ func TestParallelClaims(t *testing.T) {
 	parallel := pgagui.ClaimOptions{Parallel: true}
 	mustClaim(t, store, "p1", parallel)
 	mustClaim(t, store, "p2", parallel)
-	// Parallel claims keep nobody away, and a claim keeps only those away that are not parallel.
+	// A parallel claim blocks no other claim. Another claim blocks only claims that are not parallel.
 	mustClaim(t, store, "alone", pgagui.ClaimOptions{})
 	wantClaim(t, store, "second", pgagui.ClaimOptions{}, pgagui.ErrRunInProgress)
 	wantAppend(t, store, "second", pgagui.AppendOptions{}, pgagui.ErrRunInProgress)

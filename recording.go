@@ -236,10 +236,10 @@ func (r *Recording) flush(ctx context.Context) error {
 }
 
 // Close stores all that Record took and ends the recording. If the run has not ended by then, with
-// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does; if it has not begun, Close releases
-// its claim (BeginOptions.Claim). If ctx ends first, the recording
-// stays open, and Close can be called again. A ctx that had ended before the call does not count:
-// see RecorderConfig.CloseTimeout.
+// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If it has not begun, Close
+// releases its claim (BeginOptions.Claim). If ctx ends first, the recording stays open, and Close
+// can be called again. A ctx that had ended before the call does not count: see
+// RecorderConfig.CloseTimeout.
 //
 // Errors: those of Flush. Close of a closed recording returns nil. Unstored returns what could not
 // be stored because the run was cut off or the database refused it.

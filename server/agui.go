@@ -93,7 +93,8 @@ func (s *Server) postConnect(w http.ResponseWriter, r *http.Request) error {
 }
 
 // getEvents is the same for a thread that exists. ?run= connects to another run than the head,
-// ?stay=true waits for later runs, and ?protocolVersion=1.0 says what RunAgentInput says.
+// ?stay=true waits for later runs, and ?protocolVersion=1.0 names the protocol of the client, as the
+// member of RunAgentInput does.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	options := connectOptions{runID: query.Get("run"), stays: query.Get("stay") == "true", clients: clientsOf(query.Get("protocolVersion"))}

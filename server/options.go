@@ -46,7 +46,7 @@ type Options struct {
 	// WrapTransport returns the transport of the requests to agents, made of that of the server: for
 	// example one that traces. If nil, the transport is not wrapped.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
-	// ObserveRun watches the runs that the server records. If nil, nobody does.
+	// ObserveRun watches the runs that the server records. It may be nil.
 	ObserveRun RunObserver
 }
 

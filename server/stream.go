@@ -66,7 +66,7 @@ type stream struct {
 	isFixed bool
 	// stays waits for later runs.
 	stays bool
-	// isAwaited says that the run may not have begun, and recorded is started.recorded.
+	// isAwaited is true if the run may not have begun yet. recorded is started.recorded.
 	isAwaited bool
 	recorded  <-chan struct{}
 

@@ -177,7 +177,7 @@ func TestDevStartsEverything(t *testing.T) {
 	}
 	d.end()
 
-	// Without a terminal, nobody can agree to a deletion.
+	// Without a terminal, the command cannot ask whether it may delete.
 	reset := c.program(os.Args[0], "dev", "--reset")
 	reset.Env = append(reset.Env, "XDG_DATA_HOME="+data)
 	if out, err := reset.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing was deleted") {

@@ -123,7 +123,7 @@ func (c *serveConfig) check(hasScope bool) error {
 			return fmt.Errorf("--insecure: %w", err)
 		}
 	case c.tokenFile == "" && !usesJWT:
-		return errors.New("nobody could use the server: give it static tokens (--token-file; pgagui token makes one), " +
+		return errors.New("the server would refuse every request: give it static tokens (--token-file; pgagui token makes one), " +
 			"JWTs (--jwt-jwks-url or --jwt-key-file), or, for this machine alone, --insecure")
 	case hasScope:
 		return errors.New("--scope is for --insecure: otherwise the token of a request says the scope")
