@@ -67,6 +67,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.registerHealth(mux)
 	s.registerAGUI(mux)
 	s.registerCopilotKit(mux, "/copilotkit")
+	s.registerEventsAPI(mux, "/api/ambient/v1")
+	s.registerGRPC(mux)
 	s.handler = s.measured(cors(mux))
 	return s, nil
 }
@@ -135,8 +137,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // tenantOf returns the store for the requests of an identity.
-func (s *Server) tenantOf(r *http.Request) tenant {
-	who, _ := access.IdentityFrom(r.Context())
+func (s *Server) tenantOf(r *http.Request) tenant { return s.tenantFrom(r.Context()) }
+
+// tenantFrom is the same for the context of a request.
+func (s *Server) tenantFrom(ctx context.Context) tenant {
+	who, _ := access.IdentityFrom(ctx)
 	return tenant{s.store.InScope(who.Scope), who.Scope}
 }
 
