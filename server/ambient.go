@@ -145,6 +145,7 @@ func (p pushedEvent) event() (json.RawMessage, error) {
 		}
 	}
 	isRenamed := false
+	callID := ""
 	for name, value := range compaction.Members(p.payload) {
 		switch name {
 		case "event_count", "eventCount", "completed_at", "completedAt":
@@ -157,8 +158,14 @@ func (p pushedEvent) event() (json.RawMessage, error) {
 		if own != name && given[own] {
 			own = name
 		}
+		if own == "toolCallId" {
+			callID, _ = readText(value)
+		}
 		isRenamed = isRenamed || own != name
 		member(&kept, own, value)
+	}
+	if kind == "TOOL_CALL_RESULT" && !given["messageId"] && !given["message_id"] && callID != "" {
+		member(&added, "messageId", quoted(callID+"-result")) // AG-UI requires one
 	}
 	if added.Len() == 0 && !isRenamed {
 		return p.payload, nil
@@ -171,7 +178,7 @@ var aguiNames = map[string]string{
 	"message_id": "messageId", "parent_message_id": "parentMessageId", "tool_call_id": "toolCallId", "tool_id": "toolCallId",
 	"tool_call_name": "toolCallName", "tool_name": "toolCallName", "thread_id": "threadId", "run_id": "runId", "parent_run_id": "parentRunId",
 	"step_name": "stepName", "activity_type": "activityType", "raw_event": "rawEvent", "subagent_run_id": "subagentRunId",
-	"entity_id": "entityId", "encrypted_value": "encryptedValue",
+	"entity_id": "entityId", "encrypted_value": "encryptedValue", "forwarded_props": "forwardedProps",
 }
 
 // aguiNameOf returns the name of AG-UI for a member of an event of the platform. Empty: the same.

@@ -160,7 +160,7 @@ func (s *eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
 		items[i] = ambientEventOf(session, event)
 	}
 	w.Header().Set("Pgagui-After-Seq", strconv.FormatInt(page.AfterSeq, 10))
-	return answer(w, map[string]any{"items": items, "page": 1, "size": options.Limit, "total": max(total, page.AfterSeq)})
+	return answer(w, map[string]any{"items": items, "page": 1, "size": options.Limit, "total": total})
 }
 
 // cutCleanly shortens a page so that the seq of its last item is a cursor, too: behind it there is

@@ -55,9 +55,9 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 		switch {
 		case err != nil && (mustExist || !errors.Is(err, pgagui.ErrUnknownThread)):
 			return 0, backoff.Permanent(err)
-		case err == nil && isRecorded(status):
+		case err == nil && isRecorded(status) && (mustExist || !status.Stale):
 			return 0, backoff.Permanent(recordedElsewhere(status.RunID))
-		case err == nil && (mustExist || status.Status == pgagui.Running):
+		case err == nil && (mustExist || takesPushes(status)):
 			run.RunID = status.RunID
 		default:
 			seq, err := to.pushRun(ctx, threadID, "", []json.RawMessage{event}, false)
@@ -100,9 +100,9 @@ func (s *Server) pushMessage(ctx context.Context, to tenant, threadID string, me
 		switch {
 		case err != nil && !errors.Is(err, pgagui.ErrUnknownThread):
 			return 0, backoff.Permanent(err)
-		case err == nil && isRecorded(status):
+		case err == nil && isRecorded(status) && !status.Stale:
 			return 0, backoff.Permanent(recordedElsewhere(status.RunID))
-		case err != nil || status.Status != pgagui.Running:
+		case err != nil || !takesPushes(status):
 			seq, err := to.pushRun(ctx, threadID, "", made, endsRun)
 			return seq, permanentBut(err, pgagui.ErrRunInProgress)
 		}
@@ -148,10 +148,12 @@ func (s *Server) pushed(to tenant, threadID string, err error) error {
 	return err
 }
 
-// isRecorded reports whether a run is in progress and has a writer that sends heartbeats.
-func isRecorded(run *pgagui.RunStatus) bool {
-	return run.Status == pgagui.Running && run.HasHeartbeat && !run.Stale
-}
+// isRecorded reports whether a run is in progress and has a writer that sends heartbeats, or has sent
+// them. If it is stale, the next run closes it.
+func isRecorded(run *pgagui.RunStatus) bool { return run.Status == pgagui.Running && run.HasHeartbeat }
+
+// takesPushes reports whether a run is in progress and has no such writer.
+func takesPushes(run *pgagui.RunStatus) bool { return run.Status == pgagui.Running && !run.HasHeartbeat }
 
 func recordedElsewhere(runID string) error {
 	known := problemf(http.StatusConflict, "run %q is in progress, and the server that calls its agent writes it", runID)
