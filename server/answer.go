@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -39,7 +40,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, value any)
 // answerJSON answers with a JSON text, byte for byte. It gives up a client that accepts it too
 // slowly. If too many large answers are waiting for their clients, the answer is 503.
 func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, text []byte) error {
-	release, err := s.answers.take(r, len(text))
+	release, err := s.answers.take(r.Context(), len(text))
 	if err != nil {
 		return err
 	}
@@ -126,13 +127,13 @@ func newBudget(limit int64) *budget {
 	return &budget{limit: limit, share: limit / sharesOfBudget, byOwner: map[access.Identity]int64{}}
 }
 
-// take takes memory for a request until release is called. An answer that is larger than a share is
+// take takes memory for the identity of a context until release is called. An answer that is larger than a share is
 // possible if its owner has no other.
-func (b *budget) take(r *http.Request, size int) (release func(), err error) {
+func (b *budget) take(ctx context.Context, size int) (release func(), err error) {
 	if size <= smallAnswer {
 		return func() {}, nil
 	}
-	who, _ := access.IdentityFrom(r.Context())
+	who, _ := access.IdentityFrom(ctx)
 	owner := access.Identity{Scope: who.Scope, Subject: who.Subject, Issuer: who.Issuer}
 	n := int64(size)
 	b.mu.Lock()

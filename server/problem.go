@@ -86,12 +86,30 @@ func problemOfError(err error) (known *problem, isOurs bool) {
 		}
 	}
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22") { // data exception: a text with NUL, for example
+	var unconnected *pgconn.ConnectError
+	switch {
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22"): // data exception: a text with NUL, for example
 		known = problemf(http.StatusBadRequest, "%s", refused.Message)
 		known.Code, known.Hint = refused.Code, refused.Hint
 		return known, false
+	case refused != nil && isTransient(refused.Code):
+		known = problemf(http.StatusServiceUnavailable, "the database cannot do this now: %s", refused.Message)
+		known.Code, known.Hint = refused.Code, refused.Hint
+		return known, true
+	case errors.As(err, &unconnected):
+		return problemf(http.StatusServiceUnavailable, "the database cannot be reached"), true
 	}
 	return problemf(http.StatusInternalServerError, "the request failed, see the log of the server"), true
+}
+
+// isTransient reports whether a request may succeed later that failed with a SQLSTATE.
+func isTransient(code string) bool {
+	switch code {
+	case "40001", "40P01", "55P03", "57014": // a conflict, a deadlock, a lock or a statement that took too long
+		return true
+	}
+	// No connection, no resources, a server that starts or stops.
+	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P")
 }
 
 // answerError answers a request that failed.

@@ -123,7 +123,7 @@ func (s *Server) patchThread(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	thread, err := s.tenantOf(r).SetThread(r.Context(), r.PathValue("thread"), pgagui.ThreadChanges{
-		Title: body.Title, Agent: body.Agent, Archived: body.Archived, Metadata: body.Metadata, CreateIfMissing: body.CreateIfMissing,
+		Title: body.Title, Agent: body.Agent, Archived: body.Archived, Metadata: orNil(body.Metadata), CreateIfMissing: body.CreateIfMissing,
 	})
 	if err != nil {
 		return err

@@ -28,11 +28,32 @@ type appendBody struct {
 	Parallel    bool
 }
 
+// check reports what the database would not.
+func (b *appendBody) check() error {
+	switch {
+	case b.Events == nil:
+		return problemf(http.StatusBadRequest, "the list of events is missing")
+	case b.AfterSeq != nil && *b.AfterSeq < 0:
+		return problemf(http.StatusBadRequest, "afterSeq is %d (expected the last seq of the run that the writer has seen, 0 for a new run)", *b.AfterSeq)
+	case len(b.Input) > 0 && b.Input[0] != '{' && string(b.Input) != "null":
+		return problemf(http.StatusBadRequest, "input is no object")
+	}
+	return nil
+}
+
 func (b *appendBody) parent() (id string, isRoot bool) {
 	if b.ParentRunID == nil {
 		return "", false
 	}
 	return *b.ParentRunID, *b.ParentRunID == ""
+}
+
+// orNil returns nil for a null.
+func orNil(text json.RawMessage) json.RawMessage {
+	if string(text) == "null" {
+		return nil
+	}
+	return text
 }
 
 // admit counts an append until release is called. If too many are in progress, the writer retries
@@ -68,7 +89,10 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
 		return err
 	}
-	options := pgagui.AppendOptions{AfterSeq: body.AfterSeq, Input: body.Input, Parallel: body.Parallel, Strict: body.Strict}
+	if err := body.check(); err != nil {
+		return err
+	}
+	options := pgagui.AppendOptions{AfterSeq: body.AfterSeq, Input: orNil(body.Input), Parallel: body.Parallel, Strict: body.Strict}
 	options.ParentRunID, options.NoParent = body.parent()
 	seq, err := s.append(r.Context(), s.tenantOf(r), runOf(r), body.Events, options)
 	if err != nil {
@@ -115,13 +139,19 @@ func (s *Server) postAppend(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := s.tenantOf(r)
 	calls := make([]pgagui.AppendCall, len(body.Appends))
+	if body.Appends == nil {
+		return problemf(http.StatusBadRequest, "the body has no list of appends")
+	}
 	for i, call := range body.Appends {
-		if call.AfterSeq == nil {
-			return problemf(http.StatusBadRequest, "appends[%d] has no afterSeq (0 for a new run)", i)
+		if call.ThreadID == "" || call.RunID == "" || call.AfterSeq == nil {
+			return problemf(http.StatusBadRequest, "appends[%d] needs threadId, runId and afterSeq (0 for a new run)", i)
+		}
+		if err := call.check(); err != nil {
+			return problemf(http.StatusBadRequest, "appends[%d]: %v", i, err)
 		}
 		calls[i] = pgagui.AppendCall{
 			Run: pgagui.RunRef{ThreadID: call.ThreadID, RunID: call.RunID}, Events: call.Events, AfterSeq: *call.AfterSeq,
-			Input: call.Input, Parallel: call.Parallel,
+			Input: orNil(call.Input), Parallel: call.Parallel,
 		}
 		calls[i].ParentRunID, calls[i].NoParent = call.parent()
 	}
