@@ -42,7 +42,7 @@ func (s *Server) registerEventsAPI(mux *http.ServeMux, prefix string) {
 		"GET /agui/capabilities": {access.Read, face.capabilities},
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
-		s.handle(mux, method+" "+prefix+"/sessions/{session}"+path, endpoint.right, endpoint.serve)
+		s.handle(mux, method+" "+prefix+"/sessions/{thread}"+path, endpoint.right, endpoint.serve)
 	}
 }
 
@@ -52,12 +52,12 @@ type eventsAPI struct{ *Server }
 // events streams the events of all runs of a session as they are in the log: behind the one that the
 // client has seen, or from the beginning of the run in progress, or those to come.
 func (s *eventsAPI) events(w http.ResponseWriter, r *http.Request) error {
-	from, session := s.tenantOf(r), r.PathValue("session")
-	after, err := cursorOf(r)
-	if err != nil {
+	from, session := s.tenantOf(r), r.PathValue("thread")
+	q := queryOf(r)
+	after, stays := q.cursor(r), q.is("stay", true)
+	if err := q.check(); err != nil {
 		return err
 	}
-	stays := r.URL.Query().Get("stay") != "false"
 	if after > 0 {
 		if _, err := from.eventAt(r.Context(), session, after); err != nil {
 			return err
@@ -96,14 +96,17 @@ func (s *eventsAPI) postEvent(w http.ResponseWriter, r *http.Request) error {
 		EventCount  *int64          `json:"event_count"`
 		AfterSeq    *int64          `json:"after_seq"`
 	}
-	if err := readBody(r, &body); err != nil {
+	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
 		return err
+	}
+	if body.AfterSeq != nil && *body.AfterSeq < 0 {
+		return problemf(http.StatusBadRequest, "after_seq is %d (expected the last seq of the run that you have seen, 0 for a new run)", *body.AfterSeq)
 	}
 	event := pushedEvent{eventType: body.EventType, payload: body.Payload, completedAt: body.CompletedAt, eventCount: body.EventCount}
 	if bytes.HasPrefix(body.Payload, []byte(`"`)) {
 		event.payload = []byte(textOf(body.Payload))
 	}
-	stored, err := s.pushEvent(r.Context(), s.tenantOf(r), r.PathValue("session"), event, body.AfterSeq)
+	stored, err := s.pushEvent(r.Context(), s.tenantOf(r), r.PathValue("thread"), event, body.AfterSeq)
 	if err != nil {
 		return err
 	}
@@ -118,34 +121,18 @@ const (
 
 // history returns a page of the history of a session.
 func (s *eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	options := pgagui.HistoryOptions{Limit: usualHistory}
-	var err error
-	if options.AfterSeq, err = number(query.Get("after_seq"), "after_seq", 0); err != nil {
-		return err
+	q := queryOf(r)
+	options := pgagui.HistoryOptions{
+		AfterSeq: q.number("after_seq"), Limit: cmp.Or(q.limit(), usualHistory), Since: q.time("start_time"), Until: q.time("end_time"),
+		Raw: !q.is("compressed", true),
 	}
-	for _, list := range query["event_type"] {
+	for _, list := range q.list("event_type") {
 		options.Types = append(options.Types, strings.Split(list, ",")...)
 	}
-	if text := query.Get("limit"); text != "" {
-		if options.Limit, err = strconv.Atoi(text); err != nil || options.Limit < 1 || options.Limit > mostHistory {
-			return problemf(http.StatusBadRequest, "limit is %.40q (expected a number from 1 to %d)", text, mostHistory)
-		}
-	}
-	if options.Since, err = pointInTime(query.Get("start_time"), "start_time"); err != nil {
+	if err := q.check(); err != nil {
 		return err
 	}
-	if options.Until, err = pointInTime(query.Get("end_time"), "end_time"); err != nil {
-		return err
-	}
-	if compressed := query.Get("compressed"); compressed != "" {
-		isCompressed, err := strconv.ParseBool(compressed)
-		if err != nil {
-			return problemf(http.StatusBadRequest, "compressed is %.40q (expected true or false)", compressed)
-		}
-		options.Raw = !isCompressed
-	}
-	from, session := s.tenantOf(r), r.PathValue("session")
+	from, session := s.tenantOf(r), r.PathValue("thread")
 	page, err := from.History(r.Context(), session, options)
 	if err != nil {
 		return err
@@ -160,7 +147,8 @@ func (s *eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
 		items[i] = ambientEventOf(session, event)
 	}
 	w.Header().Set("Pgagui-After-Seq", strconv.FormatInt(page.AfterSeq, 10))
-	return answer(w, map[string]any{"items": items, "page": 1, "size": options.Limit, "total": total})
+	var body object
+	return s.answerJSON(w, r, body.value("items", items).value("page", 1).value("size", options.Limit).value("total", total).end())
 }
 
 // cutCleanly shortens a page so that the seq of its last item is a cursor, too: behind it there is
@@ -197,9 +185,9 @@ func (t tenant) countEvents(ctx context.Context, threadID string) (int64, error)
 
 // messages returns the conversation, or streams it.
 func (s *eventsAPI) messages(w http.ResponseWriter, r *http.Request) error {
-	session := r.PathValue("session")
-	after, err := cursorOf(r)
-	if err != nil {
+	session, q := r.PathValue("thread"), queryOf(r)
+	after := q.cursor(r)
+	if err := q.check(); err != nil {
 		return err
 	}
 	wantsStream := accepts(r, "text/event-stream")
@@ -212,7 +200,11 @@ func (s *eventsAPI) messages(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return answer(w, append([]ambientMessage{}, messages...))
+		text, err := json.Marshal(append([]ambientMessage{}, messages...))
+		if err != nil {
+			return err
+		}
+		return s.answerJSON(w, r, text)
 	}
 	s.writeFrames(w, r, session, frameFormat{onlySeq: true, comment: "ping"}, func(ctx context.Context, to frames) error {
 		return feed.follow(ctx, s.Server, func(messages []ambientMessage) bool { return writeMessages(to, messages) }, func() bool { return to.write(frame{}) && to.flush() })
@@ -249,7 +241,7 @@ func (s *eventsAPI) postMessage(w http.ResponseWriter, r *http.Request) error {
 		EventType string          `json:"event_type"`
 		Payload   json.RawMessage `json:"payload"`
 	}{EventType: "user", Payload: json.RawMessage(`""`)}
-	if err := readBody(r, &body); err != nil {
+	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
 		return err
 	}
 	switch {
@@ -259,7 +251,7 @@ func (s *eventsAPI) postMessage(w http.ResponseWriter, r *http.Request) error {
 		return problemf(http.StatusBadRequest, "the payload is no text")
 	}
 	message := pushedMessage{eventType: body.EventType, payload: body.Payload}
-	stored, err := s.storeMessage(r.Context(), s.tenantOf(r), r.PathValue("session"), message, r.Header.Get("Idempotency-Key"))
+	stored, err := s.storeMessage(r.Context(), s.tenantOf(r), r.PathValue("thread"), message, r.Header.Get("Idempotency-Key"))
 	if err != nil {
 		return err
 	}
@@ -299,11 +291,16 @@ func (s *Server) storeMessage(ctx context.Context, to tenant, session string, me
 // run starts a run. It answers with the events, or with the ids of the run for a client that accepts
 // JSON: the events come on GET events then.
 func (s *eventsAPI) run(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	named := q.text("agent")
+	if err := q.check(); err != nil {
+		return err
+	}
 	in, agentName, err := readAmbientInput(r)
 	if err != nil {
 		return err
 	}
-	agent, err := s.agentFor(r, cmp.Or(r.URL.Query().Get("agent"), agentName))
+	agent, err := s.agentFor(r, cmp.Or(named, agentName))
 	if err != nil {
 		return err
 	}
@@ -330,7 +327,7 @@ func readAmbientInput(r *http.Request) (in *input, agent string, err error) {
 	if problem := problemOf(body); problem != "" {
 		return nil, "", problemf(http.StatusBadRequest, "the body %s (expected a RunAgentInput)", problem)
 	}
-	ids := map[string]string{"threadId": r.PathValue("session"), "runId": "run-" + rand.Text()}
+	ids := map[string]string{"threadId": r.PathValue("thread"), "runId": "run-" + rand.Text()}
 	for name, value := range compaction.Members(body) {
 		switch name = cmp.Or(aguiNames[name], name); name {
 		case "threadId", "runId":
@@ -345,8 +342,8 @@ func readAmbientInput(r *http.Request) (in *input, agent string, err error) {
 			}
 		}
 	}
-	if ids["threadId"] != r.PathValue("session") {
-		return nil, "", problemf(http.StatusBadRequest, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("session"))
+	if ids["threadId"] != r.PathValue("thread") {
+		return nil, "", problemf(http.StatusBadRequest, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("thread"))
 	}
 	made := []byte{'{'}
 	for _, name := range []string{"threadId", "runId"} {
@@ -376,7 +373,7 @@ func (s *eventsAPI) agentFor(r *http.Request, name string) (*Agent, error) {
 		}
 		return nil, problemf(http.StatusNotFound, "the server has no agent %q", name)
 	}
-	thread, err := s.tenantOf(r).Thread(r.Context(), r.PathValue("session"))
+	thread, err := s.tenantOf(r).Thread(r.Context(), r.PathValue("thread"))
 	if err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
 		return nil, err
 	}
@@ -395,8 +392,12 @@ func (s *eventsAPI) agentFor(r *http.Request, name string) (*Agent, error) {
 
 // connect streams the conversation as a snapshot, and then the events of all runs to come.
 func (s *eventsAPI) connect(w http.ResponseWriter, r *http.Request) error {
-	options := connectOptions{stays: true, clients: clientsOf(r.URL.Query().Get("protocolVersion"))}
-	sent, err := s.Server.connect(r.Context(), s.tenantOf(r), r.PathValue("session"), options)
+	q := queryOf(r)
+	options := connectOptions{stays: true, clients: clientsOf(q.text("protocol_version"))}
+	if err := q.check(); err != nil {
+		return err
+	}
+	sent, err := s.Server.connect(r.Context(), s.tenantOf(r), r.PathValue("thread"), options)
 	if err != nil {
 		return err
 	}
@@ -411,10 +412,10 @@ func (s *eventsAPI) interrupt(w http.ResponseWriter, r *http.Request) error {
 		RunID      string
 		SnakeRunID string `json:"run_id"`
 	}
-	if err := readBody(r, &body); err != nil {
+	if err := errors.Join(queryOf(r).check(), readBody(r, &body)); err != nil {
 		return err
 	}
-	run := pgagui.RunRef{ThreadID: r.PathValue("session"), RunID: cmp.Or(body.RunID, body.SnakeRunID)}
+	run := pgagui.RunRef{ThreadID: r.PathValue("thread"), RunID: cmp.Or(body.RunID, body.SnakeRunID)}
 	stopped, err := s.tenantOf(r).RequestStop(r.Context(), run, pgagui.RequestStopOptions{Reason: "interrupted by the user"})
 	if err != nil {
 		return err
@@ -432,7 +433,7 @@ func (s *eventsAPI) feedback(w http.ResponseWriter, r *http.Request) error {
 		MetaType string
 		Payload  json.RawMessage
 	}
-	if err := readBody(r, &body); err != nil {
+	if err := errors.Join(queryOf(r).check(), readBody(r, &body)); err != nil {
 		return err
 	}
 	switch {
@@ -443,14 +444,14 @@ func (s *eventsAPI) feedback(w http.ResponseWriter, r *http.Request) error {
 	case !bytes.HasPrefix(body.Payload, []byte("{")):
 		return problemf(http.StatusBadRequest, "payload is no object")
 	}
-	session, to := r.PathValue("session"), s.tenantOf(r)
+	session, to := r.PathValue("thread"), s.tenantOf(r)
 	if _, err := to.Thread(r.Context(), session); err != nil {
 		return err
 	}
 	var err error
 	event := json.RawMessage(fmt.Sprintf(`{"type":"RAW","event":{"name":"ambient:feedback","metaType":%q,"payload":%s}}`, body.MetaType, body.Payload))
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		_, err = to.pushRun(r.Context(), session, key, []json.RawMessage{event}, false)
+		_, err = s.pushRun(r.Context(), to, session, key, []json.RawMessage{event}, false)
 	} else {
 		_, err = s.push(r.Context(), to, session, event, nil)
 	}
@@ -463,11 +464,14 @@ func (s *eventsAPI) feedback(w http.ResponseWriter, r *http.Request) error {
 // tasks returns the tasks that the agent works on in the background, as its CUSTOM events task:started,
 // task:progress and task:completed say.
 func (s *eventsAPI) tasks(w http.ResponseWriter, r *http.Request) error {
+	if err := queryOf(r).check(); err != nil {
+		return err
+	}
 	tasks := []map[string]json.RawMessage{}
 	places := map[string]int{}
 	options := pgagui.HistoryOptions{Types: []string{"CUSTOM"}, Limit: mostHistory, Raw: true}
 	for hasMore := true; hasMore; {
-		page, err := s.tenantOf(r).History(r.Context(), r.PathValue("session"), options)
+		page, err := s.tenantOf(r).History(r.Context(), r.PathValue("thread"), options)
 		if err != nil {
 			return err
 		}
@@ -504,7 +508,10 @@ func (s *eventsAPI) tasks(w http.ResponseWriter, r *http.Request) error {
 
 // capabilities returns what a session can do here.
 func (s *eventsAPI) capabilities(w http.ResponseWriter, r *http.Request) error {
-	session := r.PathValue("session")
+	if err := queryOf(r).check(); err != nil {
+		return err
+	}
+	session := r.PathValue("thread")
 	if _, err := s.tenantOf(r).Thread(r.Context(), session); err != nil {
 		return err
 	}
@@ -514,37 +521,25 @@ func (s *eventsAPI) capabilities(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// cursorOf returns the seq that a client has seen: that of the header Last-Event-ID, or else after_seq.
-func cursorOf(r *http.Request) (int64, error) {
+// cursor returns the seq that a client has seen: that of the header Last-Event-ID, or else after_seq.
+func (q *query) cursor(r *http.Request) int64 {
+	after := q.number("after_seq")
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
-		return number(text, "Last-Event-ID", 0)
-	}
-	return number(r.URL.Query().Get("after_seq"), "after_seq", 0)
-}
-
-// number reads a number that is not negative.
-func number(text, name string, otherwise int64) (int64, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, problemf(http.StatusBadRequest, "%s is %.40q (expected a number from 0 on)", name, text)
-	}
-	return n, nil
-}
-
-// pointInTime reads a time as ISO 8601 has it; without a zone it is UTC. Zero if it is empty.
-func pointInTime(text, name string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", time.DateOnly} {
-		if point, err := time.Parse(layout, text); err == nil {
-			return point, nil
+		var err error
+		if after, err = readSeq(text); err != nil && q.problem == nil {
+			q.problem = problemf(http.StatusBadRequest, "Last-Event-ID: %v", err)
 		}
 	}
-	return time.Time{}, problemf(http.StatusBadRequest, "%s is %.40q (expected a time, for example 2026-05-21T10:00:00Z)", name, text)
+	return after
+}
+
+// readSeq reads a seq, or 0.
+func readSeq(text string) (int64, error) {
+	seq, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seq < 0 {
+		return 0, problemf(http.StatusBadRequest, "%.40q is no seq (expected a number from 0 on)", text)
+	}
+	return seq, nil
 }
 
 // accepts reports whether a client names a type of content that it accepts.

@@ -35,7 +35,7 @@ func (s *Server) registerGRPC(mux *http.ServeMux) {
 		ambientv1.SessionServicePushSessionEventProcedure:     access.Write,
 		ambientv1.SessionServiceWatchSessionMessagesProcedure: access.Read,
 	} {
-		mux.Handle("POST "+procedure, guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(http.MethodPost+" "+procedure, guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			service.ServeHTTP(&timedWriter{w, http.NewResponseController(w), s.options.WriteTimeout}, r)
 		})))
 	}
@@ -77,7 +77,7 @@ func (s *sessionService) PushSessionEvent(ctx context.Context, request *ambientv
 	}
 	var afterSeq *int64
 	if text := metadata(ctx, "After-Seq"); text != "" {
-		seq, err := number(text, "after-seq", 0)
+		seq, err := readSeq(text)
 		if err != nil {
 			return nil, s.grpcError(ctx, err)
 		}

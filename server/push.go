@@ -28,12 +28,21 @@ import (
 //
 // A run whose writer sends heartbeats takes no pushes: they would end its recording.
 
-// pushAttempts bounds how often a push looks for its run, while other writers begin and end runs.
-const pushAttempts = 8
+const (
+	// pushAttempts bounds how often a push looks for its run, while other writers begin and end runs.
+	pushAttempts = 8
+	// admitTimeout bounds how long a push waits for others.
+	admitTimeout = 5 * time.Second
+)
 
 // push stores an event, and returns its seq. With afterSeq, the seq of the last event of the run
 // that the client has seen, a repeated push stores it once.
 func (s *Server) push(ctx context.Context, to tenant, threadID string, event json.RawMessage, afterSeq *int64) (seq int64, err error) {
+	release, err := s.admitSoon(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	kind := compaction.EventType(event)
 	own := pgagui.RunRef{ThreadID: threadID}
 	if own.RunID, err = runIDOf(event); err != nil {
@@ -44,11 +53,10 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 			return 0, problemf(http.StatusBadRequest, `RUN_STARTED has no "runId"`)
 		}
 		event, _ = ownIDs(event, own)
-		seq, err = to.Append(ctx, own, []json.RawMessage{event}, pgagui.AppendOptions{AfterSeq: afterSeq})
-		return seq, s.pushed(to, threadID, err)
+		return s.append(ctx, to, own, []json.RawMessage{event}, pgagui.AppendOptions{AfterSeq: afterSeq})
 	}
 	isEnd := kind == "RUN_FINISHED" || kind == "RUN_ERROR"
-	seq, err = retryPush(ctx, func() (int64, error) {
+	return retryPush(ctx, func() (int64, error) {
 		run, options := own, pgagui.AppendOptions{AfterSeq: afterSeq}
 		status, err := to.Status(ctx, own)
 		isNamed, mustExist := own.RunID != "", own.RunID != "" || isEnd || afterSeq != nil
@@ -60,7 +68,7 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 		case err == nil && (mustExist || takesPushes(status)):
 			run.RunID = status.RunID
 		default:
-			seq, err := to.pushRun(ctx, threadID, "", []json.RawMessage{event}, false)
+			seq, err := s.pushRun(ctx, to, own.ThreadID, "", []json.RawMessage{event}, false)
 			return seq, permanentBut(err, pgagui.ErrRunInProgress)
 		}
 		isLate := isNamed && afterSeq == nil && status.Status != pgagui.Running
@@ -68,7 +76,7 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 			options.AfterSeq = &status.LastSeq
 		}
 		event, _ := ownIDs(event, run)
-		seq, err := to.Append(ctx, run, []json.RawMessage{event}, options)
+		seq, err := s.append(ctx, to, run, []json.RawMessage{event}, options)
 		switch {
 		case isLate: // another event came late, too
 			return seq, permanentBut(err, pgagui.ErrConflictingRepeat)
@@ -80,7 +88,6 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 			return seq, permanentBut(err, pgagui.ErrRunEnded, pgagui.ErrRunCutOff)
 		}
 	})
-	return seq, s.pushed(to, threadID, err)
 }
 
 // pushMessage stores a message, and returns the seq of its first event. With a key, it becomes a run
@@ -89,13 +96,17 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 // While a run is in progress, all messages but those of the user become CUSTOM events: an agent that
 // pushes events pushes summaries of the same as messages, and the conversation would have both.
 func (s *Server) pushMessage(ctx context.Context, to tenant, threadID string, message pushedMessage, key string) (seq int64, err error) {
+	release, err := s.admitSoon(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	message.id = cmp.Or(key, "message-"+rand.Text())
 	made, endsRun := message.asEvents()
 	if key != "" {
-		seq, err = to.pushRun(ctx, threadID, key, made, endsRun)
-		return seq, s.pushed(to, threadID, err)
+		return s.pushRun(ctx, to, threadID, key, made, endsRun)
 	}
-	seq, err = retryPush(ctx, func() (int64, error) {
+	return retryPush(ctx, func() (int64, error) {
 		status, err := to.Status(ctx, pgagui.RunRef{ThreadID: threadID})
 		switch {
 		case err != nil && !errors.Is(err, pgagui.ErrUnknownThread):
@@ -103,22 +114,21 @@ func (s *Server) pushMessage(ctx context.Context, to tenant, threadID string, me
 		case err == nil && isRecorded(status) && !status.Stale:
 			return 0, backoff.Permanent(recordedElsewhere(status.RunID))
 		case err != nil || !takesPushes(status):
-			seq, err := to.pushRun(ctx, threadID, "", made, endsRun)
+			seq, err := s.pushRun(ctx, to, threadID, "", made, endsRun)
 			return seq, permanentBut(err, pgagui.ErrRunInProgress)
 		}
 		inRun := made
 		if message.eventType != "user" {
 			inRun = []json.RawMessage{message.asCustom()}
 		}
-		last, err := to.Append(ctx, pgagui.RunRef{ThreadID: threadID, RunID: status.RunID}, inRun, pgagui.AppendOptions{})
+		last, err := s.append(ctx, to, pgagui.RunRef{ThreadID: threadID, RunID: status.RunID}, inRun, pgagui.AppendOptions{})
 		return last - int64(len(inRun)) + 1, permanentBut(err, pgagui.ErrRunEnded, pgagui.ErrRunCutOff)
 	})
-	return seq, s.pushed(to, threadID, err)
 }
 
 // pushRun stores events as a run of their own, and returns the seq of the first of them. The same
 // call with the same run id stores them once. An empty one is a new one.
-func (t tenant) pushRun(ctx context.Context, threadID, runID string, middle []json.RawMessage, hasEnd bool) (seq int64, err error) {
+func (s *Server) pushRun(ctx context.Context, to tenant, threadID, runID string, middle []json.RawMessage, hasEnd bool) (seq int64, err error) {
 	var options pgagui.AppendOptions
 	if runID != "" {
 		options.AfterSeq = new(int64(0))
@@ -136,16 +146,21 @@ func (t tenant) pushRun(ctx context.Context, threadID, runID string, middle []js
 		}
 		all = append(all, end)
 	}
-	last, err := t.Append(ctx, run, all, options)
+	last, err := s.append(ctx, to, run, all, options)
 	return last - int64(len(all)) + 2, err
 }
 
-// pushed returns what a push returns, and wakes the followers of the thread.
-func (s *Server) pushed(to tenant, threadID string, err error) error {
-	if err == nil {
-		to.Wake(threadID)
+// admitSoon counts an append until release is called. It waits a while if too many are in progress:
+// the runners of the platform do not retry.
+func (s *Server) admitSoon(ctx context.Context) (release func(), err error) {
+	select {
+	case s.appends <- struct{}{}:
+		return func() { <-s.appends }, nil
+	case <-time.After(admitTimeout):
+		return s.admit()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return err
 }
 
 // isRecorded reports whether a run is in progress and has a writer that sends heartbeats, or has sent
@@ -153,7 +168,9 @@ func (s *Server) pushed(to tenant, threadID string, err error) error {
 func isRecorded(run *pgagui.RunStatus) bool { return run.Status == pgagui.Running && run.HasHeartbeat }
 
 // takesPushes reports whether a run is in progress and has no such writer.
-func takesPushes(run *pgagui.RunStatus) bool { return run.Status == pgagui.Running && !run.HasHeartbeat }
+func takesPushes(run *pgagui.RunStatus) bool {
+	return run.Status == pgagui.Running && !run.HasHeartbeat
+}
 
 func recordedElsewhere(runID string) error {
 	known := problemf(http.StatusConflict, "run %q is in progress, and the server that calls its agent writes it", runID)
