@@ -127,7 +127,7 @@ func (s *eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
 		Raw: !q.is("compressed", true),
 	}
 	for _, list := range q.list("event_type") {
-		options.Types = append(options.Types, strings.Split(list, ",")...)
+		options.Types = append(options.Types, strings.FieldsFunc(list, func(r rune) bool { return r == ',' })...)
 	}
 	if err := q.check(); err != nil {
 		return err

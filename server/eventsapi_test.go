@@ -180,7 +180,7 @@ func TestHistoryFilters(t *testing.T) {
 	at := between.UTC().Format("2006-01-02T15:04:05.999999")
 	for query, want := range map[string]string{
 		"": "1 2 3 6 7", "compressed=false": "1 2 3 4 5 6 7", "compressed=true": "1 2 3 6 7", "after_seq=3&compressed=false": "4 5 6 7",
-		"event_type=RUN_STARTED&event_type=RUN_FINISHED": "1 7", "event_type=RUN_STARTED,TEXT_MESSAGE_END": "1 6", "event_type=NONE": "",
+		"event_type=RUN_STARTED&event_type=RUN_FINISHED": "1 7", "event_type=RUN_STARTED,TEXT_MESSAGE_END": "1 6", "event_type=NONE": "", "event_type=": "1 2 3 6 7",
 		"limit=2": "1 2", "limit=1000": "1 2 3 6 7", "start_time=" + at + "Z": "3 6 7", "end_time=" + at + "Z": "1 2",
 		"end_time=2020-01-01T00:00:00%2B02:00": "", "after_seq=7": "", "after_seq=100": "",
 	} {
@@ -782,6 +782,30 @@ func TestPayloadsKeepTheirBytes(t *testing.T) {
 	}
 }
 
+// TestMessagesOfOddEvents reads what agents send against the protocol.
+func TestMessagesOfOddEvents(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	for n, odd := range []string{
+		`{"type":"RUN_ERROR"}`, `{"type":"RUN_ERROR","message":null}`, `{"type":"RUN_ERROR","message":{"a":1}}`, `{"type":"RUN_ERROR","code":"X"}`,
+		`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a"}`, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"b","role":"user","delta":1}`,
+		`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":null}`, `{"type":"TOOL_CALL_START","toolCallId":"d","toolCallName":"f"}`,
+		`{"type":"TOOL_CALL_RESULT","toolCallId":"d","messageId":"r"}`, `{"type":"TOOL_CALL_RESULT","toolCallId":"d","messageId":"r","content":[{"type":"text","text":"x"}]}`,
+		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"s","role":"user"},{"id":"t","role":"user","content":null},{"id":"u","role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant"},{"id":"v","role":"tool"},7]}`,
+	} {
+		run := fmt.Sprint("r", n)
+		p.push("s", "RUN_STARTED", `{"runId":"`+run+`"}`)
+		if p.push("s", "", odd); !strings.Contains(odd, "RUN_ERROR") {
+			p.push("s", "RUN_FINISHED", `{}`)
+		}
+		if messages := p.list(sessions + "s/messages"); len(messages) > 0 {
+			if _, isText := messages[len(messages)-1]["payload"].(string); !isText {
+				t.Errorf("after %s the last message is %v", odd, messages[len(messages)-1])
+			}
+		}
+	}
+}
+
 // eventsEndpoints are those of the Events API with the right that each needs. Streams of a session that
 // does not exist wait for it.
 var eventsEndpoints = []struct {
@@ -863,8 +887,12 @@ func TestASlowReaderOfTheEventsAPI(t *testing.T) {
 	text := strings.Repeat("x", 500_000)
 	p.push("s", "RUN_STARTED", `{"runId":"r"}`)
 	slow := p.dial("GET " + sessions + "s/events HTTP/1.1\r\nHost: x\r\n\r\n")
+	var large []json.RawMessage
 	for n := range 30 {
-		p.push("s", "CUSTOM", fmt.Sprintf(`{"name":"%d","value":%q}`, n, text))
+		large = append(large, json.RawMessage(fmt.Sprintf(`{"type":"CUSTOM","name":"%d","value":%q}`, n, text)))
+	}
+	if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "r"}, large, pgagui.AppendOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	time.Sleep(time.Second)
 	answer, err := http.ReadResponse(newReader(slow), nil)

@@ -213,9 +213,19 @@ type timedWriter struct {
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *timedWriter) Write(text []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout)) // some writers have none
+	defer w.limit()()
 	return w.ResponseWriter.Write(text)
 }
 
 // Flush is what connect requires of the writer of a stream.
-func (w *timedWriter) Flush() { _ = w.control.Flush() }
+func (w *timedWriter) Flush() {
+	defer w.limit()()
+	_ = w.control.Flush()
+}
+
+// limit bounds the time of a write until it returns. In HTTP/2 a deadline would end a stream that is
+// idle.
+func (w *timedWriter) limit() (end func()) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout)) // some writers have none
+	return func() { _ = w.control.SetWriteDeadline(time.Time{}) }
+}

@@ -46,7 +46,7 @@ func (p *process) grpc(headers ...string) *sessionClient {
 	protocols.SetUnencryptedHTTP2(true)
 	service := &http.Server{Handler: p.server, Protocols: protocols, ReadHeaderTimeout: patience}
 	go func() { _ = service.Serve(listener) }()
-	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithInitialWindowSize(64<<10))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (w *watcher) want(kind, payload string) *ambientv1.SessionMessage {
 	w.t.Helper()
 	message, err := w.receive()
 	if err != nil || message.EventType != kind || message.Payload != payload {
-		w.t.Fatalf("the message is %v (%v), want %s %s", message, err, kind, payload)
+		w.t.Fatalf("the message is %.200s (%v), want %s %.100s", message, err, kind, payload)
 	}
 	return message
 }
@@ -342,6 +342,73 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken.wantEnd(codes.Unavailable)
+}
+
+// TestASlowWatcherIsDropped aborts a client that reads nothing. It continues without a gap.
+func TestASlowWatcherIsDropped(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 300 * time.Millisecond})
+	c := p.grpc()
+	slow, other := c.watch("s", 0), p.grpc().watch("s", 0)
+	const messages = 10
+	text := strings.Repeat("x", 50_000)
+	for n := range messages {
+		c.pushMessage("s", "user", fmt.Sprint(n, text))
+		other.want("user", fmt.Sprint(n, text))
+	}
+	time.Sleep(time.Second)
+	var last int64
+	received := 0
+	for {
+		message, err := slow.receive()
+		if err != nil {
+			if code := status.Code(err); code != codes.Internal { // as gRPC shows a reset
+				t.Errorf("the slow stream ended with %v", err)
+			}
+			break
+		}
+		last, received = message.Seq, received+1
+	}
+	if received == messages {
+		t.Fatal("the slow client received everything")
+	}
+	resumed := p.grpc().watch("s", last)
+	for n := received; n < messages; n++ {
+		resumed.want("user", fmt.Sprint(n, text))
+	}
+}
+
+// TestIdleStreamsStayOpen waits for longer than a write may take, over HTTP/2.
+func TestIdleStreamsStayOpen(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 50 * time.Millisecond, Heartbeat: time.Hour})
+	c := p.grpc()
+	w := c.watch("s", 0)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+c.connection.Target()+sessions+"s/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for n := range 3 {
+		time.Sleep(200 * time.Millisecond)
+		c.pushMessage("s", "user", fmt.Sprint(n))
+		w.want("user", fmt.Sprint(n))
+		text := make([]byte, 0, 10_000)
+		for !strings.Contains(string(text), "RUN_FINISHED") {
+			read, err := answer.Body.Read(text[len(text):cap(text)])
+			if err != nil {
+				t.Fatalf("the stream ended with %v after %d messages", err, n)
+			}
+			text = text[:len(text)+read]
+		}
+	}
 }
 
 func TestErasedSessionsEndTheirStreams(t *testing.T) {

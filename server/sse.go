@@ -147,6 +147,9 @@ func (w *frameWriter) flush() bool {
 	if w.failed == nil {
 		w.failed = w.control.Flush()
 	}
+	if w.failed == nil { // in HTTP/2 the deadline would end a stream that is idle
+		_ = w.control.SetWriteDeadline(time.Time{})
+	}
 	if cap(w.buffer) > maxBuffered { // of one large event
 		w.buffer = nil
 	}
