@@ -135,9 +135,9 @@ func TestServeConfigFileHasEverySetting(t *testing.T) {
 		if list, isList := flag.Value.(pflag.SliceValue); isList && len(list.GetSlice()) == 0 || flag.Name == "agent" || flag.DefValue == "" {
 			return
 		}
-		line := key + ": " + flag.DefValue
+		line := fmt.Sprintf("%s: %q", key, flag.DefValue)
 		if group, name, isGrouped := strings.Cut(key, "."); isGrouped {
-			line = group + ": {" + name + ": " + flag.DefValue + "}"
+			line = fmt.Sprintf("%s: {%s: %q}", group, name, flag.DefValue)
 		}
 		if err := readConfigFile(writeFile(t, "one.yaml", line), (&serveConfig{}).settings()); err != nil {
 			t.Errorf("%s: %v", line, err)
