@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"path"
 	"strings"
@@ -225,8 +224,7 @@ func (e *examination) probe(ctx context.Context) {
 	defer cancel()
 	silence := time.AfterFunc(requestTimeout, cancel)
 	defer silence.Stop()
-	var sent time.Time
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }})
+	sent := time.Now() // on the connection of the requests before
 	answer, err := e.client.Do(request.WithContext(ctx))
 	if err != nil {
 		e.add("streams", Error, "see whether the proxy in front waits for the end of an answer", "a stream does not begin within %s: %v", requestTimeout, err)
@@ -237,15 +235,17 @@ func (e *examination) probe(ctx context.Context) {
 		return
 	}
 	e.protocol(answer)
-	if origin := e.options.Origin; origin != "" && !allows(answer.Header, origin) {
-		e.add("origin", Error, "let only one of server and proxy set it", "browsers refuse answers to pages of %s: Access-Control-Allow-Origin is %q", origin,
-			answer.Header.Values("Access-Control-Allow-Origin"))
-	} else if origin != "" && !e.has("origin") {
-		e.add("origin", OK, "", "pages of %s may call the server", origin)
+	if origin := e.options.Origin; origin != "" && !e.has("origin") { // the preflight request was answered well
+		if allows(answer.Header, origin) {
+			e.add("origin", OK, "", "pages of %s may call the server", origin)
+		} else {
+			e.add("origin", Error, "let one of server and proxy set the header, not both", "browsers refuse answers to pages of %s: Access-Control-Allow-Origin is %q", origin,
+				answer.Header.Values("Access-Control-Allow-Origin"))
+		}
 	}
 	var body io.Reader = answer.Body
 	if answer.Header.Get("Content-Encoding") == "gzip" {
-		e.add("streams", Warning, "do not compress text/event-stream", "a proxy compresses streams, which delays their events")
+		e.add("compression", Warning, "do not compress text/event-stream", "a proxy compresses streams, which delays their events")
 		if body, err = gzip.NewReader(body); err != nil {
 			e.add("streams", Error, "", "the stream cannot be read: %v", err)
 			return
