@@ -64,13 +64,13 @@ type jobMetrics struct {
 
 func newJobMetrics(registry prometheus.Registerer, tasks []worker.Task) *jobMetrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pgagui_job_" + name, Help: help}, []string{"job"})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pgagui_job_" + name, Help: help}, []string{"name"})
 	}
 	m := &jobMetrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pgagui_job_runs_total", Help: "Times that a job ended: done, failed, or skipped because another process does it or the server is a standby.",
-		}, []string{"job", "outcome"}),
-		duration:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pgagui_job_seconds_total", Help: "Time that a job took."}, []string{"job"}),
+		}, []string{"name", "outcome"}),
+		duration:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pgagui_job_seconds_total", Help: "Time that a job took."}, []string{"name"}),
 		running:     gauge("in_progress", "1 while the job runs in this process."),
 		lastSuccess: gauge("last_success_timestamp_seconds", "When the job last ended without an error. 0: not in this process."),
 		lastFailure: gauge("last_failure_timestamp_seconds", "When the job last failed. 0: not in this process."),
