@@ -206,9 +206,9 @@ func (m *storeMetrics) close() {
 var (
 	storeUp          = newDesc("store_up", "1 if the view agui.lag or agui.stats could be read lately; else the metrics of that view are missing.", "view")
 	storeToCompact   = newDesc("store_runs_to_compact", "Ended runs that compaction has not processed yet.")
-	storeCompactLag  = newDesc("store_compaction_lag_seconds", "Time since the oldest of them ended. 0: none waits.")
+	storeCompactLag  = newDesc("store_compaction_lag_seconds", "Time since the oldest run that waits for compaction ended. 0: none waits.")
 	storeToRepack    = newDesc("store_runs_to_repack", "Ended runs that are due to be repacked.")
-	storeRepackLag   = newDesc("store_repack_lag_seconds", "Time since the oldest of them ended. 0: none waits.")
+	storeRepackLag   = newDesc("store_repack_lag_seconds", "Time since the oldest run that is due to be repacked ended. 0: none waits.")
 	storeRunning     = newDesc("store_runs_in_progress", "Runs in progress, of all writers.")
 	storeStale       = newDesc("store_runs_stale", "Runs in progress without a sign of life within their lease: their writers are gone.")
 	storeSilence     = newDesc("store_longest_silence_seconds", "Longest time since the last sign of life of a run in progress. 0: none is in progress.")
