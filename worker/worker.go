@@ -31,7 +31,7 @@ func CheckSchedule(schedule string) error {
 func parse(schedule string) (cron.Schedule, error) {
 	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
-		return nil, fmt.Errorf("schedule %q: %w", schedule, err)
+		return nil, fmt.Errorf("schedule %q is not valid: %w", schedule, err)
 	}
 	return parsed, nil
 }

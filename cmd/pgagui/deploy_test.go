@@ -139,11 +139,14 @@ func TestServeRecipes(t *testing.T) {
 	folder := t.TempDir()
 	commands.token(filepath.Join(folder, "tokens.yaml"), "web", "acme", "read")
 	config := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", ":0", ":9090", ":0").Replace(readDeploy(t, "serve.yaml"))
-	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt):|^#   `).FindAllString(config, -1)); got != 9 {
+	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt|worker):|^#   `).FindAllString(config, -1)); got != 10 {
 		t.Errorf("%d lines of the configuration are examples", got)
 	}
 	writeCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
-	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|  \w)`).ReplaceAllString(config, "$1")
+	if err := os.WriteFile(filepath.Join(folder, "worker"), []byte(commands.databaseURL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|worker:|  \w)`).ReplaceAllString(config, "$1")
 	for name, text := range map[string]string{"serve.yaml": config, "all.yaml": all} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

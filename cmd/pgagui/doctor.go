@@ -32,7 +32,7 @@ containers.
 It changes nothing. If it finds a warning or an error, it exits with 1. To check the log and the
 snapshots themselves, use "pgagui verify".`,
 		Example: `  pgagui doctor
-  pgagui doctor --server https://agents.example.com --token-file token --origin https://app.example.com`,
+  pgagui doctor --server https://agents.example.com --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			wrong := func(problem string) error { return &usageError{problem: problem, command: command.CommandPath()} }
