@@ -108,7 +108,7 @@ func asRequest(shown string) string {
 }
 
 var (
-	shownTime   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	shownTime   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+]00)`)
 	shownID     = regexp.MustCompile(`(?m)^id: (\d+)-\d+`)
 	shownCursor = regexp.MustCompile(`"(cursor|nextCursor)": "[^"]+"`)
 )
