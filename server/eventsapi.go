@@ -393,11 +393,17 @@ func (s *eventsAPI) agentFor(r *http.Request, name string) (*Agent, error) {
 // connect streams the conversation as a snapshot, and then the events of all runs to come.
 func (s *eventsAPI) connect(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	options := connectOptions{stays: true, clients: clientsOf(q.text("protocol_version"))}
+	options := connectOptions{stays: q.is("stay", true), clients: clientsOf(q.text("protocol_version"))}
 	if err := q.check(); err != nil {
 		return err
 	}
-	sent, err := s.Server.connect(r.Context(), s.tenantOf(r), r.PathValue("thread"), options)
+	from, session := s.tenantOf(r), r.PathValue("thread")
+	if !options.stays {
+		if _, err := from.Thread(r.Context(), session); err != nil {
+			return err
+		}
+	}
+	sent, err := s.Server.connect(r.Context(), from, session, options)
 	if err != nil {
 		return err
 	}

@@ -284,6 +284,8 @@ func TestWhereAPushedEventGoes(t *testing.T) {
 	if events := p.logOf("s", "one"); !strings.Contains(events[0], `"threadId":"s"`) {
 		t.Errorf("RUN_STARTED of another thread was stored as %s", events[0])
 	}
+	wantJSON(t, p.push("t", "RUN_STARTED", `{"type":"RUN_STARTED","run_id":"r","thread_id":null } `)["payload"], `"{\"type\":\"RUN_STARTED\",\"runId\":\"r\",\"threadId\":\"t\"}"`)
+	wantJSON(t, p.push("t", "RUN_FINISHED", `{}`)["payload"], `"{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}"`)
 	// Another run cannot begin, and what another run says is refused.
 	if refused := p.json(409, "POST", sessions+"s/events", pushBody("RUN_STARTED", `{"runId":"two"}`)); refused["sqlstate"] != "UI006" {
 		t.Errorf("a second run: %v", refused)
@@ -654,6 +656,10 @@ func TestRunsOfTheEventsAPI(t *testing.T) {
 	// The conversation, and what follows.
 	connected := p.stream("GET", sessions+"s/agui/events", "")
 	connected.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED")
+	if types := p.stream("GET", sessions+"s/agui/events?stay=false", "").rest(); len(types) != 4 {
+		t.Errorf("the conversation is %v", types)
+	}
+	p.json(404, "GET", sessions+"none/agui/events?stay=false", "")
 	p.json(200, "POST", sessions+"s/agui/run", `{"runId":"three","threadId":"s","agent":"test","messages":[]}`)
 	called = a.called(t)
 	called.send(started("s", "three"), start("a3"))

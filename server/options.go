@@ -44,6 +44,8 @@ type Options struct {
 	// Ready checks whether requests can be served now, for /readyz: for example that the schema is
 	// the expected one. No check if nil.
 	Ready func(context.Context) error
+	// Version is the version of the program, which GET /probe names. It may be empty.
+	Version string
 	// Recorder configures the recorder of the runs.
 	Recorder pgagui.RecorderConfig
 	// Logger gets what operators should know. slog.Default() if nil.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -52,8 +53,7 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 		if own.RunID == "" {
 			return 0, problemf(http.StatusBadRequest, `RUN_STARTED has no "runId"`)
 		}
-		event, _ = ownIDs(event, own)
-		return s.append(ctx, to, own, []json.RawMessage{event}, pgagui.AppendOptions{AfterSeq: afterSeq})
+		return s.append(ctx, to, own, []json.RawMessage{withIDs(event, own)}, pgagui.AppendOptions{AfterSeq: afterSeq})
 	}
 	isEnd := kind == "RUN_FINISHED" || kind == "RUN_ERROR"
 	return retryPush(ctx, func() (int64, error) {
@@ -75,8 +75,7 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 		if isLate {
 			options.AfterSeq = &status.LastSeq
 		}
-		event, _ := ownIDs(event, run)
-		seq, err := s.append(ctx, to, run, []json.RawMessage{event}, options)
+		seq, err := s.append(ctx, to, run, []json.RawMessage{withIDs(event, run)}, options)
 		switch {
 		case isLate: // another event came late, too
 			return seq, permanentBut(err, pgagui.ErrConflictingRepeat)
@@ -203,6 +202,27 @@ func runIDOf(event json.RawMessage) (id string, err error) {
 		}
 	}
 	return id, nil
+}
+
+// withIDs returns an event with the ids of its thread and its run, if it begins or finishes the run:
+// there AG-UI requires them.
+func withIDs(event json.RawMessage, run pgagui.RunRef) json.RawMessage {
+	event, _ = ownIDs(event, run)
+	kind := compaction.EventType(event)
+	if kind != "RUN_STARTED" && kind != "RUN_FINISHED" {
+		return event
+	}
+	ids := map[string]string{"threadId": run.ThreadID, "runId": run.RunID}
+	for name := range compaction.Members(event) {
+		delete(ids, name)
+	}
+	for _, name := range []string{"threadId", "runId"} {
+		if id, isMissing := ids[name]; isMissing {
+			open := bytes.TrimSuffix(bytes.TrimRight(event, " \t\r\n"), []byte{'}'})
+			event = slices.Concat(open, []byte(`,"`+name+`":`), quoted(id), []byte{'}'})
+		}
+	}
+	return event
 }
 
 // eventAt returns an event that a client has seen.

@@ -164,6 +164,9 @@ func readObject(r *http.Request, into any) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
+	if !strings.HasPrefix(strings.TrimLeft(string(body), " \t\r\n"), "{") {
+		return problemf(http.StatusBadRequest, "the body is no JSON object")
+	}
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
 	err = decoder.Decode(into)

@@ -120,7 +120,7 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 			}
 		}
 		t.Log(operation.name, counts[operation.name])
-		if succeeded == 0 && *randomCalls >= 3000 {
+		if succeeded == 0 && *randomCalls >= 10_000 {
 			t.Errorf("no random call of %s succeeded: %v", operation.name, counts[operation.name])
 		}
 	}

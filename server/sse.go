@@ -38,12 +38,7 @@ func (s *Server) writeFrames(w http.ResponseWriter, r *http.Request, threadID st
 	ctx, end := s.streamContext(r.Context())
 	defer end()
 
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
-	writer := &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout, frameFormat: format}
-	w.WriteHeader(http.StatusOK)
+	writer := s.beginStream(w, format)
 	var err error
 	if writer.flush() { // the client learns that the request is accepted
 		err = serve(ctx, writer)
@@ -76,6 +71,16 @@ func (s *Server) streamContext(request context.Context) (_ context.Context, end 
 		}
 		cancel(nil)
 	}
+}
+
+// beginStream begins to answer with a stream.
+func (s *Server) beginStream(w http.ResponseWriter, format frameFormat) *frameWriter {
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout, frameFormat: format}
 }
 
 // maxBuffered bounds the frames that wait for a flush, in bytes.
