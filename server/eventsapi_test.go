@@ -719,7 +719,9 @@ func TestTasksFeedbackAndCapabilities(t *testing.T) {
 	if len(raw) != 2 || raw[0]["payload"] != `{"type":"RAW","event":{"name":"ambient:feedback","metaType":"thumbs_down","payload":{"messageId":"m","comment":"no \"so\" <good>"}}}` {
 		t.Errorf("the feedback is stored as %v", raw)
 	}
-	for _, wrong := range []string{"", "{", `{"type":"RAW"}`, `{"type":"META","metaType":"x","payload":{}}`, `{"type":"META","metaType":"thumbs_up","payload":1}`} {
+	p.json(400, "POST", sessions+"s/agui/interrupt", "null")
+	p.json(400, "PATCH", "/copilotkit/threads/s", " null")
+	for _, wrong := range []string{"", "{", "null", `{"type":"RAW"}`, `{"type":"META","metaType":"x","payload":{}}`, `{"type":"META","metaType":"thumbs_up","payload":1}`} {
 		p.json(400, "POST", sessions+"s/agui/feedback", wrong)
 	}
 	for _, path := range []string{"tasks", "capabilities"} {
