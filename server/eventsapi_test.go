@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
@@ -891,30 +893,32 @@ func TestStreamsOfTheEventsAPIAreAborted(t *testing.T) {
 // TestASlowReaderOfTheEventsAPI is aborted, and continues without a gap.
 func TestASlowReaderOfTheEventsAPI(t *testing.T) {
 	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 300 * time.Millisecond})
+	registry := prometheus.NewRegistry()
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: time.Second, Metrics: registry})
 	text := strings.Repeat("x", 500_000)
 	p.push("s", "RUN_STARTED", `{"runId":"r"}`)
 	slow := p.dial("GET " + sessions + "s/events HTTP/1.1\r\nHost: x\r\n\r\n")
+	waitForStreams(t, registry, 1)
 	var large []json.RawMessage
-	for n := range 30 {
+	for n := range 60 {
 		large = append(large, json.RawMessage(fmt.Sprintf(`{"type":"CUSTOM","name":"%d","value":%q}`, n, text)))
 	}
 	if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "r"}, large, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second)
-	answer, err := http.ReadResponse(newReader(slow), nil)
+	waitForStreams(t, registry, 0)
+	answer, err := http.ReadResponse(bufio.NewReader(slow), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	last, err := lastFrame(answer.Body)
-	if err == nil || last == "" || last == "31" {
+	if err == nil || last == "" || last == "61" {
 		t.Fatalf("the slow client received all up to %q (%v)", last, err)
 	}
 	resumed := p.stream("GET", sessions+"s/events?stay=false", "", "Last-Event-ID", last)
 	p.push("s", "RUN_FINISHED", `{}`)
 	resumed.rest()
-	if got := len(resumed.events); fmt.Sprint(32-got) != last {
+	if got := len(resumed.events); fmt.Sprint(62-got) != last {
 		t.Errorf("behind %s the client received %d events", last, got)
 	}
 }
@@ -986,7 +990,22 @@ func TestSessionsOfAllDoors(t *testing.T) {
 	}
 }
 
-func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
+// waitForStreams waits until a server has so many streams open.
+func waitForStreams(t *testing.T, registry *prometheus.Registry, streams float64) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "pgagui_server_streams" && family.GetMetric()[0].GetGauge().GetValue() == streams {
+				return
+			}
+		}
+	}
+	t.Fatalf("the server does not have %v streams", streams)
+}
 
 // lastFrame returns the id of the last frame that came whole.
 func lastFrame(body io.Reader) (id string, err error) {

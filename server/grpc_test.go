@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -347,16 +348,18 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 // TestASlowWatcherIsDropped aborts a client that reads nothing. It continues without a gap.
 func TestASlowWatcherIsDropped(t *testing.T) {
 	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 300 * time.Millisecond})
+	registry := prometheus.NewRegistry()
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: time.Second, Metrics: registry})
 	c := p.grpc()
 	slow, other := c.watch("s", 0), p.grpc().watch("s", 0)
+	waitForStreams(t, registry, 2)
 	const messages = 10
 	text := strings.Repeat("x", 50_000)
 	for n := range messages {
 		c.pushMessage("s", "user", fmt.Sprint(n, text))
 		other.want("user", fmt.Sprint(n, text))
 	}
-	time.Sleep(time.Second)
+	waitForStreams(t, registry, 1)
 	var last int64
 	received := 0
 	for {
@@ -381,7 +384,7 @@ func TestASlowWatcherIsDropped(t *testing.T) {
 // TestIdleStreamsStayOpen waits for longer than a write may take, over HTTP/2.
 func TestIdleStreamsStayOpen(t *testing.T) {
 	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 50 * time.Millisecond, Heartbeat: time.Hour})
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 500 * time.Millisecond, Heartbeat: time.Hour})
 	c := p.grpc()
 	w := c.watch("s", 0)
 	protocols := new(http.Protocols)
@@ -396,8 +399,8 @@ func TestIdleStreamsStayOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	for n := range 3 {
-		time.Sleep(200 * time.Millisecond)
+	for n := range 2 {
+		time.Sleep(time.Second)
 		c.pushMessage("s", "user", fmt.Sprint(n))
 		w.want("user", fmt.Sprint(n))
 		text := make([]byte, 0, 10_000)
