@@ -16,12 +16,6 @@ import (
 	"github.com/pgagui/pgagui/server/internal/livefilter"
 )
 
-// tenant is the store of one scope, for the requests of those who may use it.
-type tenant struct {
-	*pgagui.Store
-	scope string
-}
-
 // started is a run that a client requested.
 type started struct {
 	run         pgagui.RunRef

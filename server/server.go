@@ -15,6 +15,7 @@ import (
 // Server is the handler of all requests. It records the runs that it accepted until Shutdown.
 type Server struct {
 	store     *pgagui.Store
+	replica   *replica // nil: none
 	options   Options
 	agents    atomic.Pointer[map[string]*Agent]
 	recorder  *pgagui.Recorder
@@ -62,6 +63,12 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.guard = access.Guard{
 		Authenticator: options.Access, Limits: access.NewLimits(options.Limits),
 		Audit: access.Audit{Logger: options.Logger, Answer: s.answerRefusal},
+	}
+	if options.Reads != nil {
+		if s.replica, err = newReplica(store, options.Reads, &options); err != nil {
+			return nil, fmt.Errorf("server: metrics: %w", err)
+		}
+		s.replica.start()
 	}
 	mux := http.NewServeMux()
 	s.registerHealth(mux)
@@ -131,20 +138,24 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.New("server: some runs did not end in time")
 	}
 	s.closeIdle()
+	if s.replica != nil {
+		s.replica.close()
+	}
 	return errors.Join(err, s.recorder.Close(ctx))
-}
-
-// tenantOf returns the store for the requests of an identity.
-func (s *Server) tenantOf(r *http.Request) tenant {
-	who, _ := access.IdentityFrom(r.Context())
-	return tenant{s.store.InScope(who.Scope), who.Scope}
 }
 
 // handle registers an endpoint for those who have a right.
 func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
 	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes())
-		if err := endpoint(w, r); err != nil {
+		err := error(nil)
+		if s.replica != nil {
+			r, err = withRoute(w, r, right)
+		}
+		if err == nil {
+			err = endpoint(w, r)
+		}
+		if err != nil {
 			s.answerError(w, r, err)
 		}
 	})))

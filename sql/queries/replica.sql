@@ -1,0 +1,32 @@
+-- name: ServerState :one
+-- What tells a standby from the server that takes writes, and how far it has come: it shows no
+-- transaction from next_transaction on.
+select
+    pg_is_in_recovery()::boolean as is_standby,
+    pg_postmaster_start_time()::timestamptz as started_at,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction;
+
+-- name: CurrentTransaction :one
+-- The transaction that the statements before it in a message have written in. Empty: they wrote
+-- nothing.
+select coalesce(pg_current_xact_id_if_assigned()::text, '')::text as transaction_id;
+
+-- name: IsShown :one
+-- Whether a standby shows a transaction, and the event of a thread with a seq. Empty, and 0: not
+-- asked for.
+select (
+    case
+        when @transaction_id::text = '' then true
+        else pg_visible_in_snapshot(cast(@transaction_id::text as pg_catalog.xid8), pg_current_snapshot())
+    end
+    and (
+        @seq::bigint = 0
+        or coalesce((
+            select batch.first_seq + batch.n - 1
+            from agui.batch
+            where batch.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+            order by batch.first_seq desc
+            limit 1
+        ), 0) >= @seq::bigint
+    )
+)::boolean as is_shown;
