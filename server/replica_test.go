@@ -1,0 +1,379 @@
+package server_test
+
+// Servers with a replica: which of the two answers, and what clients see while the replica lags, is
+// promoted, or is lost.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/server"
+)
+
+// sent counts what a pool sends: the messages with statements of requests, and the statements by
+// name. The checks of the replica do not count.
+type sent struct {
+	mu         sync.Mutex
+	messages   int
+	statements map[string]int
+}
+
+type checkKey struct{}
+
+func (s *sent) add(sql string, isMessage bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, _, _ := strings.Cut(strings.TrimPrefix(sql, "-- name: "), " ")
+	if name == "ServerState" {
+		return
+	}
+	if isMessage {
+		s.messages++
+	}
+	s.statements[name]++
+}
+
+func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	s.add(data.SQL, true)
+	return ctx
+}
+func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *sent) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for i, query := range data.Batch.QueuedQueries {
+		s.add(query.SQL, i == 0)
+	}
+	return ctx
+}
+func (*sent) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*sent) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// reset returns what was sent since the reset before.
+func (s *sent) reset() (messages int, statements map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	messages, statements = s.messages, s.statements
+	s.messages, s.statements = 0, map[string]int{}
+	return messages, statements
+}
+
+func traced(t *testing.T, url string) (*pgxpool.Pool, *sent) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &sent{statements: map[string]int{}}
+	config.ConnConfig.Tracer = counted
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, counted
+}
+
+// withReplica is a server with a replica, and what both pools were sent.
+type withReplica struct {
+	*process
+	registry             *prometheus.Registry
+	toPrimary, toReplica *sent
+}
+
+func serveWithReplica(t *testing.T, primary, replica string, options server.Options) *withReplica {
+	t.Helper()
+	p := &withReplica{registry: prometheus.NewRegistry()}
+	config := &pgagui.Config{Logger: slog.New(slog.DiscardHandler)}
+	if options.Logger == nil {
+		options.Logger = config.Logger
+	}
+	var pool, reads *pgxpool.Pool
+	pool, p.toPrimary = traced(t, primary)
+	reads, p.toReplica = traced(t, replica)
+	options.Reads, options.Metrics = pgagui.New(reads, config), p.registry
+	p.process = serveStore(t, pgagui.New(pool, config), options)
+	p.waitForReplica()
+	p.toPrimary.reset()
+	p.toReplica.reset()
+	return p
+}
+
+// metrics returns the values of a metric, by its labels.
+func (p *withReplica) metrics(name string) map[string]float64 {
+	p.t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetValue())
+			}
+			if family.GetName() == "pgagui_server_"+name {
+				values[strings.Join(labels, " ")] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+// text returns the text of the last message of a thread, as the messages of the server have it.
+func (p *withReplica) text(thread string, headers ...string) string {
+	p.t.Helper()
+	messages, _ := p.json(200, "GET", "/copilotkit/threads/"+thread+"/messages", "", headers...)["messages"].([]any)
+	if len(messages) == 0 {
+		return ""
+	}
+	text, _ := messages[len(messages)-1].(map[string]any)["content"].(string)
+	return text
+}
+
+// titles returns the titles of the threads that the server lists.
+func (p *withReplica) titles(headers ...string) map[string]any {
+	p.t.Helper()
+	titles := map[string]any{}
+	threads, _ := p.json(200, "GET", "/copilotkit/threads", "", headers...)["threads"].([]any)
+	for _, thread := range threads {
+		titles[thread.(map[string]any)["id"].(string)] = thread.(map[string]any)["name"]
+	}
+	return titles
+}
+
+// rename gives a thread a title, and returns the position of the answer.
+func (p *withReplica) rename(thread, title string) string {
+	p.t.Helper()
+	answer := p.request("PATCH", "/copilotkit/threads/"+thread, fmt.Sprintf(`{"name":%q}`, title))
+	position := answer.Header.Get("Pgagui-Position")
+	if answer.StatusCode != 200 || position == "" {
+		p.t.Fatalf("PATCH: %s, position %q", answer.Status, position)
+	}
+	return position
+}
+
+func mustStore(t *testing.T, store *pgagui.Store, thread string, events ...string) int64 {
+	t.Helper()
+	raw := make([]json.RawMessage, len(events))
+	for i, event := range events {
+		raw[i] = json.RawMessage(event)
+	}
+	seq, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "run"}, raw, pgagui.AppendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// shown waits until a standby shows the event of a thread with a seq.
+func shown(t *testing.T, replicated *testdb.Replicated, thread string, seq int64) {
+	t.Helper()
+	store := pgagui.New(replicated.StandbyPool, nil)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread}); err == nil && status.LastSeq >= seq {
+			return
+		}
+	}
+	t.Fatalf("the standby does not show event %d of thread %s", seq, thread)
+}
+
+func TestReplica(t *testing.T) {
+	t.Parallel()
+	replicated := testdb.NewReplicated(t) // one for all, for it takes longer than they do
+	a := newAgent(t)
+	p := serveWithReplica(t, replicated.Primary.URL("postgres"), replicated.Standby.URL("postgres"), withAgent(a))
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *testdb.Replicated, *withReplica, *agent)
+	}{
+		{"reads go to it, in as many messages", readsGoToTheReplica},
+		{"clients read what they wrote while it lags", clientsReadWhatTheyWrote},
+		{"the primary is asked for what it does not know", thePrimaryKnowsMore},
+		{"streams live on it", streamsLiveOnTheReplica},
+		{"streams of the own runs need it for nothing", streamsOfTheOwnRuns},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inTest := *p.process
+			inTest.t = t
+			own := *p
+			own.process = &inTest
+			own.waitForReplica()
+			own.toPrimary.reset()
+			own.toReplica.reset()
+			test.run(t, replicated, &own, a)
+		})
+	}
+}
+
+func readsGoToTheReplica(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
+	mustStore(t, p.store, "read", started("read", "run"), start("m"), content("m", "Hello"))
+	shown(t, replicated, "read", 3)
+	p.toPrimary.reset()
+	const reads = 20
+	for range reads {
+		if text := p.text("read"); text != "Hello" {
+			t.Fatalf("the text is %q", text)
+		}
+	}
+	if messages, statements := p.toReplica.reset(); messages != reads || len(statements) != 1 {
+		t.Errorf("the replica was sent %d messages with %v, want %d", messages, statements, reads)
+	}
+	for range reads {
+		if text := p.text("read", "Pgagui-Position", "3"); text != "Hello" {
+			t.Fatalf("the text is %q", text)
+		}
+	}
+	if messages, statements := p.toReplica.reset(); messages != reads || statements["IsShown"] != reads {
+		t.Errorf("with a position the replica was sent %d messages with %v, want %d", messages, statements, reads)
+	}
+	if messages, statements := p.toPrimary.reset(); messages != 0 {
+		t.Errorf("the primary was sent %v", statements)
+	}
+	p.json(400, "GET", "/copilotkit/threads", "", "Pgagui-Position", "tx-many")
+	p.json(400, "GET", "/copilotkit/threads", "", "Pgagui-Position", "yesterday")
+}
+
+func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
+	mustStore(t, p.store, "written", started("written", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "written", 3)
+	replicated.Pause(t)
+	position := p.rename("written", "paused")
+	mustStore(t, p.store, "written", content("m", " two"))
+	if title := p.titles()["written"]; title == "paused" {
+		t.Error("the replica shows the title although it is paused")
+	}
+	begin := time.Now()
+	if title := p.titles("Pgagui-Position", position)["written"]; title != "paused" {
+		t.Errorf("behind the position the title is %v", title)
+	}
+	if took := time.Since(begin); took < 100*time.Millisecond || took > 2*time.Second {
+		t.Errorf("the primary was asked after %s", took)
+	}
+	if text := p.text("written"); text != "one" {
+		t.Errorf("the replica shows %q although it is paused", text)
+	}
+	for _, seen := range []string{"4", position + ", 4", "4-" + fmt.Sprint(time.Now().UnixMicro()) + ".2"} {
+		if text := p.text("written", "Pgagui-Position", seen); text != "one two" {
+			t.Errorf("behind %s the text is %q", seen, text)
+		}
+	}
+	before := p.metrics("replica_reads_total")
+
+	// A replica that is slightly late is waited for.
+	time.AfterFunc(50*time.Millisecond, func() { replicated.Resume(t) })
+	if text := p.text("written", "Pgagui-Position", "4"); text != "one two" {
+		t.Errorf("the text is %q", text)
+	}
+	p.rename("written", "resumed")
+	for n := range 20 {
+		title := fmt.Sprint("title ", n)
+		if got := p.titles("Pgagui-Position", p.rename("written", title))["written"]; got != title {
+			t.Errorf("the title is %v, want %s", got, title)
+		}
+	}
+	if after := p.metrics("replica_reads_total"); after["behind"] != before["behind"] || after["replica"] != before["replica"]+21 {
+		t.Errorf("reads before: %v, after: %v", before, after)
+	}
+}
+
+func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
+	mustStore(t, p.store, "known", started("known", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "known", 3)
+	replicated.Pause(t)
+	defer replicated.Resume(t)
+	mustStore(t, p.store, "new", started("new", "run"), start("m"), content("m", "Hi"), end("m"), finished("new", "run"))
+	if text := p.text("new"); text != "Hi" { // this endpoint answers 200 if there is no such thread
+		t.Errorf("the text is %q", text)
+	}
+	for _, opened := range []*client{
+		p.stream("GET", "/threads/new/events", ""), p.stream("POST", "/agent/test/connect", connectInput("new")),
+		p.stream("GET", "/threads/new/events?run=run", ""),
+	} {
+		if types := opened.rest(); len(types) < 3 || types[len(types)-1] != "RUN_FINISHED" {
+			t.Errorf("the stream has %v", types)
+		}
+	}
+	p.json(404, "GET", "/threads/nowhere/events", "")
+	mustStore(t, p.store, "known", content("m", " two"), end("m"), finished("known", "run"))
+	resumed := p.stream("GET", "/threads/known/events", "", "Last-Event-ID", "4")
+	resumed.want("TEXT_MESSAGE_END", "RUN_FINISHED")
+	resumed.rest()
+	reconnected := p.stream("POST", "/agent/test/connect", strings.Replace(connectInput("known"), "{", `{"lastSeenEventId":"5",`, 1))
+	reconnected.want("RUN_FINISHED")
+	reconnected.rest()
+	if again := p.metrics("resumed_from_history_total"); again[""] != 0 {
+		t.Errorf("a client received the history although the log has what it has seen")
+	}
+}
+
+func streamsLiveOnTheReplica(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
+	mustStore(t, p.store, "stream", started("stream", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "stream", 3)
+	p.toPrimary.reset()
+	opened := p.stream("GET", "/threads/stream/events", "")
+	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	mustStore(t, p.store, "stream", content("m", " two"))
+	opened.want("TEXT_MESSAGE_CONTENT")
+	_, statements := p.toPrimary.reset()
+	if statements["Append"+"Events"] != 1 || len(statements) != 1 {
+		t.Errorf("for the stream the primary was sent %v", statements)
+	}
+	if _, statements := p.toReplica.reset(); statements["Poll"] == 0 || statements["Attach"] != 1 {
+		t.Errorf("for the stream the replica was sent %v", statements)
+	}
+
+	// The replica does not show the end of the run, nor the run that follows.
+	replicated.Pause(t)
+	mustStore(t, p.store, "stream", end("m"), finished("stream", "run"))
+	select {
+	case event := <-opened.next:
+		t.Errorf("the replica shows %s although it is paused", event.Data)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "stream", RunID: "second"}, []json.RawMessage{
+		json.RawMessage(started("stream", "second")), json.RawMessage(finished("stream", "second")),
+	}, pgagui.AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	replicated.Resume(t)
+	opened.want("TEXT_MESSAGE_END", "RUN_FINISHED", "RUN_STARTED")
+	opened.rest()
+}
+
+func streamsOfTheOwnRuns(t *testing.T, replicated *testdb.Replicated, p *withReplica, a *agent) {
+	poster := p.run("own", "run", "u1 user Hello")
+	called := a.called(t)
+	called.send(started("own", "run"), start("m"))
+	poster.want("RUN_STARTED", "TEXT_MESSAGE_START")
+	shown(t, replicated, "own", 2)
+	replicated.Pause(t)
+	defer replicated.Resume(t)
+	other := p.stream("GET", "/threads/own/events", "")
+	other.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	called.send(content("m", "Hi"), end("m"), finished("own", "run"))
+	close(called.answers)
+	for _, c := range []*client{poster, other} {
+		c.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED")
+		c.rest() // not the history of the run as the replica shows it
+	}
+}
+
+var _ = maps.Clone[map[string]int]
+var _ = http.StatusOK
+var _ = cutproxy.Start
