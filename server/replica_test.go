@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -32,8 +30,6 @@ type sent struct {
 	messages   int
 	statements map[string]int
 }
-
-type checkKey struct{}
 
 func (s *sent) add(sql string, isMessage bool) {
 	s.mu.Lock()
@@ -331,7 +327,7 @@ func streamsLiveOnTheReplica(t *testing.T, replicated *testdb.Replicated, p *wit
 	mustStore(t, p.store, "stream", content("m", " two"))
 	opened.want("TEXT_MESSAGE_CONTENT")
 	_, statements := p.toPrimary.reset()
-	if statements["Append"+"Events"] != 1 || len(statements) != 1 {
+	if statements["AppendEvents"] != 1 || len(statements) != 1 {
 		t.Errorf("for the stream the primary was sent %v", statements)
 	}
 	if _, statements := p.toReplica.reset(); statements["Poll"] == 0 || statements["Attach"] != 1 {
@@ -374,6 +370,176 @@ func streamsOfTheOwnRuns(t *testing.T, replicated *testdb.Replicated, p *withRep
 	}
 }
 
-var _ = maps.Clone[map[string]int]
-var _ = http.StatusOK
-var _ = cutproxy.Start
+// logOfServer keeps what a server logs.
+type logOfServer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logOfServer) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logOfServer) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// waitUntilUnused waits until no reads go to the replica.
+func (p *withReplica) waitUntilUnused() {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); p.server.UsesReplica(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatal("the replica is still used")
+		}
+	}
+}
+
+func TestAReplicaThatHangsOrRefuses(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	for what, break_ := range map[string]func(*cutproxy.Proxy){
+		"hangs":   (*cutproxy.Proxy).Hold,
+		"refuses": func(proxy *cutproxy.Proxy) { proxy.Refuse(true); proxy.CutNow() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proxy, log := cutproxy.Start(t, address), &logOfServer{}
+			isReady := func(context.Context) error { return nil }
+			p := serveWithReplica(t, address, proxy.URL(), server.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Ready: isReady})
+			defer proxy.Release() // what was given up says good-bye
+			mustStore(t, p.store, what, started(what, "run"), start("m"), content("m", "Hello"))
+			opened := p.stream("GET", "/threads/"+what+"/events", "")
+			opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+			break_(proxy)
+			for n := range 50 {
+				begin := time.Now()
+				if text := p.text(what); text != "Hello" {
+					t.Fatalf("the text is %q", text)
+				}
+				// The first waits until the check of the replica has failed.
+				if took := time.Since(begin); took > 3*time.Second || n > 0 && took > time.Second {
+					t.Errorf("request %d took %s", n, took)
+				}
+			}
+			p.waitUntilUnused()
+			mustStore(t, p.store, what, end("m"), finished(what, "run"))
+			opened.want("TEXT_MESSAGE_END", "RUN_FINISHED")
+			opened.rest()
+			p.json(200, "GET", "/readyz", "")
+			if usable, moved := p.metrics("replica_usable")[""], p.metrics("replica_followers_moved_total")[""]; usable != 0 || moved != 1 {
+				t.Errorf("the replica is usable: %v, followers that moved: %v", usable, moved)
+			}
+			proxy.Release()
+			proxy.Refuse(false)
+			p.waitForReplica()
+			p.toReplica.reset()
+			if text := p.text(what); text != "Hello" {
+				t.Errorf("the text is %q", text)
+			}
+			if messages, _ := p.toReplica.reset(); messages != 1 {
+				t.Errorf("the replica was sent %d messages", messages)
+			}
+			if lost, back := log.count("cannot be used"), log.count("reads go to the replica"); lost != 1 || back != 2 {
+				t.Errorf("the log has %d lines that it is lost and %d that it is used", lost, back)
+			}
+		})
+	}
+}
+
+// The standby becomes a primary of its own while the other lives: what it has from then on is not
+// what clients have seen.
+func TestAReplicaThatIsPromotedByMistake(t *testing.T) {
+	t.Parallel()
+	replicated := testdb.NewReplicated(t)
+	p := serveWithReplica(t, replicated.Primary.URL("postgres"), replicated.Standby.URL("postgres"), server.Options{})
+	mustStore(t, p.store, "thread", started("thread", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "thread", 3)
+	opened := p.stream("GET", "/threads/thread/events", "")
+	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	if err := replicated.Standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.waitUntilUnused()
+	mustStore(t, pgagui.New(replicated.StandbyPool, nil), "thread", content("m", " else"), end("m"), finished("thread", "run"))
+	mustStore(t, p.store, "thread", content("m", " two"), end("m"))
+	opened.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END")
+	if text := opened.events[4]; !strings.Contains(text, " two") {
+		t.Errorf("the stream continues with %s", text)
+	}
+	mustStore(t, p.store, "thread", finished("thread", "run"))
+	opened.want("RUN_FINISHED")
+	opened.rest()
+	if text := p.text("thread"); text != "one two" {
+		t.Errorf("the text is %q", text)
+	}
+}
+
+// The standby takes over and has missed the end of the log.
+func TestFailoverToTheReplica(t *testing.T) {
+	t.Parallel()
+	replicated := testdb.NewReplicated(t)
+	var mu sync.Mutex
+	primary := replicated.Primary.URL("postgres") // the server that the name stands for
+	config, err := pgxpool.ParseConfig(primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.BeforeConnect = func(_ context.Context, connection *pgx.ConnConfig) error {
+		mu.Lock()
+		defer mu.Unlock()
+		target, err := pgx.ParseConfig(primary)
+		if err == nil {
+			connection.Host, connection.Port, connection.Password, connection.Fallbacks = target.Host, target.Port, target.Password, nil
+		}
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	quiet := &pgagui.Config{Logger: slog.New(slog.DiscardHandler)}
+	p := serveStore(t, pgagui.New(pool, quiet), server.Options{
+		Reads: pgagui.New(testdb.Connect(t, replicated.Standby.URL("postgres")), quiet), Logger: quiet.Logger,
+	})
+	p.waitForReplica()
+	for _, thread := range []string{"lost", "kept"} {
+		mustStore(t, p.store, thread, started(thread, "run"), start("m"), content("m", "one"))
+		shown(t, replicated, thread, 3)
+	}
+	kept := p.stream("GET", "/threads/kept/events", "") // on the standby
+	kept.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	before := p.stream("GET", "/threads/lost/events", "")
+	before.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	replicated.Disconnect(t)
+	mustStore(t, p.store, "lost", content("m", " lost"), content("m", " too"))
+	ahead := p.stream("GET", "/threads/lost/events", "", "Last-Event-ID", "4") // on the primary
+	ahead.want("TEXT_MESSAGE_CONTENT")
+	if err := replicated.Primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := replicated.Standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	primary = replicated.Standby.URL("postgres")
+	mu.Unlock()
+	ahead.wantAborted()
+	mustStore(t, p.store, "lost", content("m", " and"), content("m", " found"), end("m"), finished("lost", "run"))
+	mustStore(t, p.store, "kept", content("m", " two"), end("m"), finished("kept", "run"))
+	kept.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED")
+	kept.rest()
+	before.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED")
+	before.rest()
+	p.waitForReplica() // the server of both addresses
+	resumed := p.stream("GET", "/threads/lost/events", "", "Last-Event-ID", ahead.lastID)
+	resumed.want("RUN_STARTED", "MESSAGES_SNAPSHOT") // the history: what the client has seen is not in the log
+	if snapshot := resumed.events[1]; !strings.Contains(snapshot, "one and found") {
+		t.Errorf("the client that saw what is lost receives %s", snapshot)
+	}
+	resumed.rest()
+}
