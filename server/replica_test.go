@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,8 @@ func TestReplica(t *testing.T) {
 		{"the primary is asked for what it does not know", thePrimaryKnowsMore},
 		{"streams live on it", streamsLiveOnTheReplica},
 		{"streams of the own runs need it for nothing", streamsOfTheOwnRuns},
+		{"it is not used while it is too far behind", aReplicaTooFarBehind},
+		{"row-level security holds there too", rowSecurityOnTheReplica}, // last: it turns it on
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inTest := *p.process
@@ -290,7 +293,8 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 
 func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
 	mustStore(t, p.store, "known", started("known", "run"), start("m"), content("m", "one"))
-	shown(t, replicated, "known", 3)
+	mustStore(t, p.store, "continued", started("continued", "run"), finished("continued", "run"))
+	shown(t, replicated, "continued", 2)
 	replicated.Pause(t)
 	defer replicated.Resume(t)
 	mustStore(t, p.store, "new", started("new", "run"), start("m"), content("m", "Hi"), end("m"), finished("new", "run"))
@@ -306,6 +310,16 @@ func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withRep
 		}
 	}
 	p.json(404, "GET", "/threads/nowhere/events", "")
+	second := pgagui.RunRef{ThreadID: "continued", RunID: "second"}
+	if _, err := p.store.Append(t.Context(), second, []json.RawMessage{json.RawMessage(started("continued", "second"))}, pgagui.AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	continued := p.stream("GET", "/threads/continued/events", "") // the replica takes the first run for the head
+	for event := ""; !strings.Contains(event, "second"); {
+		if event = continued.event(); event == "" {
+			t.Fatalf("the stream ended with the first run: %v", continued.events)
+		}
+	}
 	mustStore(t, p.store, "known", content("m", " two"), end("m"), finished("known", "run"))
 	resumed := p.stream("GET", "/threads/known/events", "", "Last-Event-ID", "4")
 	resumed.want("TEXT_MESSAGE_END", "RUN_FINISHED")
@@ -367,6 +381,106 @@ func streamsOfTheOwnRuns(t *testing.T, replicated *testdb.Replicated, p *withRep
 	for _, c := range []*client{poster, other} {
 		c.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED")
 		c.rest() // not the history of the run as the replica shows it
+	}
+}
+
+func aReplicaTooFarBehind(t *testing.T, replicated *testdb.Replicated, _ *withReplica, _ *agent) {
+	log := &logOfServer{}
+	p := serveWithReplica(t, replicated.Primary.URL("postgres"), replicated.Standby.URL("postgres"), server.Options{
+		MaxReadLag: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	mustStore(t, p.store, "far", started("far", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "far", 3)
+	opened := p.stream("GET", "/threads/far/events", "")
+	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	replicated.Pause(t)
+	time.Sleep(2 * time.Second)
+	if !p.server.UsesReplica() {
+		t.Error("the replica is not used although there is nothing that it lacks")
+	}
+	mustStore(t, p.store, "far", content("m", " two"))
+	p.waitUntilUnused()
+	opened.want("TEXT_MESSAGE_CONTENT")
+	if text := p.text("far"); text != "one two" {
+		t.Errorf("the text is %q", text)
+	}
+	if lag := p.metrics("replica_lag_seconds")[""]; lag < 0.3 || log.count("behind the primary") == 0 {
+		t.Errorf("the lag is %v s", lag)
+	}
+	replicated.Resume(t)
+	p.waitForReplica()
+	mustStore(t, p.store, "far", end("m"), finished("far", "run"))
+	opened.want("TEXT_MESSAGE_END", "RUN_FINISHED")
+	opened.rest()
+}
+
+func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *withReplica, a *agent) {
+	for _, statement := range []string{
+		`create role requests login password 'secret' in role agui_writer`, `select agui.map_pool('requests')`,
+		`create role reads login password 'secret' in role agui_reader`, `select agui.map_pool('reads')`,
+		`create role live login password 'secret' in role agui_recorder`, `select agui.map_operator('live')`,
+		`call agui.enable_row_security()`,
+	} {
+		if _, err := replicated.PrimaryPool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	authenticator, made := tokens(t, "a admin", "b admin")
+	as := func(address, role string) string {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.User = url.UserPassword(role, "secret")
+		return parsed.String()
+	}
+	primary, standby := replicated.Primary.URL("postgres"), replicated.Standby.URL("postgres")
+	deadline := time.Now().Add(patience) // until the roles are there
+	for time.Now().Before(deadline) {
+		if connection, err := pgx.Connect(t.Context(), as(standby, "reads")); err == nil {
+			_ = connection.Close(t.Context())
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	pool, _ := traced(t, as(primary, "requests"))
+	live, _ := traced(t, as(primary, "live"))
+	reads, toReplica := traced(t, as(standby, "reads"))
+	p := &withReplica{registry: prometheus.NewRegistry()}
+	p.process = serveStore(t, pgagui.New(pool, &pgagui.Config{SetScope: true, Live: live}), server.Options{
+		Agents: withAgent(a).Agents, Access: authenticator, Reads: pgagui.New(reads, &pgagui.Config{SetScope: true}), Metrics: p.registry,
+	})
+	p.waitForReplica()
+	of := func(scope int) []string { return []string{"Authorization", "Bearer " + made[scope]} }
+	var positions []string
+	for scope, name := range []string{"a", "b"} {
+		c := p.stream("POST", "/agent/test/run", input("thread", "run", "u1 user Hello "+name), of(scope)...)
+		positions = append(positions, c.answer.Header.Get("Pgagui-Position"))
+		a.called(t).finish("m", "Hi "+name)
+		c.rest()
+	}
+	for scope, name := range []string{"a", "b"} {
+		toReplica.reset()
+		headers := append(of(scope), "Pgagui-Position", positions[scope]+", 5")
+		answer := fmt.Sprint(p.json(200, "GET", "/copilotkit/threads/thread/messages", "", headers...))
+		if !strings.Contains(answer, "Hello "+name) || !strings.Contains(answer, "Hi "+name) {
+			t.Errorf("scope %s reads %s", name, answer)
+		}
+		opened := p.stream("GET", "/threads/thread/events", "", of(scope)...)
+		opened.rest()
+		if text := fmt.Sprint(opened.events); !strings.Contains(text, "Hi "+name) {
+			t.Errorf("scope %s receives %s", name, text)
+		}
+		if _, statements := toReplica.reset(); statements["Messages"] == 0 || statements["IsShown"] == 0 || statements["Attach"] != 1 {
+			t.Errorf("scope %s: the replica was sent %v", name, statements)
+		}
+	}
+	if reads := p.metrics("replica_reads_total"); len(reads) != 1 {
+		t.Errorf("the primary answered what the replica should have: %v", reads)
+	}
+	p.json(200, "PATCH", "/copilotkit/threads/thread", `{"name":"mine"}`, of(0)...)
+	if list := fmt.Sprint(p.json(200, "GET", "/copilotkit/threads", "", of(1)...)); strings.Contains(list, "mine") {
+		t.Errorf("scope b lists %s", list)
 	}
 }
 
