@@ -66,7 +66,8 @@ with 0. A second signal ends it at once.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
-the role agui_recorder alone.`,
+the role agui_recorder alone. With --read-database-url, the address of a streaming standby, reads go
+there; it needs the role agui_reader alone.`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
   pgagui serve --config /etc/pgagui/serve.yaml --check
   pgagui serve --token-file tokens.yaml --origins https://app.example.com --config agents.yaml`,
@@ -133,19 +134,26 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--tls-certificate and --tls-key go together")
 	case c.logFormat != "text" && c.logFormat != "json":
 		return fmt.Errorf("--log-format is %q (expected text or json)", c.logFormat)
-	case c.connections < 1 || c.liveConnections < 1:
-		return errors.New("--database-connections and --live-database-connections must be 1 or more")
+	case c.connections < 1 || c.liveConnections < 1 || c.readConnections < 1:
+		return errors.New("--database-connections, --live-database-connections and --read-database-connections must be 1 or more")
 	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
 		return errors.New("--live-database-url and --live-database-url-file exclude each other")
-	case min(c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+	case c.readDatabaseURL != "" && c.readDatabaseURLFile != "":
+		return errors.New("--read-database-url and --read-database-url-file exclude each other")
+	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
 		return errors.New("a time or an interval is not positive (expected for example 10s)")
 	case c.maxConcurrentStreams < 1 || c.maxHeaderBytes < 1:
 		return errors.New("--max-concurrent-streams and --max-header-bytes must be 1 or more")
 	case c.shutdownTimeout <= c.grace:
 		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
 	}
-	if c.liveDatabaseURLFile != "" {
-		return (&addressFile{address: &c.liveDatabaseURL}).Set(c.liveDatabaseURLFile)
+	for file, address := range map[string]*string{c.liveDatabaseURLFile: &c.liveDatabaseURL, c.readDatabaseURLFile: &c.readDatabaseURL} {
+		if file == "" {
+			continue
+		}
+		if err := (&addressFile{address: address}).Set(file); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -201,6 +209,7 @@ type service struct {
 	logger       *slog.Logger
 	pool         *pgxpool.Pool
 	live         *pgxpool.Pool  // nil: pool
+	reads        *pgxpool.Pool  // nil: pool
 	tokens       *access.Tokens // nil: none
 	certificates *certificates  // nil: no TLS
 	registry     *prometheus.Registry
@@ -246,6 +255,13 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
 		WriteTimeout: config.writeTimeout, Grace: config.grace, Ready: (&readiness{pool: s.pool, live: s.live}).check,
 		Logger: logger, Metrics: s.registry,
+	}
+	if config.readDatabaseURL != "" {
+		if s.reads, err = openPool(ctx, config.readDatabaseURL, config.readConnections); err != nil {
+			return nil, err
+		}
+		options.Reads = pgagui.New(s.reads, &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")})
+		options.MaxReadLag = config.maxReadLag
 	}
 	if s.tracing != nil {
 		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
@@ -400,7 +416,7 @@ func (s *service) close() {
 		_ = s.core.Shutdown(ctx)
 	}
 	s.tracing.shutDown()
-	for _, pool := range []*pgxpool.Pool{s.pool, s.live} {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads} {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}
