@@ -67,12 +67,14 @@ const ServerState = `-- name: ServerState :one
 select
     pg_catalog.pg_is_in_recovery()::boolean as is_standby,
     pg_catalog.pg_postmaster_start_time()::pg_catalog.timestamptz as started_at,
+    (select database.oid from pg_catalog.pg_database as database where database.datname operator(pg_catalog.=) pg_catalog.current_database())::bigint as database_oid,
     pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::bigint as next_transaction
 `
 
 type ServerStateRow struct {
 	IsStandby       bool
 	StartedAt       time.Time
+	DatabaseOid     int64
 	NextTransaction int64
 }
 
@@ -81,6 +83,11 @@ type ServerStateRow struct {
 func (q *Queries) ServerState(ctx context.Context) (ServerStateRow, error) {
 	row := q.db.QueryRow(ctx, ServerState)
 	var i ServerStateRow
-	err := row.Scan(&i.IsStandby, &i.StartedAt, &i.NextTransaction)
+	err := row.Scan(
+		&i.IsStandby,
+		&i.StartedAt,
+		&i.DatabaseOid,
+		&i.NextTransaction,
+	)
 	return i, err
 }

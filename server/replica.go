@@ -202,6 +202,8 @@ func (r *replica) check(ctx context.Context, probes pgagui.DB) error {
 	switch {
 	case err != nil:
 		return err
+	case unknown == nil && standby.DatabaseOid != primary.DatabaseOid:
+		return errors.New("it is another database than the primary's")
 	// A standby that was promoted takes writes of its own. Reads may go there once the primary's
 	// address leads there too.
 	case !standby.IsStandby && (unknown != nil || !standby.StartedAt.Equal(primary.StartedAt)):

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,10 +133,12 @@ func (p *withReplica) metrics(name string) map[string]float64 {
 	return values
 }
 
-// text returns the text of the last message of a thread, as the messages of the server have it.
+// text returns the text of the last message of a thread, as the messages of the server have it. A
+// query may follow.
 func (p *withReplica) text(thread string, headers ...string) string {
 	p.t.Helper()
-	messages, _ := p.json(200, "GET", "/copilotkit/threads/"+thread+"/messages", "", headers...)["messages"].([]any)
+	thread, query, _ := strings.Cut(thread, "?")
+	messages, _ := p.json(200, "GET", "/copilotkit/threads/"+thread+"/messages?"+query, "", headers...)["messages"].([]any)
 	if len(messages) == 0 {
 		return ""
 	}
@@ -267,6 +270,14 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 	if text := p.text("written"); text != "one" {
 		t.Errorf("the replica shows %q although it is paused", text)
 	}
+	for _, query := range []string{"after_seq=4", "at_seq=4", "lastEventId=4-1"} {
+		if text := p.text("written?" + query); text != "one two" {
+			t.Errorf("with %s the text is %q", query, text)
+		}
+	}
+	if text := p.text("written", "Last-Event-ID", "4"); text != "one two" {
+		t.Errorf("the text is %q", text)
+	}
 	for _, seen := range []string{"4", position + ", 4", "4-" + fmt.Sprint(time.Now().UnixMicro()) + ".2"} {
 		if text := p.text("written", "Pgagui-Position", seen); text != "one two" {
 			t.Errorf("behind %s the text is %q", seen, text)
@@ -310,6 +321,27 @@ func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withRep
 		}
 	}
 	p.json(404, "GET", "/threads/nowhere/events", "")
+	session := pgagui.SessionKey{ThreadID: "known", Key: "memory"}
+	if _, err := p.store.Sessions().Save(t.Context(), session, json.RawMessage(`{}`), pgagui.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, reads := p.server.ForRead(t.Context())
+	if attached, err := reads.Attach(ctx, "new", pgagui.AttachOptions{}); err != nil || attached.RunID != "run" {
+		t.Errorf("attached to %+v, %v", attached, err)
+	}
+	contains := func(page pgagui.ThreadPage, id string) bool {
+		return slices.ContainsFunc(page.Threads, func(thread pgagui.Thread) bool { return thread.ID == id })
+	}
+	if page, err := reads.Threads(ctx, pgagui.ThreadsOptions{}); err != nil || !contains(page, "new") {
+		t.Errorf("the request moved to the primary and back: it lists %+v, %v", page, err)
+	}
+	ctx, reads = p.server.ForRead(t.Context())
+	if page, err := reads.Threads(ctx, pgagui.ThreadsOptions{}); err != nil || contains(page, "new") {
+		t.Errorf("another request did not read from the replica: it lists %+v, %v", page, err)
+	}
+	if _, err := reads.Sessions().Load(ctx, session, pgagui.LoadOptions{}); err != nil {
+		t.Errorf("session state: %v", err)
+	}
 	second := pgagui.RunRef{ThreadID: "continued", RunID: "second"}
 	if _, err := p.store.Append(t.Context(), second, []json.RawMessage{json.RawMessage(started("continued", "second"))}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
@@ -374,13 +406,17 @@ func streamsOfTheOwnRuns(t *testing.T, replicated *testdb.Replicated, p *withRep
 	shown(t, replicated, "own", 2)
 	replicated.Pause(t)
 	defer replicated.Resume(t)
+	begin := time.Now()
 	other := p.stream("GET", "/threads/own/events", "")
 	other.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
 	called.send(content("m", "Hi"), end("m"), finished("own", "run"))
 	close(called.answers)
 	for _, c := range []*client{poster, other} {
 		c.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED")
-		c.rest() // not the history of the run as the replica shows it
+		c.rest()
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the events of the own run took %s", took)
 	}
 }
 
@@ -528,10 +564,12 @@ func TestAReplicaThatHangsOrRefuses(t *testing.T) {
 			mustStore(t, p.store, what, started(what, "run"), start("m"), content("m", "Hello"))
 			opened := p.stream("GET", "/threads/"+what+"/events", "")
 			opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+			mustStore(t, p.store, what, content("m", " again"))
+			opened.want("TEXT_MESSAGE_CONTENT") // through the replica
 			break_(proxy)
 			for n := range 50 {
 				begin := time.Now()
-				if text := p.text(what); text != "Hello" {
+				if text := p.text(what); text != "Hello again" {
 					t.Fatalf("the text is %q", text)
 				}
 				// The first waits until the check of the replica has failed.
@@ -551,7 +589,7 @@ func TestAReplicaThatHangsOrRefuses(t *testing.T) {
 			proxy.Refuse(false)
 			p.waitForReplica()
 			p.toReplica.reset()
-			if text := p.text(what); text != "Hello" {
+			if text := p.text(what); text != "Hello again" {
 				t.Errorf("the text is %q", text)
 			}
 			if messages, _ := p.toReplica.reset(); messages != 1 {

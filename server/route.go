@@ -54,7 +54,7 @@ func withRoute(w http.ResponseWriter, r *http.Request, right access.Rights) (*ht
 func (way *route) readPositions(r *http.Request) error {
 	who, _ := access.IdentityFrom(r.Context())
 	way.needs.Scope = who.Scope
-	for _, name := range []string{"thread", "session"} {
+	for _, name := range []string{"thread", "session", "id"} {
 		if id := r.PathValue(name); id != "" {
 			way.needs.ThreadID = id
 		}

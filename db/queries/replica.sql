@@ -4,6 +4,7 @@
 select
     pg_catalog.pg_is_in_recovery()::boolean as is_standby,
     pg_catalog.pg_postmaster_start_time()::pg_catalog.timestamptz as started_at,
+    (select database.oid from pg_catalog.pg_database as database where database.datname operator(pg_catalog.=) pg_catalog.current_database())::bigint as database_oid,
     pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::bigint as next_transaction;
 
 -- name: CurrentTransaction :one

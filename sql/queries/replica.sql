@@ -4,6 +4,7 @@
 select
     pg_is_in_recovery()::boolean as is_standby,
     pg_postmaster_start_time()::timestamptz as started_at,
+    (select database.oid from pg_database as database where database.datname = current_database())::bigint as database_oid,
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction;
 
 -- name: CurrentTransaction :one
