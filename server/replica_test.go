@@ -208,7 +208,8 @@ func TestReplica(t *testing.T) {
 		{"streams live on it", streamsLiveOnTheReplica},
 		{"streams of the own runs need it for nothing", streamsOfTheOwnRuns},
 		{"it is not used while it is too far behind", aReplicaTooFarBehind},
-		{"row-level security holds there too", rowSecurityOnTheReplica}, // last: it turns it on
+		{"row-level security holds there too", rowSecurityOnTheReplica},    // it turns it on
+		{"it is not used once it was promoted", aReplicaPromotedByMistake}, // it is none any more
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inTest := *p.process
@@ -297,6 +298,27 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 			t.Errorf("the title is %v, want %s", got, title)
 		}
 	}
+
+	// A transaction that is still in progress although one that began later has been replayed.
+	slow, err := replicated.PrimaryPool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
+	var id string
+	if err := slow.QueryRow(t.Context(), `select 'tx-' || pg_current_xact_id()`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.titles("Pgagui-Position", p.rename("written", "quick"))["written"]; got != "quick" {
+		t.Errorf("the title is %v", got)
+	}
+	isBehind := p.metrics("replica_reads_total")["behind"]
+	p.titles("Pgagui-Position", id)
+	if got := p.metrics("replica_reads_total")["behind"]; got != isBehind+1 {
+		t.Error("the replica answered behind a transaction that it does not show")
+	}
+	before["behind"]++
+	before["replica"]++
 	if after := p.metrics("replica_reads_total"); after["behind"] != before["behind"] || after["replica"] != before["replica"]+21 {
 		t.Errorf("reads before: %v, after: %v", before, after)
 	}
@@ -430,7 +452,7 @@ func aReplicaTooFarBehind(t *testing.T, replicated *testdb.Replicated, _ *withRe
 	opened := p.stream("GET", "/threads/far/events", "")
 	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
 	replicated.Pause(t)
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second)
 	if !p.server.UsesReplica() {
 		t.Error("the replica is not used although there is nothing that it lacks")
 	}
@@ -520,6 +542,33 @@ func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *wit
 	}
 }
 
+// The standby becomes a primary of its own while the other lives: what it has from then on is not
+// what clients have seen.
+func aReplicaPromotedByMistake(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {
+	mustStore(t, p.store, "promoted", started("promoted", "run"), start("m"), content("m", "one"))
+	shown(t, replicated, "promoted", 3)
+	opened := p.stream("GET", "/threads/promoted/events", "")
+	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
+	mustStore(t, p.store, "promoted", content("m", " and"))
+	opened.want("TEXT_MESSAGE_CONTENT")
+	if err := replicated.Standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.waitUntilUnused()
+	mustStore(t, pgagui.New(replicated.StandbyPool, nil), "promoted", content("m", " else"), end("m"), finished("promoted", "run"))
+	mustStore(t, p.store, "promoted", content("m", " two"), end("m"))
+	opened.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END")
+	if text := opened.events[5]; !strings.Contains(text, " two") {
+		t.Errorf("the stream continues with %s", text)
+	}
+	mustStore(t, p.store, "promoted", finished("promoted", "run"))
+	opened.want("RUN_FINISHED")
+	opened.rest()
+	if text := p.text("promoted"); text != "one and two" {
+		t.Errorf("the text is %q", text)
+	}
+}
+
 // logOfServer keeps what a server logs.
 type logOfServer struct {
 	mu   sync.Mutex
@@ -599,34 +648,6 @@ func TestAReplicaThatHangsOrRefuses(t *testing.T) {
 				t.Errorf("the log has %d lines that it is lost and %d that it is used", lost, back)
 			}
 		})
-	}
-}
-
-// The standby becomes a primary of its own while the other lives: what it has from then on is not
-// what clients have seen.
-func TestAReplicaThatIsPromotedByMistake(t *testing.T) {
-	t.Parallel()
-	replicated := testdb.NewReplicated(t)
-	p := serveWithReplica(t, replicated.Primary.URL("postgres"), replicated.Standby.URL("postgres"), server.Options{})
-	mustStore(t, p.store, "thread", started("thread", "run"), start("m"), content("m", "one"))
-	shown(t, replicated, "thread", 3)
-	opened := p.stream("GET", "/threads/thread/events", "")
-	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
-	if err := replicated.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p.waitUntilUnused()
-	mustStore(t, pgagui.New(replicated.StandbyPool, nil), "thread", content("m", " else"), end("m"), finished("thread", "run"))
-	mustStore(t, p.store, "thread", content("m", " two"), end("m"))
-	opened.want("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END")
-	if text := opened.events[4]; !strings.Contains(text, " two") {
-		t.Errorf("the stream continues with %s", text)
-	}
-	mustStore(t, p.store, "thread", finished("thread", "run"))
-	opened.want("RUN_FINISHED")
-	opened.rest()
-	if text := p.text("thread"); text != "one two" {
-		t.Errorf("the text is %q", text)
 	}
 }
 

@@ -14,11 +14,13 @@ select coalesce(pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text, ''
 
 -- name: IsShown :one
 -- Whether a standby shows a transaction, and the event of a thread with a seq. Empty, and 0: not
--- asked for.
+-- asked for. On a standby pg_visible_in_snapshot takes transactions in progress for visible, and
+-- pg_xact_status raises an error for one that is not known yet. It is null for a very old one.
 select (
     case
         when @transaction_id::pg_catalog.text operator(pg_catalog.=) '' then true
-        else pg_catalog.pg_visible_in_snapshot(cast(@transaction_id::pg_catalog.text as pg_catalog.xid8), pg_catalog.pg_current_snapshot())
+        when cast(@transaction_id::pg_catalog.text as pg_catalog.xid8) operator(pg_catalog.>=) pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) then false
+        else coalesce(pg_catalog.pg_xact_status(cast(@transaction_id::pg_catalog.text as pg_catalog.xid8)), '') operator(pg_catalog.<>) 'in progress'
     end
     and (
         @seq::bigint operator(pg_catalog.=) 0
