@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
@@ -84,6 +85,89 @@ func (s *Store) Append(
 		lastSeq, err = s.queries.AppendEvents(ctx, params)
 	}
 	return lastSeq, ErrorOf(err)
+}
+
+// AppendCall is one of the calls of AppendMany.
+type AppendCall struct {
+	// Run is the run to append to. The runs of several calls may be of the same thread or of others.
+	Run    RunRef
+	Events []json.RawMessage
+	// AfterSeq is the last seq of the run that the writer has seen, 0 if it has seen none. It makes
+	// the call idempotent, as AppendOptions.AfterSeq does.
+	AfterSeq int64
+	// ParentRunID, NoParent, Input and Parallel are those of AppendOptions.
+	ParentRunID string
+	NoParent    bool
+	Input       json.RawMessage
+	Parallel    bool
+}
+
+// AppendManyOptions belong to AppendMany.
+type AppendManyOptions struct {
+	// Strict is AppendOptions.Strict, for all calls.
+	Strict bool
+}
+
+// AppendResult is the result of one call of AppendMany.
+type AppendResult struct {
+	// LastSeq is the seq of the last event of the call. 0 if the call was refused.
+	LastSeq int64
+	// Err says why the call was refused: an *Error of the kinds that Append returns. nil if its
+	// events are stored.
+	Err error
+}
+
+// AppendMany appends to several runs in one commit, for writers of many runs at once. It returns one
+// result for each call, in their order. A call that is refused does not stop the others. The calls
+// must not exceed 1,000, nor 64 MB together.
+//
+// Errors: ErrLimitExceeded. Any other error is that of the database or of the connection. Then it
+// may be unknown whether the events are stored. Retry with the same calls.
+func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options AppendManyOptions) ([]AppendResult, error) {
+	results := make([]AppendResult, len(calls))
+	params := db.AppendManyParams{Strict: options.Strict, Wait: true, Durable: true}
+	var numbers []int // of the calls that are sent
+	for i, call := range calls {
+		events := jsonArray(call.Events)
+		if results[i].Err = errors.Join(checkText(events), checkText(rawjson.Text(call.Input))); results[i].Err != nil {
+			continue // it would make the whole statement fail
+		}
+		numbers = append(numbers, i)
+		parent := call.ParentRunID
+		switch {
+		case call.NoParent:
+			parent = "="
+		case parent != "":
+			parent = "=" + parent
+		}
+		params.ThreadIds = append(params.ThreadIds, call.Run.ThreadID)
+		params.RunIds = append(params.RunIds, call.Run.RunID)
+		params.Events = append(params.Events, string(events))
+		params.AfterSeqs = append(params.AfterSeqs, call.AfterSeq)
+		params.Inputs = append(params.Inputs, string(call.Input))
+		params.ParentRunIds = append(params.ParentRunIds, parent)
+		params.Parallel = append(params.Parallel, call.Parallel)
+		params.Scopes = append(params.Scopes, s.scope)
+	}
+	answers, err := s.queries.AppendMany(ctx, params)
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	for _, answer := range answers {
+		result := &results[numbers[answer.CallNo-1]]
+		if answer.ErrorCode != "" {
+			result.Err = errorOfCall(answer)
+		} else {
+			result.LastSeq = answer.LastSeq
+		}
+	}
+	return results, nil
+}
+
+// checkText returns ErrInvalidEvents or ErrLimitExceeded for a text that the database cannot read.
+func checkText(text rawjson.Text) error {
+	_, err := text.Value()
+	return ErrorOf(err)
 }
 
 // AbandonOptions say how Abandon ends a run.

@@ -478,3 +478,45 @@ func runIDs(runs []pgagui.Run) []string {
 	}
 	return ids
 }
+
+func TestAppendManyAnswersEachCallAndCanBeRetried(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "taken", "r1", rawEvents(started("r1")))
+	calls := []pgagui.AppendCall{
+		{Run: pgagui.RunRef{ThreadID: "a", RunID: "r1"}, Events: rawEvents(started("r1"), token(1)), Input: json.RawMessage(`{"messages":[]}`)},
+		{Run: pgagui.RunRef{ThreadID: "b", RunID: "r1"}, Events: rawEvents(started("r1"), finished)},
+		{Run: pgagui.RunRef{ThreadID: "taken", RunID: "r2"}, Events: rawEvents(started("r2"))},
+		{Run: pgagui.RunRef{ThreadID: "c", RunID: "r1"}, Events: rawEvents(`{"type":`)},
+		{Run: pgagui.RunRef{ThreadID: "b", RunID: "r2"}, Events: rawEvents(started("r2"), finished), ParentRunID: "r1"},
+		{Run: pgagui.RunRef{ThreadID: "b", RunID: "r3"}, Events: rawEvents(started("r3"), finished), NoParent: true},
+		{Run: pgagui.RunRef{ThreadID: "a", RunID: "r1"}, Events: rawEvents(token(2)), AfterSeq: 2},
+	}
+	want := []struct {
+		seq int64
+		err error
+	}{{2, nil}, {2, nil}, {0, pgagui.ErrRunInProgress}, {0, pgagui.ErrInvalidEvents}, {4, nil}, {6, nil}, {3, nil}}
+	for range 2 { // the second time as a writer that lost the answer
+		results, err := store.AppendMany(t.Context(), calls, pgagui.AppendManyOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, result := range results {
+			if result.LastSeq != want[i].seq || !errors.Is(result.Err, want[i].err) {
+				t.Errorf("call %d: seq %d, error %v, want %v", i, result.LastSeq, result.Err, want[i])
+			}
+		}
+	}
+	if branches, err := store.Branches(t.Context(), "b"); err != nil || len(branches) != 2 {
+		t.Errorf("branches %v, %v, want 2", branches, err)
+	}
+	for _, thread := range []string{"a", "b"} {
+		mustVerify(t, store, thread)
+	}
+	if results, err := store.AppendMany(t.Context(), nil, pgagui.AppendManyOptions{}); err != nil || len(results) != 0 {
+		t.Errorf("no calls: %v, %v", results, err)
+	}
+	if _, err := store.AppendMany(t.Context(), make([]pgagui.AppendCall, 1001), pgagui.AppendManyOptions{}); !errors.Is(err, pgagui.ErrLimitExceeded) {
+		t.Errorf("1,001 calls: %v, want ErrLimitExceeded", err)
+	}
+}

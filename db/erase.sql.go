@@ -80,8 +80,7 @@ const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
     (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
-from agui_internal.inactive_threads($1::interval, $2::pg_catalog.text, $3::pg_catalog.uuid) as thread
-limit $4::int
+from agui_internal.inactive_threads($1::interval, $2::pg_catalog.text, $3::pg_catalog.uuid, $4::int) as thread
 `
 
 type ThreadsWithoutNewsParams struct {

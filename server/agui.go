@@ -93,13 +93,17 @@ func (s *Server) postConnect(w http.ResponseWriter, r *http.Request) error {
 }
 
 // getEvents is the same for a thread that exists. ?run= connects to another run than the head,
-// ?stay=true waits for later runs, and ?protocolVersion=1.0 names the protocol of the client, as the
+// ?stay=true waits for later runs, and ?protocol_version=1.0 names the protocol of the client, as the
 // member of RunAgentInput does.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	options := connectOptions{runID: query.Get("run"), stays: query.Get("stay") == "true", clients: clientsOf(query.Get("protocolVersion"))}
+	q := queryOf(r)
+	options := connectOptions{runID: q.text("run"), stays: q.is("stay", false), clients: clientsOf(q.text("protocol_version"))}
+	last := q.text("last_event_id")
+	if err := q.check(); err != nil {
+		return err
+	}
 	var err error
-	if options.after, err = placeOf(r, query.Get("lastEventId")); err != nil {
+	if options.after, err = placeOf(r, last); err != nil {
 		return err
 	}
 	from, threadID := s.tenantOf(r), r.PathValue("thread")
@@ -118,11 +122,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 
 // postStop asks the runs of a thread to stop, or the run that the body names.
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		RunID  string `json:"runId"`
-		Reason string `json:"reason"`
-	}
-	if err := readBody(r, &body); err != nil {
+	var body struct{ RunID, Reason string }
+	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
 		return err
 	}
 	run := pgagui.RunRef{ThreadID: r.PathValue("thread"), RunID: body.RunID}

@@ -59,7 +59,7 @@ func TestClientsResumeBehindAnyEvent(t *testing.T) {
 	for i, position := range positions {
 		for _, resumed := range []*client{
 			other.stream("GET", "/threads/thread/events", "", "Last-Event-ID", position),
-			other.stream("GET", "/threads/thread/events?lastEventId="+position, ""),
+			other.stream("GET", "/threads/thread/events?last_event_id="+position, ""),
 			other.stream("POST", "/copilotkit/agent/test/connect", strings.Replace(connectInput("thread"), "{", `{"lastSeenEventId":"`+position+`",`, 1)),
 		} {
 			resumed.rest()
@@ -68,7 +68,7 @@ func TestClientsResumeBehindAnyEvent(t *testing.T) {
 			}
 		}
 	}
-	p.json(400, "GET", "/threads/thread/events?lastEventId=x", "")
+	p.json(400, "GET", "/threads/thread/events?last_event_id=x", "")
 	// An event that the log does not have: the history comes instead.
 	for _, position := range []string{"3-17", "99-17"} {
 		p.stream("GET", "/threads/thread/events", "", "Last-Event-ID", position).want("RUN_STARTED", "MESSAGES_SNAPSHOT")

@@ -179,7 +179,7 @@ func serveStore(t *testing.T, store *pgagui.Store, options server.Options) *proc
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Server: httptest.NewServer(handler), t: t, server: handler, store: store}
+	p := &process{Server: httptest.NewServer(asDocumented(t, handler)), t: t, server: handler, store: store}
 	t.Cleanup(p.shutDown)
 	return p
 }
@@ -309,6 +309,16 @@ func (c *client) want(types ...string) {
 	for _, want := range types {
 		if event := c.event(); compaction.EventType([]byte(event)) != want {
 			c.t.Fatalf("event %s, want %s", event, want)
+		}
+	}
+}
+
+// until reads events up to one of a type.
+func (c *client) until(kind string) {
+	c.t.Helper()
+	for event := c.event(); compaction.EventType([]byte(event)) != kind; event = c.event() {
+		if event == "" {
+			c.t.Fatalf("the stream ended without %s: %v", kind, c.events)
 		}
 	}
 }

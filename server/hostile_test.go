@@ -109,7 +109,7 @@ func TestRandomRequests(t *testing.T) {
 	for i := range 800 {
 		path := pick("/agent/", "/copilotkit/agent/", "/threads/", "/copilotkit/threads/", "/copilotkit", "/", "/healthz") +
 			pick("", "test", url.PathEscape(text())) + pick("", "/run", "/connect", "/events", "/stop", "/stop/t", "/messages", "/state", "/archive") +
-			pick("", "?", "?limit="+url.QueryEscape(text()), "?cursor="+url.QueryEscape(text()), "?run="+url.QueryEscape(text()), "?lastEventId="+url.QueryEscape(text()), "?agentId="+url.QueryEscape(text()))
+			pick("", "?", "?limit="+url.QueryEscape(text()), "?cursor="+url.QueryEscape(text()), "?run="+url.QueryEscape(text()), "?last_event_id="+url.QueryEscape(text()), "?agentId="+url.QueryEscape(text()))
 		var members []string
 		for range random.IntN(6) {
 			members = append(members, fmt.Sprintf("%q:%s", pick("threadId", "runId", "messages", "state", "forwardedProps", "parentRunId", "lastSeenEventId", "method", "params", "body", "name", "archived", "reason", "x"), value()))

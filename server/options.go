@@ -34,6 +34,13 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Grace is how long Shutdown lets agents finish their runs. 10 seconds if zero.
 	Grace time.Duration
+	// MaxAnswerBytes bounds the memory of large answers that wait for slow clients. If they take
+	// more, the next large answer is 503, to be retried. One identity may have a quarter. 256 MiB if
+	// zero.
+	MaxAnswerBytes int64
+	// MaxAppends bounds the appends over HTTP that are in progress at once. If there are more, the
+	// next one is 429, to be retried. 64 if zero.
+	MaxAppends int
 	// Ready checks whether requests can be served now, for /readyz: for example that the schema is
 	// the expected one. No check if nil.
 	Ready func(context.Context) error
@@ -121,6 +128,8 @@ func (o *Options) setDefaults() {
 	setDefault(&o.WriteTimeout, 30*time.Second)
 	setDefault(&o.Grace, 10*time.Second)
 	setDefault(&o.MaxReadLag, 10*time.Second)
+	setDefault(&o.MaxAnswerBytes, 256<<20)
+	setDefault(&o.MaxAppends, 64)
 	setDefault(&o.Logger, slog.Default())
 	setDefault(&o.Recorder.Logger, o.Logger)
 	if o.WrapTransport == nil {

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
@@ -22,6 +26,8 @@ type problem struct {
 	Hint string `json:"hint,omitempty"`
 	// RunID is the run that is in the way of another one.
 	RunID string `json:"runId,omitempty"`
+	// CurrentVersion is the version of a document that is not the expected one.
+	CurrentVersion int64 `json:"currentVersion,omitempty"`
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -66,18 +72,44 @@ func problemOfError(err error) (known *problem, isOurs bool) {
 		return known, false
 	case errors.As(err, &tooLarge):
 		return problemf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit), false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problemf(http.StatusRequestTimeout, "the body did not arrive within %s", bodyTimeout), false
 	}
 	for _, kind := range statusOf {
 		if errors.Is(err, kind.kind) {
 			known = problemf(kind.status, "%v", err)
 			var refused *pgagui.Error
 			if errors.As(err, &refused) {
-				known.Detail, known.Code, known.Hint = refused.Message, refused.Code, refused.Hint
+				known.Detail, known.Code, known.Hint, known.CurrentVersion = refused.Message, refused.Code, refused.Hint, refused.CurrentVersion
 			}
 			return known, kind.status == http.StatusForbidden // the roles are not as they should be
 		}
 	}
+	var refused *pgconn.PgError
+	var unconnected *pgconn.ConnectError
+	switch {
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22"): // data exception: a text with NUL, for example
+		known = problemf(http.StatusBadRequest, "%s", refused.Message)
+		known.Code, known.Hint = refused.Code, refused.Hint
+		return known, false
+	case refused != nil && isTransient(refused.Code):
+		known = problemf(http.StatusServiceUnavailable, "the database cannot do this now: %s", refused.Message)
+		known.Code, known.Hint = refused.Code, refused.Hint
+		return known, true
+	case errors.As(err, &unconnected):
+		return problemf(http.StatusServiceUnavailable, "the database cannot be reached"), true
+	}
 	return problemf(http.StatusInternalServerError, "the request failed, see the log of the server"), true
+}
+
+// isTransient reports whether a request may succeed later that failed with a SQLSTATE.
+func isTransient(code string) bool {
+	switch code {
+	case "40001", "40P01", "55P03", "57014": // a conflict, a deadlock, a lock or a statement that took too long
+		return true
+	}
+	// No connection, no resources, a server that starts or stops.
+	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P")
 }
 
 // answerError answers a request that failed.
@@ -89,7 +121,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	if isOurs {
 		s.options.Logger.Error("a request failed", "route", r.Pattern, "error", err)
 	}
-	if known.Status == http.StatusServiceUnavailable {
+	if known.Status == http.StatusServiceUnavailable || known.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(w, known.Status, "application/problem+json", known)
@@ -100,19 +132,6 @@ func (s *Server) answerRefusal(w http.ResponseWriter, _ *http.Request, refusal *
 	s.metrics.refused.WithLabelValues(fmt.Sprint(refusal.Status())).Inc()
 	refusal.SetHeaders(w.Header())
 	writeJSON(w, refusal.Status(), "application/problem+json", problemf(refusal.Status(), "%s", refusal.Reason))
-}
-
-func writeJSON(w http.ResponseWriter, status int, contentType string, value any) {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the client may be gone
-}
-
-// answer answers a request with a JSON value.
-func answer(w http.ResponseWriter, value any) error {
-	writeJSON(w, http.StatusOK, "application/json", value)
-	return nil
 }
 
 // readBody reads a JSON body into a struct. An empty body leaves it as it is.

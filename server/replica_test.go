@@ -133,9 +133,9 @@ func (p *withReplica) metrics(name string) map[string]float64 {
 	return values
 }
 
-// text returns the text of the last message of a thread, as the messages of the server have it. A
+// lastText returns the text of the last message of a thread, as the messages of the server have it. A
 // query may follow.
-func (p *withReplica) text(thread string, headers ...string) string {
+func (p *withReplica) lastText(thread string, headers ...string) string {
 	p.t.Helper()
 	thread, query, _ := strings.Cut(thread, "?")
 	messages, _ := p.json(200, "GET", "/copilotkit/threads/"+thread+"/messages?"+query, "", headers...)["messages"].([]any)
@@ -230,7 +230,7 @@ func readsGoToTheReplica(t *testing.T, replicated *testdb.Replicated, p *withRep
 	p.toPrimary.reset()
 	const reads = 20
 	for range reads {
-		if text := p.text("read"); text != "Hello" {
+		if text := p.lastText("read"); text != "Hello" {
 			t.Fatalf("the text is %q", text)
 		}
 	}
@@ -238,7 +238,7 @@ func readsGoToTheReplica(t *testing.T, replicated *testdb.Replicated, p *withRep
 		t.Errorf("the replica was sent %d messages with %v, want %d", messages, statements, reads)
 	}
 	for range reads {
-		if text := p.text("read", "Pgagui-Position", "3"); text != "Hello" {
+		if text := p.lastText("read", "Pgagui-Position", "3"); text != "Hello" {
 			t.Fatalf("the text is %q", text)
 		}
 	}
@@ -268,19 +268,19 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 	if took := time.Since(begin); took < 100*time.Millisecond || took > 2*time.Second {
 		t.Errorf("the primary was asked after %s", took)
 	}
-	if text := p.text("written"); text != "one" {
+	if text := p.lastText("written"); text != "one" {
 		t.Errorf("the replica shows %q although it is paused", text)
 	}
 	for _, query := range []string{"after_seq=4", "at_seq=4", "lastEventId=4-1"} {
-		if text := p.text("written?" + query); text != "one two" {
+		if text := p.lastText("written?" + query); text != "one two" {
 			t.Errorf("with %s the text is %q", query, text)
 		}
 	}
-	if text := p.text("written", "Last-Event-ID", "4"); text != "one two" {
+	if text := p.lastText("written", "Last-Event-ID", "4"); text != "one two" {
 		t.Errorf("the text is %q", text)
 	}
 	for _, seen := range []string{"4", position + ", 4", "4-" + fmt.Sprint(time.Now().UnixMicro()) + ".2"} {
-		if text := p.text("written", "Pgagui-Position", seen); text != "one two" {
+		if text := p.lastText("written", "Pgagui-Position", seen); text != "one two" {
 			t.Errorf("behind %s the text is %q", seen, text)
 		}
 	}
@@ -288,7 +288,7 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 
 	// A replica that is slightly late is waited for.
 	time.AfterFunc(50*time.Millisecond, func() { replicated.Resume(t) })
-	if text := p.text("written", "Pgagui-Position", "4"); text != "one two" {
+	if text := p.lastText("written", "Pgagui-Position", "4"); text != "one two" {
 		t.Errorf("the text is %q", text)
 	}
 	p.rename("written", "resumed")
@@ -331,7 +331,7 @@ func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withRep
 	replicated.Pause(t)
 	defer replicated.Resume(t)
 	mustStore(t, p.store, "new", started("new", "run"), start("m"), content("m", "Hi"), end("m"), finished("new", "run"))
-	if text := p.text("new"); text != "Hi" { // this endpoint answers 200 if there is no such thread
+	if text := p.lastText("new"); text != "Hi" { // this endpoint answers 200 if there is no such thread
 		t.Errorf("the text is %q", text)
 	}
 	for _, opened := range []*client{
@@ -459,7 +459,7 @@ func aReplicaTooFarBehind(t *testing.T, replicated *testdb.Replicated, _ *withRe
 	mustStore(t, p.store, "far", content("m", " two"))
 	p.waitUntilUnused()
 	opened.want("TEXT_MESSAGE_CONTENT")
-	if text := p.text("far"); text != "one two" {
+	if text := p.lastText("far"); text != "one two" {
 		t.Errorf("the text is %q", text)
 	}
 	if lag := p.metrics("replica_lag_seconds")[""]; lag < 0.3 || log.count("behind the primary") == 0 {
@@ -564,7 +564,7 @@ func aReplicaPromotedByMistake(t *testing.T, replicated *testdb.Replicated, p *w
 	mustStore(t, p.store, "promoted", finished("promoted", "run"))
 	opened.want("RUN_FINISHED")
 	opened.rest()
-	if text := p.text("promoted"); text != "one and two" {
+	if text := p.lastText("promoted"); text != "one and two" {
 		t.Errorf("the text is %q", text)
 	}
 }
@@ -618,7 +618,7 @@ func TestAReplicaThatHangsOrRefuses(t *testing.T) {
 			break_(proxy)
 			for n := range 50 {
 				begin := time.Now()
-				if text := p.text(what); text != "Hello again" {
+				if text := p.lastText(what); text != "Hello again" {
 					t.Fatalf("the text is %q", text)
 				}
 				// The first waits until the check of the replica has failed.
@@ -638,7 +638,7 @@ func TestAReplicaThatHangsOrRefuses(t *testing.T) {
 			proxy.Refuse(false)
 			p.waitForReplica()
 			p.toReplica.reset()
-			if text := p.text(what); text != "Hello again" {
+			if text := p.lastText(what); text != "Hello again" {
 				t.Errorf("the text is %q", text)
 			}
 			if messages, _ := p.toReplica.reset(); messages != 1 {

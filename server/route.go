@@ -54,11 +54,7 @@ func withRoute(w http.ResponseWriter, r *http.Request, right access.Rights) (*ht
 func (way *route) readPositions(r *http.Request) error {
 	who, _ := access.IdentityFrom(r.Context())
 	way.needs.Scope = who.Scope
-	for _, name := range []string{"thread", "session", "id"} {
-		if id := r.PathValue(name); id != "" {
-			way.needs.ThreadID = id
-		}
-	}
+	way.needs.ThreadID = r.PathValue("thread")
 	for text := range strings.SplitSeq(r.Header.Get(positionHeader), ",") {
 		text = strings.TrimSpace(text)
 		if id, isWrite := strings.CutPrefix(text, writePrefix); isWrite {
@@ -145,10 +141,13 @@ type tenant struct {
 }
 
 // tenantOf returns the store for the requests of an identity.
-func (s *Server) tenantOf(r *http.Request) tenant {
-	who, _ := access.IdentityFrom(r.Context())
+func (s *Server) tenantOf(r *http.Request) tenant { return s.tenantFrom(r.Context()) }
+
+// tenantFrom is the same for the context of a request.
+func (s *Server) tenantFrom(ctx context.Context) tenant {
+	who, _ := access.IdentityFrom(ctx)
 	store := s.store
-	if way := routeOf(r.Context()); way != nil && way.reads {
+	if way := routeOf(ctx); way != nil && way.reads {
 		store = s.replica.reads
 	} else if way != nil {
 		store = s.replica.writes

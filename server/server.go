@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ type Server struct {
 	metrics   *metrics
 	handler   http.Handler
 	runs      runs
+	answers   *budget
+	appends   chan struct{} // has an item for each append in progress
 
 	// background is the context of all runs: it ends when Shutdown gives them up.
 	background context.Context
@@ -52,7 +55,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s := &Server{
 		store: store, options: options, recorder: store.NewRecorder(&options.Recorder),
 		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
-		runs: runs{all: map[*recordedRun]struct{}{}},
+		runs: runs{all: map[*recordedRun]struct{}{}}, answers: newBudget(options.MaxAnswerBytes), appends: make(chan struct{}, options.MaxAppends),
 	}
 	s.keepAgents(options.Agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())
@@ -74,7 +77,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.registerHealth(mux)
 	s.registerAGUI(mux)
 	s.registerCopilotKit(mux, "/copilotkit")
-	s.handler = s.measured(cors(mux))
+	s.registerREST(mux)
+	s.handler = s.measured(cors(s.routed(mux)))
 	return s, nil
 }
 
@@ -147,9 +151,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // handle registers an endpoint for those who have a right.
 func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
 	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes())
-		err := error(nil)
-		if s.replica != nil {
+		r.Body = &requestBody{
+			ReadCloser: http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes()), whole: r.Body, control: http.NewResponseController(w),
+		}
+		err := checkPath(r)
+		if err == nil && s.replica != nil {
 			r, err = withRoute(w, r, right)
 		}
 		if err == nil {
@@ -160,3 +166,43 @@ func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights,
 		}
 	})))
 }
+
+// routed answers a request that no endpoint of mux is for. It does not redirect: a client would send
+// its token and repeat a POST as a GET.
+func (s *Server) routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		switch {
+		case !isClean(r.URL.EscapedPath()):
+			s.answerError(w, r, problemf(http.StatusNotFound, `the path has an empty part, or "." or ".." (escape ids)`))
+			return
+		case pattern != "":
+			mux.ServeHTTP(w, r)
+			return
+		}
+		answered := refusal{header: http.Header{}}
+		handler.ServeHTTP(&answered, r)
+		if answered.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", answered.header.Get("Allow"))
+			s.answerError(w, r, problemf(http.StatusMethodNotAllowed, "%s is not possible here (expected %s)", r.Method, answered.header.Get("Allow")))
+			return
+		}
+		s.answerError(w, r, problemf(http.StatusNotFound, "there is no such endpoint (GET /openapi.yaml describes those that there are)"))
+	})
+}
+
+// isClean reports whether a ServeMux takes a path as it is.
+func isClean(escaped string) bool {
+	clean := path.Clean(escaped)
+	return escaped == clean || escaped == clean+"/"
+}
+
+// refusal keeps the answer of a ServeMux to a request without an endpoint.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+func (r *refusal) Header() http.Header                { return r.header }
+func (r *refusal) WriteHeader(status int)             { r.status = status }
+func (r *refusal) Write(text []byte) (n int, _ error) { return len(text), nil }

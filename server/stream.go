@@ -248,10 +248,9 @@ func (s *stream) serveRun(ctx context.Context) error {
 	if s.runID == "" {
 		return nil
 	}
-	for i, event := range s.history {
-		s.pass(event, i == len(s.history)-1)
+	if err := s.sendHistory(ctx); err != nil {
+		return err
 	}
-	s.history = nil
 	if !s.isOver {
 		options := pgagui.FollowOptions{
 			RunID: s.runID, NoLineage: true, After: s.position, Stay: s.isAwaited, Heartbeat: s.server.options.Heartbeat, OnIdle: s.flush,
@@ -280,6 +279,27 @@ func (s *stream) serveRun(ctx context.Context) error {
 		s.emit(ending)
 	}
 	s.flush()
+	return nil
+}
+
+// sendHistory sends the history of a run. It is large, and the client may be slow.
+func (s *stream) sendHistory(ctx context.Context) error {
+	size := 0
+	for _, event := range s.history {
+		size += len(event)
+	}
+	release, err := s.server.answers.take(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for i, event := range s.history {
+		s.pass(event, i == len(s.history)-1)
+	}
+	s.history = nil
+	if size > smallAnswer {
+		s.flush()
+	}
 	return nil
 }
 

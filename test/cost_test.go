@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -332,5 +333,69 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// To erase many threads, each is looked at a few times, however many there are.
+func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
+	t.Parallel()
+	const threads = 1000
+	for name, erase := range map[string]string{"Go": "", "SQL": `call agui.erase_older('1 microsecond')`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, scans := countingScans(t)
+			if _, err := pool.Exec(t.Context(), `
+				select agui.append('thread-' || n, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')
+				from generate_series(1, $1::int) as n`, threads); err != nil {
+				t.Fatal(err)
+			}
+			before := scans("batch")
+			var err error
+			if erase == "" {
+				_, err = jobs.Erase(t.Context(), pool, jobs.EraseOptions{OlderThan: time.Microsecond})
+			} else {
+				_, err = pool.Exec(t.Context(), erase)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			// To find it, for its last event, to check that it has none since, to count and to delete.
+			if n := scans("batch") - before; n < threads || n > 8*threads {
+				t.Errorf("to erase %d threads, their log was looked up %d times", threads, n)
+			}
+			var left int
+			if err := pool.QueryRow(t.Context(), `select count(*) from agui.thread`).Scan(&left); err != nil || left > 0 {
+				t.Errorf("%d threads are left, %v", left, err)
+			}
+		})
+	}
+}
+
+// countingScans returns a pool of one connection, which knows what it has read, and a function that returns how often the indexes of
+// a table were scanned.
+func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(testdb.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	config.ConnConfig.RuntimeParams["jit"] = "off" // the costs of plans without an index would turn it on
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, func(table string) (n int64) {
+		if _, err := pool.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
+			t.Fatal(err)
+		}
+		err := pool.QueryRow(t.Context(), `
+			select idx_scan from pg_stat_user_tables where schemaname = 'agui' and relname = $1`, table).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
 }

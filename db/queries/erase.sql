@@ -9,8 +9,7 @@ select agui.lift_erasure(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::
 select
     (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
     (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
-from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::pg_catalog.text, sqlc.narg(after)::pg_catalog.uuid) as thread
-limit @page::int;
+from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::pg_catalog.text, sqlc.narg(after)::pg_catalog.uuid, @page::int) as thread;
 
 -- name: EraseThread :one
 -- No row: the thread is gone, or has become active.

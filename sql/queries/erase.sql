@@ -9,8 +9,7 @@ select agui.lift_erasure(@thread_id::text, @scope::text)::boolean as was_erased;
 select
     (thread).thread_key::uuid as thread_key, (thread).scope::text as scope, (thread).thread_id::text as thread_id,
     (thread).last_news_at::timestamptz as last_news_at, (thread).events::bigint as events
-from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::text, sqlc.narg(after)::uuid) as thread
-limit @page::int;
+from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::text, sqlc.narg(after)::uuid, @page::int) as thread;
 
 -- name: EraseThread :one
 -- No row: the thread is gone, or has become active.

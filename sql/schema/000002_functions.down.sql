@@ -245,7 +245,7 @@ drop function agui_internal.fold_base(thread_key uuid, run_no int, at_seq bigint
 drop function agui_internal.fold_activity(inout content text, in patches text[], in limits agui_internal.fold_limits, in fuel bigint, out last_applied int, out spent bigint, out octets bigint);
 drop function agui_internal.refuse_erased(thread_key uuid, subject text);
 drop function agui_internal.last_activity_at(thread_key uuid);
-drop function agui_internal.inactive_threads(older_than interval, scope text, after uuid);
+drop function agui_internal.inactive_threads(older_than interval, scope text, after uuid, max_rows int);
 drop type agui_internal.inactive_thread;
 drop function agui_internal.erasure_key(thread_key uuid);
 drop function agui_internal.erased_at(thread_key uuid);

@@ -748,7 +748,7 @@ begin
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
         if pass = 1 then
-            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
+            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key, 1);
             if not found then
                 pass := 2;
                 continue;
@@ -8068,7 +8068,12 @@ comment on type agui_internal.inactive_thread is
     'or saved in it, and the number of its events.';
 
 -- sql/internal/erase/inactive_threads.sql
-create or replace function agui_internal.inactive_threads(older_than interval, scope text default null, after uuid default null)
+create or replace function agui_internal.inactive_threads(
+    older_than interval,
+    scope      text default null,
+    after      uuid default null,
+    max_rows   int default null
+)
 returns setof agui_internal.inactive_thread
 language sql
 stable
@@ -8076,8 +8081,16 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select thread.thread_key, thread.scope, thread.thread_id, activity.active_at, coalesce(latest.last_seq, 0)
-    from agui.thread as thread
-    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as activity (active_at)
+    from (
+        -- In order before anything is looked up, so that a page costs what it returns.
+        select *
+        from agui.thread
+        -- An index condition: with an or, every page would begin at the first thread.
+        where thread_key > coalesce(inactive_threads.after, '00000000-0000-0000-0000-000000000000')
+        order by thread_key
+        offset 0
+    ) as thread
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key) offset 0) as activity (active_at)
     left join lateral (
         select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
@@ -8088,16 +8101,17 @@ as $$
     where thread.created_at < now() - older_than
         and activity.active_at < now() - older_than
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
-        and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
     order by thread.thread_key
+    limit inactive_threads.max_rows
 $$;
 
-comment on function agui_internal.inactive_threads(interval, text, uuid) is
+comment on function agui_internal.inactive_threads(interval, text, uuid, int) is
     'The threads that agui.erase_older erases: those of a scope (null: of all scopes) in which '
     'nothing was appended or saved for older_than, in the order of their keys, after the key in '
-    'the argument after.';
+    'the argument after. max_rows belongs in the call: a limit outside would come after all of them '
+    'have been found.';
 
-revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;
+revoke execute on function agui_internal.inactive_threads(interval, text, uuid, int) from public;
 
 -- sql/internal/erase/last_activity_at.sql
 create or replace function agui_internal.last_activity_at(thread_key uuid)
@@ -19706,7 +19720,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''0a1b3f4324de1955fe1588c5ac9c764e2f84338c5b999352a9452c237cfb1291'', ''{
+as 'select 2, ''9b1f95460cce77cf40715cd8c2167667e1167476b9667aa64fbeb64ed2abdb08'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

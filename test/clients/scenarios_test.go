@@ -200,7 +200,7 @@ func TestClientsThatWatch(t *testing.T) {
 	newStage(t).onEachVersion(t, func(s *scenario) {
 		path := pathOf(s.thread) + "?stay=true"
 		if s.version == "1.0.0" {
-			path += "&protocolVersion=1.0"
+			path += "&protocol_version=1.0"
 		}
 		watching := s.open(s.t, clientOptions{Version: s.version, Thread: s.thread, Base: s.there.URL, Connect: &request{"GET", s.there.URL + path}})
 		watched := watching.connect()

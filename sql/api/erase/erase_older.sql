@@ -38,7 +38,7 @@ begin
         exit when threads >= max_threads or pg_catalog.clock_timestamp() >= stop_at;
 
         if pass = 1 then
-            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key) limit 1;
+            select * into next from agui_internal.inactive_threads(older_than, scope, next.thread_key, 1);
             if not found then
                 pass := 2;
                 continue;

@@ -1,4 +1,9 @@
-create or replace function agui_internal.inactive_threads(older_than interval, scope text default null, after uuid default null)
+create or replace function agui_internal.inactive_threads(
+    older_than interval,
+    scope      text default null,
+    after      uuid default null,
+    max_rows   int default null
+)
 returns setof agui_internal.inactive_thread
 language sql
 stable
@@ -6,8 +11,16 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select thread.thread_key, thread.scope, thread.thread_id, activity.active_at, coalesce(latest.last_seq, 0)
-    from agui.thread as thread
-    cross join lateral (select agui_internal.last_activity_at(thread.thread_key)) as activity (active_at)
+    from (
+        -- In order before anything is looked up, so that a page costs what it returns.
+        select *
+        from agui.thread
+        -- An index condition: with an or, every page would begin at the first thread.
+        where thread_key > coalesce(inactive_threads.after, '00000000-0000-0000-0000-000000000000')
+        order by thread_key
+        offset 0
+    ) as thread
+    cross join lateral (select agui_internal.last_activity_at(thread.thread_key) offset 0) as activity (active_at)
     left join lateral (
         select batch.first_seq + batch.n - 1 as last_seq
         from agui.batch as batch
@@ -18,13 +31,14 @@ as $$
     where thread.created_at < now() - older_than
         and activity.active_at < now() - older_than
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
-        and (inactive_threads.after is null or thread.thread_key > inactive_threads.after)
     order by thread.thread_key
+    limit inactive_threads.max_rows
 $$;
 
-comment on function agui_internal.inactive_threads(interval, text, uuid) is
+comment on function agui_internal.inactive_threads(interval, text, uuid, int) is
     'The threads that agui.erase_older erases: those of a scope (null: of all scopes) in which '
     'nothing was appended or saved for older_than, in the order of their keys, after the key in '
-    'the argument after.';
+    'the argument after. max_rows belongs in the call: a limit outside would come after all of them '
+    'have been found.';
 
-revoke execute on function agui_internal.inactive_threads(interval, text, uuid) from public;
+revoke execute on function agui_internal.inactive_threads(interval, text, uuid, int) from public;

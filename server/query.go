@@ -1,0 +1,180 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pgagui/pgagui"
+)
+
+// query reads the parameters of a request. check returns the first problem, also for a parameter
+// that nobody has read: a misspelled one must not be ignored.
+type query struct {
+	values  url.Values
+	unread  url.Values
+	problem error
+}
+
+func queryOf(r *http.Request) *query {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	q := &query{values: values, unread: url.Values{}}
+	if err != nil {
+		q.problem = problemf(http.StatusBadRequest, "the query string is malformed")
+	}
+	for name, list := range values {
+		q.unread[name] = list
+		for _, text := range list {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				q.refuse(name, "a text in UTF-8 without NUL")
+			}
+		}
+	}
+	return q
+}
+
+// check returns what is wrong with the parameters. Call it when all of them have been read.
+func (q *query) check() error {
+	for name := range q.unread {
+		if q.problem == nil {
+			q.problem = problemf(http.StatusBadRequest, "the parameter %.100q is unknown here", name)
+		}
+	}
+	return q.problem
+}
+
+func (q *query) refuse(name, expected string) {
+	if q.problem == nil {
+		q.problem = problemf(http.StatusBadRequest, "%s is %.100q (expected %s)", name, q.values.Get(name), expected)
+	}
+}
+
+// text returns a parameter. Empty: it is not given.
+func (q *query) text(name string) string {
+	if list := q.list(name); len(list) > 1 {
+		q.refuse(name, "one value")
+	}
+	return q.values.Get(name)
+}
+
+// list returns a parameter that may be given several times.
+func (q *query) list(name string) []string {
+	delete(q.unread, name)
+	return q.values[name]
+}
+
+// number returns a number that is not negative. 0: it is not given.
+func (q *query) number(name string) (n int64) {
+	if text := q.text(name); text != "" {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
+			q.refuse(name, "a number from 0 on")
+		}
+	}
+	return n
+}
+
+// limit returns the size of a page. 0: it is not given.
+func (q *query) limit() int {
+	n := q.number("limit")
+	if q.values.Has("limit") && n == 0 || n > 1000 {
+		q.refuse("limit", "a number from 1 to 1000")
+	}
+	return int(n)
+}
+
+func (q *query) time(name string) (at time.Time) {
+	if text := q.text(name); text != "" {
+		var err error
+		if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			q.refuse(name, "a time such as 2026-01-31T12:00:00Z")
+		}
+	}
+	return at
+}
+
+func (q *query) duration(name string) (d time.Duration) {
+	if text := q.text(name); text != "" {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil || d < 0 {
+			q.refuse(name, "a duration such as 500ms or 2s")
+		}
+	}
+	return d
+}
+
+func (q *query) is(name string, otherwise bool) bool {
+	switch q.text(name) {
+	case "true":
+		return true
+	case "false":
+		return false
+	case "":
+	default:
+		q.refuse(name, "true or false")
+	}
+	return otherwise
+}
+
+// oneOf returns a parameter that has one of some values. Empty: it is not given.
+func (q *query) oneOf(name string, values ...string) string {
+	text := q.text(name)
+	if text != "" && !slices.Contains(values, text) {
+		q.refuse(name, strings.Join(values, ", "))
+	}
+	return text
+}
+
+// object returns a JSON object. nil: it is not given.
+func (q *query) object(name string) json.RawMessage {
+	text := q.text(name)
+	if text == "" {
+		return nil
+	}
+	if !json.Valid([]byte(text)) || !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		q.refuse(name, "a JSON object")
+	}
+	return json.RawMessage(text)
+}
+
+// at reads a point in a thread. prefix comes before the names of the parameters.
+func (q *query) at(prefix string) pgagui.At {
+	return pgagui.At{RunID: q.text(prefix + "run"), Seq: q.number(prefix + "at_seq"), Time: q.time(prefix + "at_time")}
+}
+
+// checkPath reports a path with an id that the database cannot store.
+func checkPath(r *http.Request) error {
+	if !utf8.ValidString(r.URL.Path) || strings.ContainsRune(r.URL.Path, 0) {
+		return problemf(http.StatusBadRequest, "the path has an id that is not UTF-8 without NUL")
+	}
+	return nil
+}
+
+// readObject reads a JSON body into a struct. It refuses a member that the struct does not have: a
+// misspelled one must not be ignored. An empty body leaves the struct as it is.
+func readObject(r *http.Request, into any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if !strings.HasPrefix(strings.TrimLeft(string(body), " \t\r\n"), "{") {
+		return problemf(http.StatusBadRequest, "the body is no JSON object")
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(into)
+	if err == nil && decoder.InputOffset() < int64(len(strings.TrimRight(string(body), " \t\r\n"))) {
+		err = fmt.Errorf("there is more than one JSON value")
+	}
+	if err != nil {
+		return problemf(http.StatusBadRequest, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
