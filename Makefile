@@ -82,6 +82,10 @@ test-js: clients test/clients/frameworks/node_modules/.package-lock.json ## Run 
 # Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
 PLOTS ?= bin/bench
 
+.PHONY: manifests
+manifests: ## Check the Kubernetes manifests of deploy with the types of Kubernetes
+	cd test/manifests && GOWORK=off go vet . && GOWORK=off go test -count=1 $(ARGS) .
+
 .PHONY: bench
 bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS adds phases and flags: ARGS=append
 	@mkdir -p $(PLOTS)
@@ -124,6 +128,7 @@ tidy: ## Tidy the go.mod files of all modules
 		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
 	done
 	cd tools && GOWORK=off go mod tidy
+	cd test/manifests && GOWORK=off go mod tidy
 
 .PHONY: format
 format: ## Format the Go code

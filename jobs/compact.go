@@ -122,7 +122,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 
 	group, groupContext := errgroup.WithContext(ctx)
 	for range max(1, options.Workers) {
-		group.Go(func() error { return job.work(groupContext) })
+		group.Go(func() error { return guarded(func() error { return job.work(groupContext) }) })
 	}
 	err = group.Wait()
 	if err == nil {

@@ -12,7 +12,6 @@ import (
 type Stats struct {
 	Threads      int64 `json:"threads"`
 	Runs         int64 `json:"runs"`
-	RunningRuns  int64 `json:"runningRuns"`
 	FinishedRuns int64 `json:"finishedRuns"`
 	FailedRuns   int64 `json:"failedRuns"`
 	// Events is the number of events of the runs that have ended.
@@ -29,6 +28,13 @@ type Stats struct {
 	// agui.lift_erasure.
 	ErasedThreads int64 `json:"erasedThreads"`
 
+	Lag
+}
+
+// Lag says what waits in a database: the view agui.lag. Reading it costs a look at the queues of
+// the jobs, and at the last batch of each run in progress.
+type Lag struct {
+	RunningRuns   int64 `json:"runningRuns"`
 	RunsToCompact int64 `json:"runsToCompact"`
 	RunsToRepack  int64 `json:"runsToRepack"`
 	// StaleRuns are runs in progress without a sign of life within the lease.
@@ -43,21 +49,27 @@ type Stats struct {
 	OldestSignOfLife float64 `json:"oldestSignOfLifeSeconds"`
 }
 
+// ReadLag reads the view agui.lag.
+func ReadLag(ctx context.Context, pool pgagui.DB) (Lag, error) {
+	lag, err := db.New(pool).Lag(ctx)
+	return Lag{
+		RunningRuns: lag.RunningRuns, RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns,
+		QuarantinedRuns: lag.QuarantinedRuns, CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
+	}, err
+}
+
 // ReadStats reads the views agui.stats and agui.lag.
 func ReadStats(ctx context.Context, pool pgagui.DB) (Stats, error) {
-	queries := db.New(pool)
-	stats, err := queries.Stats(ctx)
+	stats, err := db.New(pool).Stats(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
-	lag, err := queries.Lag(ctx)
+	lag, err := ReadLag(ctx, pool)
 	return Stats{
-		Threads: stats.Threads, Runs: stats.Runs, RunningRuns: stats.RunningRuns, FinishedRuns: stats.FinishedRuns,
+		Threads: stats.Threads, Runs: stats.Runs, FinishedRuns: stats.FinishedRuns,
 		FailedRuns: stats.FailedRuns, Events: stats.Events, RepackedRuns: stats.RepackedRuns,
 		CompactedLogBytes: stats.CompactedLogBytes, LogDiskBytes: stats.LogDiskBytes,
 		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, SessionDiskBytes: stats.SessionDiskBytes,
-		ErasedThreads: stats.ErasedThreads,
-		RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns, QuarantinedRuns: lag.QuarantinedRuns,
-		CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
+		ErasedThreads: stats.ErasedThreads, Lag: lag,
 	}, err
 }

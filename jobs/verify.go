@@ -130,12 +130,12 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(threads)
-		return job.choose(groupContext, threads)
+		return guarded(func() error { return job.choose(groupContext, threads) })
 	})
 	for range max(1, options.Workers) {
 		group.Go(func() error {
 			for thread := range threads {
-				if err := job.check(groupContext, thread); err != nil {
+				if err := guarded(func() error { return job.check(groupContext, thread) }); err != nil {
 					return err
 				}
 			}

@@ -51,6 +51,8 @@ type Options struct {
 	// MaxReadLag is how far the standby may be behind. If it is further, reads go to the primary. 10
 	// seconds if zero.
 	MaxReadLag time.Duration
+	// Version is the version of the program, which GET /probe names. It may be empty.
+	Version string
 	// Recorder configures the recorder of the runs.
 	Recorder pgagui.RecorderConfig
 	// Logger gets what operators should know. slog.Default() if nil.

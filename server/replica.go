@@ -404,6 +404,9 @@ func newReplicaMetrics(registry prometheus.Registerer) (*replicaMetrics, error) 
 			Name: "pgagui_server_replica_followers_moved_total", Help: "Followers that moved from the replica to the primary.",
 		}),
 	}
+	for _, outcome := range []string{byReplica, isUnavailable, isBehind, isUnknown, hasFailed} {
+		m.reads.WithLabelValues(outcome)
+	}
 	if registry == nil {
 		return m, nil
 	}

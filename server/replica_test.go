@@ -533,7 +533,7 @@ func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *wit
 			t.Errorf("scope %s: the replica was sent %v", name, statements)
 		}
 	}
-	if reads := p.metrics("replica_reads_total"); len(reads) != 1 {
+	if reads := p.metrics("replica_reads_total"); reads["unavailable"]+reads["behind"]+reads["unknown"]+reads["failed"] > 0 {
 		t.Errorf("the primary answered what the replica should have: %v", reads)
 	}
 	p.json(200, "PATCH", "/copilotkit/threads/thread", `{"name":"mine"}`, of(0)...)

@@ -75,6 +75,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	s.registerHealth(mux)
+	s.registerProbe(mux)
 	s.registerAGUI(mux)
 	s.registerCopilotKit(mux, "/copilotkit")
 	s.registerREST(mux)

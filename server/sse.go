@@ -31,12 +31,7 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 		defer time.AfterFunc(time.Until(who.Expires), func() { cancel(errExpired) }).Stop()
 	}
 
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
-	writer := &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
-	w.WriteHeader(http.StatusOK)
+	writer := s.beginStream(w)
 	defer func() { s.metrics.filter(sent) }()
 	var err error
 	if writer.flush() { // the client learns that the run is accepted
@@ -50,6 +45,16 @@ func (s *Server) writeStream(w http.ResponseWriter, r *http.Request, sent *strea
 		s.options.Logger.Info("a stream was aborted", "thread", sent.threadID, "run", sent.runID, "error", err)
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// beginStream begins to answer with a stream.
+func (s *Server) beginStream(w http.ResponseWriter) *frameWriter {
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &frameWriter{w: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
 }
 
 // maxBuffered bounds the frames that wait for a flush, in bytes.

@@ -22,6 +22,20 @@ type Task struct {
 	Job      jobs.Job
 }
 
+// CheckSchedule returns what is wrong with a schedule.
+func CheckSchedule(schedule string) error {
+	_, err := parse(schedule)
+	return err
+}
+
+func parse(schedule string) (cron.Schedule, error) {
+	parsed, err := cron.ParseStandard(schedule)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q is not valid: %w", schedule, err)
+	}
+	return parsed, nil
+}
+
 // Options are the settings of [Run]. The zero value logs nothing, and cancels running jobs when the
 // worker stops.
 type Options struct {
@@ -35,7 +49,7 @@ type Options struct {
 }
 
 // Run runs the jobs of the tasks on their schedules until ctx ends. It returns when the running
-// jobs have ended. A job that fails is logged and retried at its next time. A job that is still
+// jobs have ended. A job that fails, or panics, is logged and retried at its next time. A job that is still
 // running, in this process or elsewhere, is skipped until its next time.
 //
 // Run returns an error if a schedule is not valid. Each running job takes one or more connections
@@ -50,11 +64,13 @@ func Run(ctx context.Context, pool *pgxpool.Pool, tasks []Task, options Options)
 
 	scheduler := cron.New()
 	for _, task := range tasks {
-		schedule, err := cron.ParseStandard(task.Schedule)
+		schedule, err := parse(task.Schedule)
 		if err != nil {
-			return fmt.Errorf("schedule %q of job %s: %w", task.Schedule, task.Job.Name, err)
+			return fmt.Errorf("job %s: %w", task.Job.Name, err)
 		}
-		once := cron.NewChain(cron.SkipIfStillRunning(stillRunning{worker.logger, task.Job.Name}))
+		logger := cronLogger{worker.logger, task.Job.Name}
+		// The panic of an observer or a driver must not end the process, which may serve requests too.
+		once := cron.NewChain(cron.SkipIfStillRunning(logger), cron.Recover(logger))
 		scheduler.Schedule(schedule, once.Then(cron.FuncJob(func() { worker.do(jobContext, task.Job) })))
 		worker.logger.Info("job scheduled", "job", task.Job.Name, "schedule", task.Schedule)
 	}
@@ -85,16 +101,16 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	}
 }
 
-// stillRunning is the cron.Logger of a job. It logs that a start was skipped.
-type stillRunning struct {
+// cronLogger is the cron.Logger of a job. It logs that a start was skipped, or a panic.
+type cronLogger struct {
 	logger *slog.Logger
 	job    string
 }
 
-func (s stillRunning) Info(string, ...any) {
+func (s cronLogger) Info(string, ...any) {
 	s.logger.Warn("job is still running, this start is skipped", "job", s.job)
 }
 
-func (s stillRunning) Error(err error, message string, details ...any) {
+func (s cronLogger) Error(err error, message string, details ...any) {
 	s.logger.With("job", s.job, "error", err).Error(message, details...)
 }

@@ -120,7 +120,38 @@ func TestJobsAreCancelledAfterTheGrace(t *testing.T) {
 func TestASchedulesMistakeIsNamed(t *testing.T) {
 	t.Parallel()
 	err := worker.Run(t.Context(), nil, []worker.Task{{Schedule: "every minute", Job: jobs.Job{Name: "compact"}}}, worker.Options{})
-	if err == nil || !strings.Contains(err.Error(), `schedule "every minute" of job compact`) {
+	if err == nil || !strings.Contains(err.Error(), `job compact: schedule "every minute" is not valid`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A panic, of a job or of its observer, does not end the process.
+func TestPanicsAreLogged(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	var log logLines
+	ctx, stop := context.WithCancel(t.Context())
+	times, third := 0, make(chan struct{})
+	tasks := []worker.Task{{Schedule: "@every 1s", Job: jobs.Job{Name: "panicking", Work: func(context.Context) (any, error) { panic("in the job") }}}}
+	observe := func(ctx context.Context, _ string) (context.Context, func(jobs.Report, error)) {
+		if times++; times == 3 {
+			close(third)
+		}
+		if times == 2 {
+			panic("in the observer")
+		}
+		return ctx, func(jobs.Report, error) {}
+	}
+	ended := make(chan error)
+	go func() {
+		ended <- worker.Run(ctx, pool, tasks, worker.Options{Logger: log.logger(), Observe: observe})
+	}()
+	<-third
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !log.has(t, "job failed", "panicking") || !log.has(t, "panic", "panicking") {
+		t.Error(log.text.String())
 	}
 }

@@ -34,16 +34,19 @@ func (c *compactFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.every, "every", 1000, "with --running: `number` of events between two snapshots of a run")
 }
 
-// options validates the flags and returns them as options.
-func (c *compactFlags) options(command *cobra.Command) (jobs.CompactOptions, error) {
+func (c *compactFlags) check() error {
 	if c.workers < 1 || c.every < 1 {
-		return jobs.CompactOptions{}, &usageError{problem: "--workers and --every must be 1 or more", command: command.CommandPath()}
+		return errors.New("--workers and --every must be 1 or more")
 	}
+	return nil
+}
+
+func (c *compactFlags) options() jobs.CompactOptions {
 	options := jobs.CompactOptions{Workers: c.workers, OlderThan: c.olderThan}
 	if c.running {
 		options.RunningEvery = c.every
 	}
-	return options, nil
+	return options
 }
 
 func compactJob(pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Job {
@@ -95,13 +98,13 @@ With --json the result is one line with these members:
   pgagui compact --older-than 1h --workers 2 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			options, err := how.options(command)
-			if err != nil {
-				return err
+			if err := how.check(); err != nil {
+				return &usageError{problem: err.Error(), command: command.CommandPath()}
 			}
 			if limit < 0 || maxTime < 0 || grace < 0 {
 				return &usageError{problem: "--limit, --max-time and --grace must be 0 or more", command: command.CommandPath()}
 			}
+			options := how.options()
 			options.MaxRuns, options.MaxTime, options.Retry = limit, maxTime, retry
 			ctx, cancel := jobs.WithGrace(command.Context(), grace)
 			defer cancel()

@@ -122,6 +122,13 @@ func TestSystemdUnits(t *testing.T) {
 				t.Errorf("systemd-analyze verify (%v): %s", err, line)
 			}
 		}
+		// 20 is 2.0 of 10 on its scale of exposure.
+		services, _ := filepath.Glob("../../deploy/systemd/*.service")
+		for _, service := range services {
+			if output, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", service).CombinedOutput(); err != nil {
+				t.Errorf("%s has more rights than it needs: %v\n%s", service, err, output)
+			}
+		}
 	}
 }
 
@@ -132,11 +139,14 @@ func TestServeRecipes(t *testing.T) {
 	folder := t.TempDir()
 	commands.token(filepath.Join(folder, "tokens.yaml"), "web", "acme", "read")
 	config := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", ":0", ":9090", ":0").Replace(readDeploy(t, "serve.yaml"))
-	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt):|^#   `).FindAllString(config, -1)); got != 9 {
+	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt|worker):|^#   `).FindAllString(config, -1)); got != 10 {
 		t.Errorf("%d lines of the configuration are examples", got)
 	}
 	writeCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
-	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|  \w)`).ReplaceAllString(config, "$1")
+	if err := os.WriteFile(filepath.Join(folder, "worker"), []byte(commands.databaseURL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|worker:|  \w)`).ReplaceAllString(config, "$1")
 	for name, text := range map[string]string{"serve.yaml": config, "all.yaml": all} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -168,7 +178,7 @@ func TestServeRecipes(t *testing.T) {
 		t.Errorf("the pod gets %d seconds, --shutdown-timeout is %s", pod.TerminationGracePeriodSeconds, standard.shutdownTimeout)
 	}
 	for _, line := range []string{unit[1], strings.Join(pod.Containers[0].Args, " ")} {
-		line = strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", "127.0.0.1:0").Replace(line)
+		line = strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", "127.0.0.1:0", ":9090", "127.0.0.1:0").Replace(line)
 		command := commands.program(os.Args[0], strings.Fields(line)...)
 		command.Env = append(command.Env, environment[:len(environment)-1])
 		server := startProcess(t, command)
@@ -258,5 +268,7 @@ func TestKubernetesManifests(t *testing.T) {
 	if deployment.Kind != "Deployment" || deployment.APIVersion != "apps/v1" {
 		t.Errorf("%s %s", deployment.APIVersion, deployment.Kind)
 	}
-	commands.mustServe(check("worker.yaml", deployment.Spec.Template.Spec)...)
+	arguments := check("worker.yaml", deployment.Spec.Template.Spec)
+	arguments[slices.Index(arguments, "--metrics-listen")+1] = "127.0.0.1:0"
+	commands.mustServe(arguments...)
 }

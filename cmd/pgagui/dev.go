@@ -19,14 +19,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/daemon"
-	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/sql/schema"
-	"github.com/pgagui/pgagui/worker"
 )
 
 // devFlags are the flags of dev.
@@ -99,12 +96,6 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 		}
 		return err
 	}
-	upkeep, err := p.connect(ctx, devUpkeepConnections)
-	if err != nil {
-		return err
-	}
-	defer upkeep.Close()
-
 	sample := &http.Server{Handler: sampleAgent{wordEvery: 40 * time.Millisecond}, ReadHeaderTimeout: 10 * time.Second}
 	defer sample.Close()
 	if len(how.agents) == 0 {
@@ -134,20 +125,8 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 	if err := p.printDev(devGuide{URL: s.url(), Token: token, Agent: how.agents[0].Name, Agents: how.agents.String(), Address: p.databaseURL, Database: database}); err != nil {
 		return err
 	}
-	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return s.run(ctx) })
-	all.Go(func() error {
-		return worker.Run(ctx, upkeep, []worker.Task{
-			{Schedule: "@every 15s", Job: compactJob(upkeep, jobs.CompactOptions{Workers: 1})},
-			{Schedule: "@every 1m", Job: reapJob(upkeep, jobs.ReapOptions{})},
-			{Schedule: "@every 10m", Job: repackJob(upkeep, jobs.RepackOptions{})},
-		}, worker.Options{Logger: logger})
-	})
-	return all.Wait()
+	return s.run(ctx)
 }
-
-// devUpkeepConnections suffice for three jobs at once: each has one for its lock and one for its work.
-const devUpkeepConnections = 6
 
 // devConfig is the configuration of the server.
 func devConfig(how devFlags, tokenFile string) *serveConfig {
@@ -157,6 +136,8 @@ func devConfig(how devFlags, tokenFile string) *serveConfig {
 	config.origins = []string{"http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"}
 	config.grace, config.shutdownTimeout = time.Second, 10*time.Second
 	config.logLevel = slog.LevelWarn
+	config.isWorker, config.upkeep.compaction.workers, config.upkeep.grace = true, 1, config.grace
+	*config.upkeep.schedules["compact"], *config.upkeep.schedules["verify"] = "@every 15s", off
 	return config
 }
 

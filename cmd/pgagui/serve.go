@@ -19,14 +19,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/worker"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -67,7 +66,12 @@ with 0. A second signal ends it at once.
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
 the role agui_recorder alone. With --read-database-url, the address of a streaming standby, reads go
-there; it needs the role agui_reader alone.`,
+there; it needs the role agui_reader alone.
+
+With --worker the process also runs the jobs of "pgagui worker", whose flags have the prefix worker-
+here, and whose role (agui_worker) can have an address of its own:
+
+  worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
   pgagui serve --config /etc/pgagui/serve.yaml --check
   pgagui serve --token-file tokens.yaml --origins https://app.example.com --config agents.yaml`,
@@ -155,6 +159,26 @@ func (c *serveConfig) check(hasScope bool) error {
 			return err
 		}
 	}
+	return c.checkWorker()
+}
+
+func (c *serveConfig) checkWorker() error {
+	if !c.isWorker {
+		return nil
+	}
+	if err := c.upkeep.check(); err != nil {
+		return errors.New(withPrefix(workerPrefix, err.Error()))
+	}
+	switch {
+	case c.upkeep.erases() && !c.upkeep.allScopes: // --scope is that of requests
+		return errors.New("--worker-erase needs --worker-all-scopes")
+	case c.upkeep.grace >= c.shutdownTimeout:
+		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --worker-grace, %s)", c.shutdownTimeout, c.upkeep.grace)
+	case c.workerDatabaseURL != "" && c.workerDatabaseURLFile != "":
+		return errors.New("--worker-database-url and --worker-database-url-file exclude each other")
+	case c.workerDatabaseURLFile != "":
+		return (&addressFile{address: &c.workerDatabaseURL}).Set(c.workerDatabaseURLFile)
+	}
 	return nil
 }
 
@@ -188,6 +212,11 @@ func (p *program) serve(ctx context.Context, command *cobra.Command, config *ser
 	if err := checkSchema(ctx, s.pool); err != nil {
 		return err
 	}
+	if s.upkeep != nil {
+		if err := checkSchema(ctx, s.upkeep); err != nil {
+			return fmt.Errorf("the database of the worker: %w", err)
+		}
+	}
 	if err := s.listen(); err != nil {
 		return configError(command, err)
 	}
@@ -209,7 +238,9 @@ type service struct {
 	logger       *slog.Logger
 	pool         *pgxpool.Pool
 	live         *pgxpool.Pool  // nil: pool
-	reads        *pgxpool.Pool  // nil: pool
+	reads        *pgxpool.Pool  // of the replica; nil: none
+	upkeep       *pgxpool.Pool  // nil: this process does no jobs
+	store        *storeMetrics  // nil: no metrics
 	tokens       *access.Tokens // nil: none
 	certificates *certificates  // nil: no TLS
 	registry     *prometheus.Registry
@@ -219,12 +250,15 @@ type service struct {
 
 	listener, metricsListener net.Listener // metricsListener is nil without metrics
 	hasRun                    bool
+	jobs                      []worker.Task
+	stopJobs                  context.CancelFunc
+	jobsEnded                 chan struct{} // closed when the worker has ended
 }
 
 // newService makes a server of a configuration. It does not connect to the database. Keys of JWTs
 // are fetched until ctx ends. tracing may be nil.
 func (p *program) newService(ctx context.Context, config *serveConfig, logger *slog.Logger, tracing *tracing) (_ *service, err error) {
-	s := &service{config: config, logger: logger, registry: prometheus.NewRegistry(), tracing: tracing}
+	s := &service{config: config, logger: logger, registry: newRegistry(), tracing: tracing}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -239,6 +273,9 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		if err := s.certificates.reload(); err != nil {
 			return nil, err
 		}
+		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "pgagui_server_certificate_not_after_timestamp_seconds", Help: "When the certificate of the server expires.",
+		}, func() float64 { return float64(s.certificates.current.Load().Leaf.NotAfter.Unix()) }))
 	}
 	if s.pool, err = openPool(ctx, p.databaseURL, config.connections); err != nil {
 		return nil, err
@@ -250,16 +287,20 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		}
 		storeConfig.Live = s.live
 	}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	options := server.Options{
-		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
-		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxAnswerBytes: config.maxAnswerBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
-		Logger: logger, Metrics: s.registry,
-	}
 	if config.readDatabaseURL != "" {
 		if s.reads, err = openPool(ctx, config.readDatabaseURL, config.readConnections); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.addUpkeep(ctx, p.databaseURL); err != nil {
+		return nil, err
+	}
+	options := server.Options{
+		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
+		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxAnswerBytes: config.maxAnswerBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
+		Logger: logger, Metrics: s.registry, Version: versionText(),
+	}
+	if s.reads != nil {
 		options.Reads = pgagui.New(s.reads, &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")})
 		options.MaxReadLag = config.maxReadLag
 	}
@@ -277,6 +318,52 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		s.handler = s.tracing.handler(s.handler)
 	}
 	return s, nil
+}
+
+// addUpkeep prepares the jobs, and the metrics of what they leave.
+func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error) {
+	pools := poolMetrics{"requests": s.pool}
+	if s.live != nil {
+		pools["live"] = s.live
+	}
+	if s.reads != nil {
+		pools["reads"] = s.reads
+	}
+	if s.config.isWorker {
+		if s.config.workerDatabaseURL != "" {
+			databaseURL = s.config.workerDatabaseURL
+		}
+		if s.upkeep, err = openPool(ctx, databaseURL, s.config.upkeep.connections()); err != nil {
+			return err
+		}
+		pools["worker"] = s.upkeep
+		s.jobs = s.config.upkeep.tasks(s.upkeep, "")
+	}
+	s.registry.MustRegister(pools)
+	if s.config.metricsListen == "" {
+		return nil
+	}
+	if s.store, err = newStoreMetrics(ctx, databaseURL, s.logger); err == nil {
+		s.registry.MustRegister(s.store)
+	}
+	return err
+}
+
+// startJobs runs the jobs until stopJobs. What they do wrong is logged: the server goes on.
+func (s *service) startJobs(ctx context.Context) {
+	ctx, s.stopJobs = context.WithCancel(ctx)
+	s.jobsEnded = make(chan struct{})
+	if s.upkeep == nil {
+		close(s.jobsEnded)
+		return
+	}
+	options := worker.Options{Grace: s.config.upkeep.grace, Logger: s.logger, Observe: newJobMetrics(s.registry, s.jobs).observe}
+	go func() {
+		defer close(s.jobsEnded)
+		if err := worker.Run(ctx, s.upkeep, s.jobs, options); err != nil {
+			s.logger.Error("the worker ended", "error", err)
+		}
+	}()
 }
 
 // authenticator returns who says what a request may do.
@@ -317,8 +404,8 @@ func (s *service) listen() (err error) {
 		}
 	}
 	if s.config.metricsListen != "" {
-		if s.metricsListener, err = net.Listen("tcp", s.config.metricsListen); err != nil {
-			return errors.Join(fmt.Errorf("metrics: the server cannot listen: %w", err), s.listener.Close())
+		if s.metricsListener, err = listenMetrics(s.config.metricsListen); err != nil {
+			return errors.Join(err, s.listener.Close())
 		}
 	}
 	return nil
@@ -348,13 +435,12 @@ func (s *service) run(ctx context.Context) error {
 		go func() { failed <- main.Serve(s.listener) }()
 	}
 	if s.metricsListener != nil {
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
-		metrics := s.httpServer(mux)
+		metrics := metricsServer(s.registry, s.logger)
 		servers = append(servers, metrics)
 		go func() { failed <- metrics.Serve(s.metricsListener) }()
-		s.logger.Info("serving metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
+		s.logger.Info("serving metrics", "url", metricsURL(s.metricsListener))
 	}
+	s.startJobs(ctx)
 	s.logger.Info("serving", "url", s.url(), "agents", len(s.config.agents), "version", versionText())
 
 	reload := make(chan os.Signal, 1)
@@ -392,9 +478,15 @@ func (s *service) shutDown(ctx context.Context, servers []*http.Server) error {
 	s.logger.Info("the server stops", "grace", s.config.grace)
 	ctx, cancel := context.WithTimeout(ctx, s.config.shutdownTimeout)
 	defer cancel()
+	s.stopJobs()
 	err := s.core.Shutdown(ctx)
 	for _, one := range servers {
 		err = errors.Join(err, one.Shutdown(ctx))
+	}
+	select {
+	case <-s.jobsEnded:
+	case <-ctx.Done():
+		err = errors.Join(err, errors.New("the jobs in progress did not end in time"))
 	}
 	if err != nil {
 		for _, one := range servers {
@@ -416,7 +508,10 @@ func (s *service) close() {
 		_ = s.core.Shutdown(ctx)
 	}
 	s.tracing.shutDown()
-	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads} {
+	if s.store != nil {
+		s.store.close()
+	}
+	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads, s.upkeep} {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}

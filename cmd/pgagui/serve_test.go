@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,6 +36,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -68,6 +70,7 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 		"liveDatabase: {connections: 3}",
 		"readDatabase: {connections: 4, maxLag: 3s}",
 		"log: {level: warn}",
+		"worker: {compact: '@every 30s', verify: off, eraseAfter: 90d, databaseUrl: postgres://jobs@h/d}",
 		"agents:",
 		"  - name: a",
 		"    url: https://a.example.com/",
@@ -88,6 +91,7 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 	t.Setenv("PGAGUI_WRITE_TIMEOUT", "6s")
 	t.Setenv("PGAGUI_ORIGINS", "https://c.example.com,https://d.example.com")
 	t.Setenv("PGAGUI_AGENT", "b=https://env.example.com/ c=https://c.example.com/")
+	t.Setenv("PGAGUI_WORKER_REPACK", "@every 5m")
 	config, err := readServeConfig(file, given(t, "--write-timeout", "7s", "--agent", "c=https://flag.example.com/", "--limits-burst=9", "--jwt-audiences", "x,y"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +103,10 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 	}
 	if config.limits != (access.LimitOptions{RequestsPerSecond: -1, Burst: 9, Streams: 3, MaxBodyBytes: 16 << 20, MaxIdentities: 100_000}) {
 		t.Errorf("limits %+v", config.limits)
+	}
+	if worker := config.upkeep; !config.isWorker || *worker.schedules["compact"] != "@every 30s" || *worker.schedules["verify"] != off || *worker.schedules["reap"] != "@every 1m" ||
+		*worker.schedules["repack"] != "@every 5m" || worker.eraseAfter != 90*24*time.Hour || !worker.compaction.running || config.workerDatabaseURL != "postgres://jobs@h/d" {
+		t.Errorf("worker %+v", config)
 	}
 	jwt := config.jwt
 	if jwt.JWKSURL != "https://id.example.com/keys" || !jwt.AnyAudience || !slices.Equal(jwt.Audiences, []string{"x", "y"}) || jwt.DefaultRights != access.Read ||
@@ -137,9 +145,9 @@ func TestServeConfigFileHasEverySetting(t *testing.T) {
 		if list, isList := flag.Value.(pflag.SliceValue); isList && len(list.GetSlice()) == 0 || flag.Name == "agent" || flag.DefValue == "" {
 			return
 		}
-		line := key + ": " + flag.DefValue
+		line := fmt.Sprintf("%s: %q", key, flag.DefValue)
 		if group, name, isGrouped := strings.Cut(key, "."); isGrouped {
-			line = group + ": {" + name + ": " + flag.DefValue + "}"
+			line = fmt.Sprintf("%s: {%s: %q}", group, name, flag.DefValue)
 		}
 		if err := readConfigFile(writeFile(t, "one.yaml", line), (&serveConfig{}).settings()); err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -158,6 +166,8 @@ func TestServeConfigErrorsNameTheLine(t *testing.T) {
 		"insecure: true\nheartbeat:":                                              `:2: the key "heartbeat" has no value`,
 		"insecure: true\nheartbeat: [1s, 2s]":                                     `:2: heartbeat: expected one value, not a list`,
 		"insecure: true\nheartbeat: {a: 1s}":                                      `:2: heartbeat: expected a value or a list`,
+		"insecure: true\nworker: {compat: off}":                                   `:2: unknown key "worker.compat" (expected some of: allScopes, compact, `,
+		"insecure: true\nworker: [a, b]":                                          `:2: worker: expected one value, not a list`,
 		"insecure: true\nlimits: 3":                                               `:2: expected a mapping of settings`,
 		"- insecure":                                                              `:1: expected a mapping of settings`,
 		"insecure: true\n\tlisten: x":                                             `:2: `,
@@ -195,12 +205,20 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 		"--insecure --grace 1m":                "--shutdown-timeout",
 		"--insecure --heartbeat -1s":           "is not positive",
 		"--insecure --max-header-bytes 0":      "must be 1 or more",
-		"--insecure --live-database-url a --live-database-url-file b":       "exclude each other",
+		"--insecure --live-database-url a --live-database-url-file b":              "exclude each other",
+		"--insecure --database-connections 0":                                      "must be 1 or more",
+		"--insecure --worker-compact off":                                          "--worker-compact needs --worker (in the file: worker.compact)",
+		"--insecure --worker --worker-compact nonsense":                            `--worker-compact: schedule "nonsense"`,
+		"--insecure --worker --worker-workers 0":                                   "--worker-workers and --worker-every must be 1 or more",
+		"--insecure --worker --worker-erase @daily":                                "--worker-erase and --worker-erase-after go together",
+		"--insecure --worker --worker-erase @daily --worker-erase-after 9d":        "--worker-erase needs --worker-all-scopes",
+		"--insecure --worker --worker-all-scopes":                                  "--worker-all-scopes is for --worker-erase",
+		"--insecure --worker --worker-grace 30s":                                   "longer than --worker-grace, 30s",
+		"--insecure --worker --worker-database-url a --worker-database-url-file b": "exclude each other",
+		"--jwt-issuer x": "jwt: ",
 		"--insecure --read-database-url a --read-database-url-file b":       "exclude each other",
 		"--insecure --read-database-connections 0":                          "must be 1 or more",
 		"--insecure --read-database-max-lag 0s":                             "is not positive",
-		"--insecure --database-connections 0":                               "must be 1 or more",
-		"--jwt-issuer x":                                                    "jwt: ",
 		"--jwt-jwks-url http://a --jwt-algorithms RS256 --jwt-any-audience": "not https",
 	} {
 		if message := commands.mustFail(exitUsage, append([]string{"serve", "--check"}, strings.Fields(line)...)...); !strings.Contains(message, want) {
@@ -422,6 +440,51 @@ func unencryptedHTTP2() *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	return &http.Client{Transport: transport}
+}
+
+// The jobs need not be healthy for the server to be, and stop with it.
+func TestServeWithAWorker(t *testing.T) {
+	t.Parallel()
+	commands := newCommandLine(t)
+	owner := testdb.Connect(t, commands.databaseURL)
+	role := "jobs_" + strings.ToLower(rand.Text())
+	if _, err := owner.Exec(t.Context(), `create role `+role+` login password 'secret' in role agui_reader`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
+			t.Error(err)
+		}
+	})
+	as, err := url.Parse(commands.databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as.User = url.UserPassword(role, "secret")
+	s := commands.serve("--insecure", "--agent", "assistant="+newSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as.String())
+	s.waitForLine(t, `"msg":"job scheduled","job":"compact","schedule":"@every 1s"`)
+	s.waitForLine(t, `"msg":"job failed","job":"`, "permission denied") // its role, not that of requests
+	if answer, text := s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", answer.Status, text)
+	}
+	if _, err := owner.Exec(t.Context(), `grant agui_worker to `+role); err != nil {
+		t.Fatal(err)
+	}
+	s.waitForLine(t, `"msg":"job done","job":"compact"`, `"runs":1`)
+
+	// A job in progress ends before the process.
+	waits, open := gate(t, owner)
+	if answer, text := s.request(http.DefaultClient, "", "POST", "/agent/assistant/run", runInput("t2", "r", "Hello")); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", answer.Status, text)
+	}
+	waitFor(t, waits)
+	s.terminate(t)
+	s.waitForLine(t, `"msg":"worker stops"`)
+	open()
+	s.waitForLine(t, `"msg":"job done","job":"compact"`, `"runs":1`)
+	if code := s.end(t); code != exitOK || !strings.Contains(s.log, `"msg":"the server stopped"`) {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
 }
 
 func TestServeInsecureServesThisMachineAlone(t *testing.T) {

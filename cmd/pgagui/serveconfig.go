@@ -50,6 +50,11 @@ type serveConfig struct {
 	logFormat string
 	logLevel  slog.Level
 
+	// isWorker says that the process also does the jobs of upkeep.
+	isWorker                                 bool
+	upkeep                                   upkeep
+	workerDatabaseURL, workerDatabaseURLFile string
+
 	// reread reads the same once more. nil: the configuration has no source.
 	reread func() (*serveConfig, error)
 }
@@ -106,13 +111,25 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.DurationVar(&c.grace, "grace", 10*time.Second, "at shutdown, `time` for agents to finish their runs")
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 25*time.Second, "at shutdown, `time` until the process ends, with or without the rest")
 
+	flags.BoolVar(&c.isWorker, "worker", false, "also run the jobs of pgagui worker in this process. In the file: worker, with the settings --worker-…")
+	flags.StringVar(&c.workerDatabaseURL, "worker-database-url", "", "`address` for the jobs, whose role needs other rights (default: that of requests)")
+	flags.StringVar(&c.workerDatabaseURLFile, "worker-database-url-file", "", "`file` with that address, which may contain a password")
+	c.upkeep.flags().VisitAll(func(flag *pflag.Flag) {
+		prefixed := *flag
+		prefixed.Name, prefixed.Usage = workerPrefix+flag.Name, withPrefix(workerPrefix, flag.Usage)
+		flags.AddFlag(&prefixed)
+	})
+
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log on stderr: text or json")
 	flags.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "least `level` of what is logged: debug, info, warn, error")
 	return flags
 }
 
+// workerPrefix is that of the flags of pgagui worker.
+const workerPrefix = "worker-"
+
 // groups are the settings that the file has in a mapping of their own.
-var groups = []string{"jwt", "limits", "live-database", "read-database", "database", "tls", "log"}
+var groups = []string{"jwt", "limits", "live-database", "read-database", "database", "tls", "worker", "log"}
 
 // keyOf returns where the file has the setting of a flag: "limits.requestsPerSecond".
 func keyOf(flag string) string {
@@ -165,6 +182,9 @@ func readServeConfig(file string, given *pflag.FlagSet) (*serveConfig, error) {
 		}
 		if changed := given.Lookup(flag.Name); changed != nil && changed.Changed && err == nil {
 			err = set(flag, valuesOf(changed)...)
+		}
+		if strings.HasPrefix(flag.Name, workerPrefix) && flag.Value.String() != flag.DefValue && !config.isWorker && err == nil {
+			err = fmt.Errorf("--%s needs --worker (in the file: %s)", flag.Name, keyOf(flag.Name))
 		}
 	})
 	return config, err
@@ -243,8 +263,13 @@ func (f configFile) readMapping(node *yaml.Node, prefix string, flags map[string
 		switch {
 		case seen[key.Value]:
 			return fileError(f.name, key.Line, "the key %q stands twice", path)
-		case flag == nil && len(knownKeys(flags, path+".")) > 0:
-			err = f.readMapping(value, path+".", flags)
+		case len(knownKeys(flags, path+".")) > 0 && (flag == nil || value.Kind == yaml.MappingNode):
+			if flag != nil { // a switch: its section turns it on
+				err = set(flag, "true")
+			}
+			if err == nil {
+				err = f.readMapping(value, path+".", flags)
+			}
 		case flag == nil:
 			return fileError(f.name, key.Line, "unknown key %.60q (expected some of: %s)", path, strings.Join(knownKeys(flags, prefix), ", "))
 		case value.ShortTag() == "!!null":

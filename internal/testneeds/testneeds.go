@@ -24,6 +24,8 @@ const (
 	PgDump     = "pg_dump"    // pg_dump and pg_restore, of the server's version or a newer one
 	Psql       = "psql"       // the client program
 	Sqlc       = "sqlc"       // a C compiler, and the network or a filled module cache
+	Promtool   = "promtool"   // Prometheus's checker of rules
+	Buildah    = "buildah"    // a builder of container images, and the right to run their programs
 	Recordings = "recordings" // recordings of servers that are not in this repository
 )
 
