@@ -50,8 +50,8 @@ type IsShownParams struct {
 	ThreadID      string
 }
 
-// Whether a standby shows a transaction, and the event of a thread with a seq. Empty, and 0: not
-// asked for. On a standby pg_visible_in_snapshot takes transactions in progress for visible, and
+// Whether a standby shows a transaction, and the event of a thread with a seq. Empty, and 0: none.
+// On a standby pg_visible_in_snapshot takes transactions in progress for visible, and
 // pg_xact_status raises an error for one that is not known yet. It is null for a very old one.
 func (q *Queries) IsShown(ctx context.Context, arg IsShownParams) (bool, error) {
 	row := q.db.QueryRow(ctx, IsShown,

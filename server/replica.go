@@ -63,8 +63,8 @@ type sample struct {
 const (
 	// probeInterval is how often the standby is checked while it can be used; after a failure it is
 	// checked at once, but never more often than shortestProbePause allows. While it cannot be used,
-	// the pauses grow to longestProbePause. They begin small again once it could be used for
-	// steadyAfter, so a standby that comes and goes is used less and less often.
+	// the pauses grow to longestProbePause. They are reset once it could be used for steadyAfter, so a
+	// standby that comes and goes is used rarely.
 	probeInterval      = 500 * time.Millisecond
 	shortestProbePause = 20 * time.Millisecond
 	longestProbePause  = 5 * time.Second
@@ -324,7 +324,7 @@ func isTrue(a *result) bool {
 	return len(a.values) == 1 && len(a.values[0][0]) == 1 && (a.values[0][0][0] == 1 || a.values[0][0][0] == 't')
 }
 
-// lacks reports whether the answer to a statement says that what was asked for does not exist.
+// lacks reports whether the answer to a statement says that what was requested does not exist.
 // Other statements raise an error.
 func lacks(sql string, a *result) bool {
 	switch sql {

@@ -204,7 +204,7 @@ func TestReplica(t *testing.T) {
 	}{
 		{"reads go to it, in as many messages", readsGoToTheReplica},
 		{"clients read what they wrote while it lags", clientsReadWhatTheyWrote},
-		{"the primary is asked for what it does not know", thePrimaryKnowsMore},
+		{"the primary answers what it does not know", thePrimaryKnowsMore},
 		{"streams live on it", streamsLiveOnTheReplica},
 		{"streams of the own runs need it for nothing", streamsOfTheOwnRuns},
 		{"it is not used while it is too far behind", aReplicaTooFarBehind},
