@@ -72,7 +72,7 @@ func (way *route) readPositions(r *http.Request) error {
 	}
 	query := r.URL.Query()
 	named := []string{r.Header.Get("Last-Event-ID")}
-	for _, name := range []string{"lastEventId", "after_seq", "at_seq", "from_at_seq", "to_at_seq"} {
+	for _, name := range []string{"last_event_id", "after_seq", "at_seq", "from_at_seq", "to_at_seq"} {
 		named = append(named, query.Get(name))
 	}
 	for _, text := range named {

@@ -271,7 +271,7 @@ func problemOf(event json.RawMessage) string {
 		return "is not UTF-8"
 	case !json.Valid(event):
 		return "is not JSON"
-	case !bytes.HasPrefix(bytes.TrimLeft(event, " \t\r\n"), []byte("{")):
+	case !isObject(event):
 		return "is no JSON object"
 	default:
 		return ""
