@@ -110,10 +110,21 @@ oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what th
 	cd test/oracle && node golden.mjs --update
 
 .PHONY: generate
-generate: ## Write the functions' migration and the Go code of the queries anew
+generate: ## Write the functions' migration and the Go code of the queries and of the gRPC service anew
 	go run ./internal/sqlgen
 	$(TOOL) sqlc generate
 	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
+	$(call protoc,server/internal/ambientv1)
+
+# Writes the Go code of the gRPC service to a folder.
+define protoc
+@command -v protoc >/dev/null || { echo "protoc is not installed (run: apt-get install protobuf-compiler libprotobuf-dev)" >&2; exit 1; }
+@rm -rf $(1) && mkdir -p $(1) && protoc -I server/proto \
+	--plugin=protoc-gen-go=$$($(TOOL) -n protoc-gen-go) --go_out=$(1) --go_opt=module=$(AMBIENT) \
+	--plugin=protoc-gen-connect-go=$$($(TOOL) -n protoc-gen-connect-go) --connect-go_out=$(1) --connect-go_opt=module=$(AMBIENT),simple,package_suffix= \
+	ambient/v1/sessions.proto
+endef
+AMBIENT := github.com/pgagui/pgagui/server/internal/ambientv1
 
 # The modules require each other at VERSION, which is in no registry until it is released: a proxy of the working tree has it.
 VERSION ?= v0.0.0
@@ -157,3 +168,6 @@ prose: ## Check that the PROSE paths have no words that docs/glossary.md rules o
 lint-generated:
 	go run ./internal/sqlgen -check
 	@$(TOOL) sqlc diff || { echo "the folder db is not up to date with sql/queries (run: make generate)" >&2; exit 1; }
+	$(call protoc,bin/ambientv1)
+	@diff -r -I 'protoc ' bin/ambientv1 server/internal/ambientv1 || \
+		{ echo "server/internal/ambientv1 is not up to date with server/proto (run: make generate)" >&2; exit 1; }

@@ -33,6 +33,9 @@ type RunStatus struct {
 	// Stale is true if the run is running and its lease has expired (docs/settings.md). pgagui reap
 	// closes it, or the next run of the thread does.
 	Stale bool `json:"stale,omitempty"`
+	// HasHeartbeat is true if its writer sends heartbeats, as a Recorder does. Such a writer appends with
+	// AfterSeq, so an event of another writer would end its recording.
+	HasHeartbeat bool `json:"hasHeartbeat,omitempty"`
 	// StopRequestedAt is when RequestStop was first called for the run. Zero if it was not.
 	StopRequestedAt time.Time `json:"stopRequestedAt,omitzero"`
 	StopReason      string    `json:"stopReason,omitempty"`
@@ -50,7 +53,7 @@ func (s *Store) Status(ctx context.Context, run RunRef) (*RunStatus, error) {
 	}
 	return &RunStatus{
 		RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq,
-		StartedAt: row.StartedAt, EndedAt: row.EndedAt, AliveAt: row.AliveAt, Stale: row.IsStale,
+		StartedAt: row.StartedAt, EndedAt: row.EndedAt, AliveAt: row.AliveAt, Stale: row.IsStale, HasHeartbeat: row.HasHeartbeat,
 		StopRequestedAt: row.StopRequestedAt, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
 	}, nil
 }

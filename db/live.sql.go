@@ -545,6 +545,7 @@ select
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
     (item).alive_at::pg_catalog.timestamptz as alive_at,
     (item).is_stale::boolean as is_stale,
+    (item).has_heartbeat::boolean as has_heartbeat,
     coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as stop_requested_at,
     coalesce((item).stop_reason, '')::pg_catalog.text as stop_reason,
     coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason
@@ -567,6 +568,7 @@ type RunStatusRow struct {
 	EndedAt         time.Time
 	AliveAt         time.Time
 	IsStale         bool
+	HasHeartbeat    bool
 	StopRequestedAt time.Time
 	StopReason      string
 	CutOffReason    string
@@ -585,6 +587,7 @@ func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatus
 		&i.EndedAt,
 		&i.AliveAt,
 		&i.IsStale,
+		&i.HasHeartbeat,
 		&i.StopRequestedAt,
 		&i.StopReason,
 		&i.CutOffReason,

@@ -38,6 +38,11 @@ func (s *Server) startFrom(r *http.Request) (*started, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.startInput(r, agent, in)
+}
+
+// startInput starts the run of an input.
+func (s *Server) startInput(r *http.Request, agent *Agent, in *input) (*started, error) {
 	if in.runID == "" {
 		return nil, problemf(http.StatusBadRequest, `the body has no "runId"`)
 	}

@@ -69,6 +69,12 @@ func TestTwoPoolsUnderRowSecurity(t *testing.T) {
 		}
 		c.rest()
 		attached.rest()
+		p.json(201, "POST", sessions+"thread/messages", `{"payload":"More of `+scope+`"}`, token...)
+		p.json(201, "POST", sessions+"thread/events", pushBody("RUN_STARTED", `{"runId":"pushed"}`), token...)
+		p.json(201, "POST", sessions+"thread/events", pushBody("RUN_FINISHED", `{}`), token...)
+		if messages := p.list(sessions+"thread/messages", token...); len(messages) < 2 || messages[len(messages)-1]["payload"] != "More of "+scope {
+			t.Errorf("scope %s: the messages are %v", scope, messages)
+		}
 		p.json(200, "DELETE", "/copilotkit/threads/thread", "{}", token...)
 		p.json(404, "GET", "/threads/thread/events", "", token...)
 	}

@@ -59,7 +59,7 @@ func (s *Server) registerProbe(mux *http.ServeMux) {
 		}
 		defer closeStream()
 
-		writer := s.beginStream(w)
+		writer := s.beginStream(w, frameFormat{})
 		type step struct {
 			pause time.Duration
 			frame frame

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,9 @@ func readBody(r *http.Request, into any) error {
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return problemf(http.StatusBadRequest, "the body: %v", err)
+	}
+	if string(bytes.TrimSpace(body)) == "null" {
+		return problemf(http.StatusBadRequest, "the body is null (expected an object)")
 	}
 	return nil
 }

@@ -79,6 +79,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.registerAGUI(mux)
 	s.registerCopilotKit(mux, "/copilotkit")
 	s.registerREST(mux)
+	s.registerEventsAPI(mux, "/api/ambient/v1")
+	s.registerGRPC(mux)
 	s.handler = s.measured(cors(s.routed(mux)))
 	return s, nil
 }

@@ -61,6 +61,8 @@ type stream struct {
 	from     tenant
 	threadID string
 	clients  livefilter.Clients
+	// onlySeq makes the ids of its frames seqs alone. A client cannot resume with them here.
+	onlySeq bool
 	// isFixed ends the stream with its run. Otherwise the head of the thread comes next, if that is
 	// another run by then.
 	isFixed bool

@@ -76,6 +76,7 @@ select
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
     (item).alive_at::timestamptz as alive_at,
     (item).is_stale::boolean as is_stale,
+    (item).has_heartbeat::boolean as has_heartbeat,
     coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::timestamptz as stop_requested_at,
     coalesce((item).stop_reason, '')::text as stop_reason,
     coalesce((item).cut_off_reason, '')::text as cut_off_reason

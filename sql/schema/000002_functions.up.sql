@@ -3174,6 +3174,7 @@ create type agui.run_status as (
     ended_at          timestamptz,
     alive_at          timestamptz,
     is_stale          boolean,
+    has_heartbeat     boolean,
     stop_requested_at timestamptz,
     stop_reason       text,
     cut_off_reason    text
@@ -3182,8 +3183,9 @@ create type agui.run_status as (
 comment on type agui.run_status is
     'The status of a run: its parent (null: it is a root); running, finished or failed; its last '
     'seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is '
-    'running but its last sign of life is longer ago than the lease; the time and reason of a stop '
-    'request; and the reason why it was ended on behalf of its writer, if it was.';
+    'running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer '
+    'sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why '
+    'it was ended on behalf of its writer, if it was.';
 
 -- sql/api/live/status.sql
 create or replace function agui.status(thread_id text, run_id text default null, scope text default '')
@@ -3219,6 +3221,7 @@ begin
     status.ended_at := run.ended_at;
     status.alive_at := agui_internal.last_seen_at(run);
     status.is_stale := agui_internal.is_stale(run);
+    status.has_heartbeat := run.has_heartbeat;
     status.stop_requested_at := run.stop_requested_at;
     status.stop_reason := run.stop_reason;
     status.cut_off_reason := run.cut_off_reason;
@@ -19720,7 +19723,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''9b1f95460cce77cf40715cd8c2167667e1167476b9667aa64fbeb64ed2abdb08'', ''{
+as 'select 2, ''e13c588cf7194e9172109b79bd99a8dab75e793d5b32a18f016c1666acf90abe'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

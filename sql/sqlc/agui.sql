@@ -468,11 +468,12 @@ create table agui.run_status (
     "ended_at" timestamp with time zone,
     "alive_at" timestamp with time zone not null,
     "is_stale" boolean not null,
+    "has_heartbeat" boolean,
     "stop_requested_at" timestamp with time zone,
     "stop_reason" text,
     "cut_off_reason" text
 );
-comment on table agui.run_status is 'The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.';
+comment on table agui.run_status is 'The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.';
 
 create table agui.session_document (
     "key" text not null,

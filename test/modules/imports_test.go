@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"transcript"},
 	{""}, // the store
 	{"jobs"},
-	{"worker", "otelagui", "server/access", "server/internal/livefilter"},
+	{"worker", "otelagui", "server/access", "server/internal/livefilter", "server/internal/ambientv1"},
 	{"server"},
 	{"bench", "cmd/pgagui"},
 }

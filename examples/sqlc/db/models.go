@@ -48,7 +48,7 @@ type AguiPollRow struct {
 	Problem    pgtype.Text
 }
 
-// The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.
+// The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.
 type AguiRunStatus struct {
 	RunID           string
 	ParentRunID     pgtype.Text
@@ -59,6 +59,7 @@ type AguiRunStatus struct {
 	EndedAt         pgtype.Timestamptz
 	AliveAt         pgtype.Timestamptz
 	IsStale         bool
+	HasHeartbeat    pgtype.Bool
 	StopRequestedAt pgtype.Timestamptz
 	StopReason      pgtype.Text
 	CutOffReason    pgtype.Text

@@ -258,7 +258,7 @@ func (q *Queries) SaveNote(ctx context.Context, arg SaveNoteParams) error {
 }
 
 const status = `-- name: Status :one
-select run_id, parent_run_id, status, first_seq, last_seq, started_at, ended_at, alive_at, is_stale, stop_requested_at, stop_reason, cut_off_reason from agui.status($1, $2)
+select run_id, parent_run_id, status, first_seq, last_seq, started_at, ended_at, alive_at, is_stale, has_heartbeat, stop_requested_at, stop_reason, cut_off_reason from agui.status($1, $2)
 `
 
 type StatusParams struct {
@@ -279,6 +279,7 @@ func (q *Queries) Status(ctx context.Context, arg StatusParams) (AguiRunStatus, 
 		&i.EndedAt,
 		&i.AliveAt,
 		&i.IsStale,
+		&i.HasHeartbeat,
 		&i.StopRequestedAt,
 		&i.StopReason,
 		&i.CutOffReason,

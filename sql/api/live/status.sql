@@ -31,6 +31,7 @@ begin
     status.ended_at := run.ended_at;
     status.alive_at := agui_internal.last_seen_at(run);
     status.is_stale := agui_internal.is_stale(run);
+    status.has_heartbeat := run.has_heartbeat;
     status.stop_requested_at := run.stop_requested_at;
     status.stop_reason := run.stop_reason;
     status.cut_off_reason := run.cut_off_reason;

@@ -1,0 +1,561 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+// registerEventsAPI registers the face of the Events API of the Ambient Platform below a prefix. A
+// session is a thread. The ids of frames are seqs, which serve after_seq.
+func (s *Server) registerEventsAPI(mux *http.ServeMux, prefix string) {
+	face := &eventsAPI{s}
+	for pattern, endpoint := range map[string]struct {
+		right access.Rights
+		serve func(http.ResponseWriter, *http.Request) error
+	}{
+		"GET /events":            {access.Read, face.events},
+		"POST /events":           {access.Write, face.postEvent},
+		"GET /events/history":    {access.Read, face.history},
+		"GET /messages":          {access.Read, face.messages},
+		"POST /messages":         {access.Write, face.postMessage},
+		"POST /agui/run":         {access.Write, face.run},
+		"GET /agui/events":       {access.Read, face.connect},
+		"POST /agui/interrupt":   {access.Stop, face.interrupt},
+		"POST /agui/feedback":    {access.Write, face.feedback},
+		"GET /agui/tasks":        {access.Read, face.tasks},
+		"GET /agui/capabilities": {access.Read, face.capabilities},
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		s.handle(mux, method+" "+prefix+"/sessions/{thread}"+path, endpoint.right, endpoint.serve)
+	}
+}
+
+// eventsAPI is the face of the Events API.
+type eventsAPI struct{ *Server }
+
+// events streams the events of all runs of a session as they are in the log: behind the one that the
+// client has seen, or from the beginning of the run in progress, or those to come.
+func (s *eventsAPI) events(w http.ResponseWriter, r *http.Request) error {
+	from, session := s.tenantOf(r), r.PathValue("thread")
+	q := queryOf(r)
+	after, stays := q.cursor(r), q.is("stay", true)
+	if err := q.check(); err != nil {
+		return err
+	}
+	if after > 0 {
+		if _, err := from.eventAt(r.Context(), session, after); err != nil {
+			return err
+		}
+	} else if head, err := from.Status(r.Context(), pgagui.RunRef{ThreadID: session}); err == nil {
+		if after = head.LastSeq; head.Status == pgagui.Running {
+			after = head.FirstSeq - 1
+		}
+	} else if !stays || !errors.Is(err, pgagui.ErrUnknownThread) {
+		return err
+	}
+	s.writeFrames(w, r, session, frameFormat{onlySeq: true}, func(ctx context.Context, to frames) error {
+		options := pgagui.FollowOptions{
+			After: pgagui.Position{Seq: after}, Stay: stays, Heartbeat: s.options.Heartbeat, OnIdle: func() { to.flush() },
+		}
+		for event, err := range from.Follow(ctx, session, options) {
+			if err != nil {
+				return cmp.Or(context.Cause(ctx), err)
+			}
+			if !to.write(frame{place{Position: event.Position()}, event.JSON}) {
+				return nil
+			}
+		}
+		to.flush()
+		return nil
+	})
+	return nil
+}
+
+// postEvent stores an event.
+func (s *eventsAPI) postEvent(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		EventType   string          `json:"event_type"`
+		Payload     json.RawMessage `json:"payload"`
+		CompletedAt time.Time       `json:"completed_at"`
+		EventCount  *int64          `json:"event_count"`
+		AfterSeq    *int64          `json:"after_seq"`
+	}
+	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
+		return err
+	}
+	if body.AfterSeq != nil && *body.AfterSeq < 0 {
+		return problemf(http.StatusBadRequest, "after_seq is %d (expected the last seq of the run that you have seen, 0 for a new run)", *body.AfterSeq)
+	}
+	event := pushedEvent{eventType: body.EventType, payload: body.Payload, completedAt: body.CompletedAt, eventCount: body.EventCount}
+	if bytes.HasPrefix(body.Payload, []byte(`"`)) {
+		event.payload = []byte(textOf(body.Payload))
+	}
+	stored, err := s.pushEvent(r.Context(), s.tenantOf(r), r.PathValue("thread"), event, body.AfterSeq)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, "application/json", stored)
+	return nil
+}
+
+const (
+	usualHistory = 100  // events of a page
+	mostHistory  = 1000 // the limit of the store
+)
+
+// history returns a page of the history of a session.
+func (s *eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	options := pgagui.HistoryOptions{
+		AfterSeq: q.number("after_seq"), Limit: cmp.Or(q.limit(), usualHistory), Since: q.time("start_time"), Until: q.time("end_time"),
+		Raw: !q.is("compressed", true),
+	}
+	for _, list := range q.list("event_type") {
+		options.Types = append(options.Types, strings.FieldsFunc(list, func(r rune) bool { return r == ',' })...)
+	}
+	if err := q.check(); err != nil {
+		return err
+	}
+	from, session := s.tenantOf(r), r.PathValue("thread")
+	page, err := from.History(r.Context(), session, options)
+	if err != nil {
+		return err
+	}
+	total, err := from.countEvents(r.Context(), session)
+	if err != nil {
+		return err
+	}
+	cutCleanly(&page)
+	items := make([]ambientEvent, len(page.Events))
+	for i, event := range page.Events {
+		items[i] = ambientEventOf(session, event)
+	}
+	w.Header().Set("Pgagui-After-Seq", strconv.FormatInt(page.AfterSeq, 10))
+	var body object
+	return s.answerJSON(w, r, body.value("items", items).value("page", 1).value("size", options.Limit).value("total", total).end())
+}
+
+// cutCleanly shortens a page so that the seq of its last item is a cursor, too: behind it there is
+// no piece of a joined event of the page. Clients of the platform continue behind the last item. A
+// page of nothing but joined events stays as it is.
+func cutCleanly(page *pgagui.HistoryPage) {
+	var lastSeq, cut int64
+	items := 0
+	for i, event := range page.Events {
+		if lastSeq = max(lastSeq, event.LastSeq); lastSeq == event.Seq {
+			items, cut = i+1, lastSeq
+		}
+	}
+	if items > 0 {
+		page.Events, page.AfterSeq = page.Events[:items], cut
+	}
+}
+
+// countEvents returns the number of events of a thread: the seq of the last one.
+func (t tenant) countEvents(ctx context.Context, threadID string) (int64, error) {
+	head, err := t.Status(ctx, pgagui.RunRef{ThreadID: threadID})
+	if err != nil {
+		return 0, err
+	}
+	last := head.LastSeq
+	for { // what runs in parallel to the head
+		page, err := t.History(ctx, threadID, pgagui.HistoryOptions{AfterSeq: last, Limit: mostHistory, Raw: true})
+		if err != nil || len(page.Events) == 0 {
+			return last, err
+		}
+		last = page.AfterSeq
+	}
+}
+
+// messages returns the conversation, or streams it.
+func (s *eventsAPI) messages(w http.ResponseWriter, r *http.Request) error {
+	session, q := r.PathValue("thread"), queryOf(r)
+	after := q.cursor(r)
+	if err := q.check(); err != nil {
+		return err
+	}
+	wantsStream := accepts(r, "text/event-stream")
+	feed, err := newMessageFeed(r.Context(), s.tenantOf(r), session, after)
+	if err != nil && !(wantsStream && errors.Is(err, pgagui.ErrUnknownThread)) {
+		return err
+	}
+	if !wantsStream {
+		messages, err := feed.read(r.Context())
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(append([]ambientMessage{}, messages...))
+		if err != nil {
+			return err
+		}
+		return s.answerJSON(w, r, text)
+	}
+	s.writeFrames(w, r, session, frameFormat{onlySeq: true, comment: "ping"}, func(ctx context.Context, to frames) error {
+		return feed.follow(ctx, s.Server, func(messages []ambientMessage) bool { return writeMessages(to, messages) }, func() bool { return to.write(frame{}) && to.flush() })
+	})
+	return nil
+}
+
+// writeMessages writes messages as frames. Of those that one event brought, only the last one has
+// the id: a client that resumes there has all of them.
+func writeMessages(to frames, messages []ambientMessage) bool {
+	for i, message := range messages {
+		text, err := json.Marshal(message)
+		if err != nil {
+			return false
+		}
+		next := frame{event: text}
+		if i == len(messages)-1 || messages[i+1].Seq != message.Seq {
+			next.place.Seq = message.Seq
+		}
+		if !to.write(next) {
+			return false
+		}
+	}
+	return to.flush()
+}
+
+// maxMessageBytes bounds the body of a message.
+const maxMessageBytes = 1 << 20
+
+// postMessage stores a message of the user.
+func (s *eventsAPI) postMessage(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxMessageBytes)
+	body := struct {
+		EventType string          `json:"event_type"`
+		Payload   json.RawMessage `json:"payload"`
+	}{EventType: "user", Payload: json.RawMessage(`""`)}
+	if err := errors.Join(queryOf(r).check(), readObject(r, &body)); err != nil {
+		return err
+	}
+	switch {
+	case body.EventType != "user":
+		return problemf(http.StatusBadRequest, "event_type is %.40q (expected user: other messages come by gRPC)", body.EventType)
+	case !bytes.HasPrefix(body.Payload, []byte(`"`)):
+		return problemf(http.StatusBadRequest, "the payload is no text")
+	}
+	message := pushedMessage{eventType: body.EventType, payload: body.Payload}
+	stored, err := s.storeMessage(r.Context(), s.tenantOf(r), r.PathValue("thread"), message, r.Header.Get("Idempotency-Key"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, "application/json", stored)
+	return nil
+}
+
+// pushEvent stores an event and returns what history shows of it.
+func (s *Server) pushEvent(ctx context.Context, to tenant, session string, pushed pushedEvent, afterSeq *int64) (ambientEvent, error) {
+	event, err := pushed.event()
+	if err != nil {
+		return ambientEvent{}, err
+	}
+	seq, err := s.push(ctx, to, session, event, afterSeq)
+	if err != nil {
+		return ambientEvent{}, err
+	}
+	stored, err := to.eventAt(ctx, session, seq)
+	return ambientEventOf(session, stored), err
+}
+
+// storeMessage stores a message, or the event that an older runner pushes as one.
+func (s *Server) storeMessage(ctx context.Context, to tenant, session string, message pushedMessage, key string) (ambientMessage, error) {
+	if isEventType(message.eventType) {
+		event := pushedEvent{eventType: message.eventType, payload: []byte(textOf(message.payload))}
+		stored, err := s.pushEvent(ctx, to, session, event, nil)
+		return ambientMessage{stored.ID, session, stored.Seq, stored.EventType, quoted(stored.Payload), stored.CreatedAt}, err
+	}
+	seq, err := s.pushMessage(ctx, to, session, message, key)
+	if err != nil {
+		return ambientMessage{}, err
+	}
+	stored, err := to.eventAt(ctx, session, seq)
+	return ambientMessage{ambientID(session, seq), session, seq, message.eventType, message.payload, stored.CreatedAt.UTC()}, err
+}
+
+// run starts a run. It answers with the events, or with the ids of the run for a client that accepts
+// JSON: the events come on GET events then.
+func (s *eventsAPI) run(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	named := q.text("agent")
+	if err := q.check(); err != nil {
+		return err
+	}
+	in, agentName, err := readAmbientInput(r)
+	if err != nil {
+		return err
+	}
+	agent, err := s.agentFor(r, cmp.Or(named, agentName))
+	if err != nil {
+		return err
+	}
+	run, err := s.startInput(r, agent, in)
+	if err != nil {
+		return err
+	}
+	if !accepts(r, "text/event-stream") {
+		return answer(w, map[string]string{"runId": in.runID, "threadId": in.threadID})
+	}
+	sent := s.runStream(s.tenantOf(r), run)
+	sent.onlySeq = true
+	s.writeStream(w, r, sent)
+	return nil
+}
+
+// readAmbientInput reads the input of a run. It may lack the session and the id of the run, and may
+// name the agent.
+func readAmbientInput(r *http.Request) (in *input, agent string, err error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, "", err
+	}
+	if problem := problemOf(body); problem != "" {
+		return nil, "", problemf(http.StatusBadRequest, "the body %s (expected a RunAgentInput)", problem)
+	}
+	ids := map[string]string{"threadId": r.PathValue("thread"), "runId": "run-" + rand.Text()}
+	for name, value := range compaction.Members(body) {
+		switch name = cmp.Or(aguiNames[name], name); name {
+		case "threadId", "runId":
+			id, err := readText(value)
+			if err != nil {
+				return nil, "", problemf(http.StatusBadRequest, "the member %q of the body: %v", name, err)
+			}
+			ids[name] = cmp.Or(id, ids[name])
+		case "agent":
+			if agent, err = readText(value); err != nil {
+				return nil, "", problemf(http.StatusBadRequest, "the member %q of the body: %v", name, err)
+			}
+		}
+	}
+	if ids["threadId"] != r.PathValue("thread") {
+		return nil, "", problemf(http.StatusBadRequest, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("thread"))
+	}
+	made := []byte{'{'}
+	for _, name := range []string{"threadId", "runId"} {
+		made = append(append(append(append(made, quoted(name)...), ':'), quoted(ids[name])...), ',')
+	}
+	for name, value := range compaction.Members(body) {
+		switch own := cmp.Or(aguiNames[name], name); own {
+		case "threadId", "runId", "agent":
+		default:
+			made = append(append(append(append(made, quoted(own)...), ':'), value...), ',')
+		}
+	}
+	made[len(made)-1] = '}'
+	if in, err = readInput(made); err != nil {
+		return nil, "", problemf(http.StatusBadRequest, "%v", err)
+	}
+	return in, agent, nil
+}
+
+// agentFor returns the agent that runs in a session: the one with a name, or that of the session, or
+// the only one.
+func (s *eventsAPI) agentFor(r *http.Request, name string) (*Agent, error) {
+	agents := *s.agents.Load()
+	if name != "" {
+		if agent, found := agents[name]; found {
+			return agent, nil
+		}
+		return nil, problemf(http.StatusNotFound, "the server has no agent %q", name)
+	}
+	thread, err := s.tenantOf(r).Thread(r.Context(), r.PathValue("thread"))
+	if err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
+		return nil, err
+	}
+	if agent, found := agents[thread.Agent]; found {
+		return agent, nil
+	}
+	for _, agent := range agents {
+		if len(agents) == 1 {
+			return agent, nil
+		}
+	}
+	known := problemf(http.StatusBadRequest, "the server has %d agents, and the session has none of them", len(agents))
+	known.Hint = "Name one: ?agent=NAME."
+	return nil, known
+}
+
+// connect streams the conversation as a snapshot, and then the events of all runs to come.
+func (s *eventsAPI) connect(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	options := connectOptions{stays: q.is("stay", true), clients: clientsOf(q.text("protocol_version"))}
+	if err := q.check(); err != nil {
+		return err
+	}
+	from, session := s.tenantOf(r), r.PathValue("thread")
+	if !options.stays {
+		if _, err := from.Thread(r.Context(), session); err != nil {
+			return err
+		}
+	}
+	sent, err := s.Server.connect(r.Context(), from, session, options)
+	if err != nil {
+		return err
+	}
+	sent.onlySeq = true
+	s.writeStream(w, r, sent)
+	return nil
+}
+
+// interrupt asks the runs of a session to stop.
+func (s *eventsAPI) interrupt(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		RunID      string
+		SnakeRunID string `json:"run_id"`
+	}
+	if err := errors.Join(queryOf(r).check(), readBody(r, &body)); err != nil {
+		return err
+	}
+	run := pgagui.RunRef{ThreadID: r.PathValue("thread"), RunID: cmp.Or(body.RunID, body.SnakeRunID)}
+	stopped, err := s.tenantOf(r).RequestStop(r.Context(), run, pgagui.RequestStopOptions{Reason: "interrupted by the user"})
+	if err != nil {
+		return err
+	}
+	if stopped == 0 {
+		return answer(w, map[string]string{"message": "No run is in progress"})
+	}
+	return answer(w, map[string]string{"message": "Interrupt signal sent"})
+}
+
+// feedback stores what the user thinks of an answer: a RAW event in the log, as upstream has it.
+func (s *eventsAPI) feedback(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Type     string
+		MetaType string
+		Payload  json.RawMessage
+	}
+	if err := errors.Join(queryOf(r).check(), readBody(r, &body)); err != nil {
+		return err
+	}
+	switch {
+	case body.Type != "META":
+		return problemf(http.StatusBadRequest, "type is %.40q (expected META)", body.Type)
+	case !slices.Contains([]string{"thumbs_up", "thumbs_down"}, body.MetaType):
+		return problemf(http.StatusBadRequest, "metaType is %.40q (expected thumbs_up or thumbs_down)", body.MetaType)
+	case !bytes.HasPrefix(body.Payload, []byte("{")):
+		return problemf(http.StatusBadRequest, "payload is no object")
+	}
+	session, to := r.PathValue("thread"), s.tenantOf(r)
+	if _, err := to.Thread(r.Context(), session); err != nil {
+		return err
+	}
+	var err error
+	event := json.RawMessage(fmt.Sprintf(`{"type":"RAW","event":{"name":"ambient:feedback","metaType":%q,"payload":%s}}`, body.MetaType, body.Payload))
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		_, err = s.pushRun(r.Context(), to, session, key, []json.RawMessage{event}, false)
+	} else {
+		_, err = s.push(r.Context(), to, session, event, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return answer(w, map[string]string{"message": "Feedback submitted", "status": "sent"})
+}
+
+// tasks returns the tasks that the agent works on in the background, as its CUSTOM events task:started,
+// task:progress and task:completed say.
+func (s *eventsAPI) tasks(w http.ResponseWriter, r *http.Request) error {
+	if err := queryOf(r).check(); err != nil {
+		return err
+	}
+	tasks := []map[string]json.RawMessage{}
+	places := map[string]int{}
+	options := pgagui.HistoryOptions{Types: []string{"CUSTOM"}, Limit: mostHistory, Raw: true}
+	for hasMore := true; hasMore; {
+		page, err := s.tenantOf(r).History(r.Context(), r.PathValue("thread"), options)
+		if err != nil {
+			return err
+		}
+		options.AfterSeq, hasMore = page.AfterSeq, page.HasMore
+		for _, event := range page.Events {
+			var custom struct {
+				Name  string
+				Value json.RawMessage
+			}
+			var id struct {
+				TaskID string `json:"task_id"`
+			}
+			_ = json.Unmarshal(event.JSON, &custom)
+			step, isTask := strings.CutPrefix(custom.Name, "task:")
+			if !isTask || json.Unmarshal(custom.Value, &id) != nil || id.TaskID == "" {
+				continue
+			}
+			if _, isKnown := places[id.TaskID]; !isKnown {
+				places[id.TaskID] = len(tasks)
+				tasks = append(tasks, map[string]json.RawMessage{})
+			}
+			task := tasks[places[id.TaskID]]
+			task["status"] = json.RawMessage(`"running"`)
+			if step == "completed" {
+				task["status"] = json.RawMessage(`"completed"`)
+			}
+			for name, value := range compaction.Members(custom.Value) {
+				task[name] = value
+			}
+		}
+	}
+	return answer(w, map[string]any{"tasks": tasks, "total": len(tasks)})
+}
+
+// capabilities returns what a session can do here.
+func (s *eventsAPI) capabilities(w http.ResponseWriter, r *http.Request) error {
+	if err := queryOf(r).check(); err != nil {
+		return err
+	}
+	session := r.PathValue("thread")
+	if _, err := s.tenantOf(r).Thread(r.Context(), session); err != nil {
+		return err
+	}
+	return answer(w, map[string]any{
+		"framework": "pgagui", "agent_features": []string{}, "platform_features": []string{"feedback"}, "file_system": false, "mcp": false,
+		"tracing": nil, "session_persistence": true, "model": nil, "session_id": session,
+	})
+}
+
+// cursor returns the seq that a client has seen: that of the header Last-Event-ID, or else after_seq.
+func (q *query) cursor(r *http.Request) int64 {
+	after := q.number("after_seq")
+	if text := r.Header.Get("Last-Event-ID"); text != "" {
+		var err error
+		if after, err = readSeq(text); err != nil && q.problem == nil {
+			q.problem = problemf(http.StatusBadRequest, "Last-Event-ID: %v", err)
+		}
+	}
+	return after
+}
+
+// readSeq reads a seq, or 0.
+func readSeq(text string) (int64, error) {
+	seq, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seq < 0 {
+		return 0, problemf(http.StatusBadRequest, "%.40q is no seq (expected a number from 0 on)", text)
+	}
+	return seq, nil
+}
+
+// accepts reports whether a client names a type of content that it accepts.
+func accepts(r *http.Request, contentType string) bool {
+	for _, header := range r.Header.Values("Accept") {
+		for _, part := range strings.Split(header, ",") {
+			if media, _, err := mime.ParseMediaType(part); err == nil && media == contentType {
+				return true
+			}
+		}
+	}
+	return false
+}
