@@ -271,7 +271,7 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 	if text := p.lastText("written"); text != "one" {
 		t.Errorf("the replica shows %q although it is paused", text)
 	}
-	for _, query := range []string{"after_seq=4", "at_seq=4", "lastEventId=4-1"} {
+	for _, query := range []string{"after_seq=4", "at_seq=4", "last_event_id=4-1"} {
 		if text := p.lastText("written?" + query); text != "one two" {
 			t.Errorf("with %s the text is %q", query, text)
 		}
