@@ -121,8 +121,11 @@ type AppendResult struct {
 // result for each call, in their order. A call that is refused does not stop the others. The calls
 // must not exceed 1,000, nor 64 MB together.
 //
-// Errors: ErrLimitExceeded. Any other error is that of the database or of the connection. Then it
-// may be unknown whether the events are stored. Retry with the same calls.
+// Errors: ErrLimitExceeded, for all calls (too many, too large). Results have it for one call, and
+// ErrInvalidEvents, ErrInvalidArgument, ErrUnknownRun, ErrUnknownParent, ErrParentInProgress,
+// ErrRunEnded, ErrRunInProgress, ErrConflictingRepeat, ErrRunIDInUse, ErrRunCutOff, ErrLogRewound,
+// ErrThreadErased, ErrKeyCollision, ErrOtherThread. Any other error is that of the database or of
+// the connection. Then it may be unknown whether the events are stored. Retry with the same calls.
 func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options AppendManyOptions) ([]AppendResult, error) {
 	results := make([]AppendResult, len(calls))
 	params := db.AppendManyParams{Strict: options.Strict, Wait: true, Durable: true}

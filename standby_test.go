@@ -13,15 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
-	schema "github.com/pgagui/pgagui/sql/schema"
 )
 
 // replicated is a primary with the schema, and a standby of it.
 type replicated struct {
-	primary, standby         *cluster.Cluster
-	primaryPool, standbyPool *pgxpool.Pool
+	*testdb.Replicated
 	// onPrimary and onStandby are stores of different processes.
 	onPrimary, onStandby *pgagui.Store
 	asked                *queries // of the standby
@@ -29,56 +26,12 @@ type replicated struct {
 
 func newReplicated(t testing.TB) *replicated {
 	t.Helper()
-	options := cluster.Options{Settings: map[string]string{"fsync": "off"}}
-	stop := func(cluster *cluster.Cluster) {
-		t.Cleanup(func() {
-			if err := cluster.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	primary, err := cluster.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop(primary)
-	if err := schema.Up(t.Context(), primary.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
-	standby, err := primary.Standby(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop(standby)
-	r := &replicated{primary: primary, standby: standby, primaryPool: testdb.Connect(t, primary.URL("postgres"))}
-	r.standbyPool, r.asked = connectCounted(t, standby.URL("postgres"), 8)
+	r := &replicated{Replicated: testdb.NewReplicated(t)}
 	config := &pgagui.Config{Logger: quiet}
-	r.onPrimary, r.onStandby = pgagui.New(r.primaryPool, config), pgagui.New(r.standbyPool, config)
+	r.onPrimary = pgagui.New(r.PrimaryPool, config)
+	pool, asked := connectCounted(t, r.Standby.URL("postgres"), 8)
+	r.onStandby, r.asked = pgagui.New(pool, config), asked
 	return r
-}
-
-// pause lets the standby show nothing new, until resume.
-func (r *replicated) pause(t testing.TB) {
-	t.Helper()
-	mustExec(t, r.standbyPool, `select pg_wal_replay_pause()`)
-	eventually(t, "replay is paused", func() bool {
-		return ask[string](t, r.standbyPool, `select pg_get_wal_replay_pause_state()`) == "paused"
-	})
-}
-
-func (r *replicated) resume(t testing.TB) {
-	t.Helper()
-	mustExec(t, r.standbyPool, `select pg_wal_replay_resume()`)
-}
-
-// disconnect lets the standby receive nothing any more.
-func (r *replicated) disconnect(t testing.TB) {
-	t.Helper()
-	mustExec(t, r.standbyPool, `alter system set primary_conninfo = ''`)
-	mustExec(t, r.standbyPool, `select pg_reload_conf()`)
-	eventually(t, "the standby stops to receive", func() bool {
-		return ask[int](t, r.standbyPool, `select count(*) from pg_stat_wal_receiver`) == 0
-	})
 }
 
 func mustExec(t testing.TB, pool *pgxpool.Pool, statement string) {
@@ -121,9 +74,9 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 	agents := startAgents(t, 8, newRecorder(t, r.onPrimary, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond}))
 	seen, followers := followAll(t, r.onStandby, agents.threads)
 	eventually(t, "the followers get events", func() bool { return seen.Load() > 500 })
-	r.pause(t)
+	r.Pause(t)
 	before := seen.Load()
-	r.resume(t)
+	r.Resume(t)
 	eventually(t, "they go on after a pause", func() bool { return seen.Load() > before+500 })
 	agents.stop(t, r.onPrimary)
 	if err := followers.Wait(); err != nil {
@@ -147,7 +100,7 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 
 // What followers have seen on the primary, and a standby that lags has not.
 func waitForAStandbyThatLags(t *testing.T, r *replicated) {
-	r.pause(t)
+	r.Pause(t)
 	mustAppend(t, r.onPrimary, "t", "one", rawEvents(started("one"), token(1), finished))
 	mustAppend(t, r.onPrimary, "t", "two", rawEvents(started("two"), token(1)))
 	mustAppend(t, r.onPrimary, "t", "two", rawEvents(token(2), finished))
@@ -213,7 +166,7 @@ func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 		t.Errorf("ended early: %s", what)
 	default:
 	}
-	r.resume(t)
+	r.Resume(t)
 	for i, test := range cases {
 		if got := <-outcomes[i]; got.err != nil || fmt.Sprint(got.seqs) != fmt.Sprint(test.want) {
 			t.Errorf("%s: %v, %v, want %v", got.what, got.seqs, got.err, test.want)
@@ -254,7 +207,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	mustRecord(t, first, started("r"), token(1))
 	mustFlush(t, first)
 	eventually(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
-	r.pause(t)
+	r.Pause(t)
 	mustRecord(t, first, token(2))
 	if err := first.Detach(t.Context()); err != nil {
 		t.Fatal(err)
@@ -277,14 +230,14 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 		}
 		close(seen)
 	}()
-	lsn := ask[string](t, r.primaryPool, `select pg_current_wal_flush_lsn()::text`)
+	lsn := ask[string](t, r.PrimaryPool, `select pg_current_wal_flush_lsn()::text`)
 	eventually(t, "the standby receives all", func() bool {
-		return ask[bool](t, r.standbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
+		return ask[bool](t, r.StandbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
 	})
-	if err := r.primary.Kill(); err != nil {
+	if err := r.Primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.standby.Promote(t.Context()); err != nil {
+	if err := r.Standby.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	mustFlush(t, recording)
@@ -317,9 +270,9 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	server := func() string {
 		select {
 		case <-failedOver:
-			return r.standby.URL("postgres")
+			return r.Standby.URL("postgres")
 		default:
-			return r.primary.URL("postgres")
+			return r.Primary.URL("postgres")
 		}
 	}
 	pool := connectTo(t, server)
@@ -366,7 +319,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	}()
 	<-slowAt2
 	eventually(t, "the standby has the beginning", func() bool { return logEnd(t, r.onStandby) == 2 })
-	r.disconnect(t)
+	r.Disconnect(t)
 	mustRecord(t, recording, token(2), token(3))
 	mustFlush(t, recording)
 	<-reached
@@ -379,10 +332,10 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 		break
 	}
 
-	if err := r.primary.Kill(); err != nil {
+	if err := r.Primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.standby.Promote(t.Context()); err != nil {
+	if err := r.Standby.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	close(failedOver)

@@ -124,6 +124,11 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 // InScope returns the Store for the threads of another scope.
 func (s *Store) InScope(scope string) *Store { return s.on(s.db, scope) }
 
+// WrapDB returns the Store with its calls through another DB, which wrap makes of the one that it
+// has: one that counts the calls, or sends them to another server. Followers still poll on the pool
+// of the Store, and share the polls with its other followers.
+func (s *Store) WrapDB(wrap func(DB) DB) *Store { return s.on(wrap(s.db), s.scope) }
+
 // orNull is a parameter of a query: NULL, not given, if the value is zero.
 func orNull[T comparable](value T) *T {
 	var zero T

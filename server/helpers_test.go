@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,10 @@ import (
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
+
+// readsBeside gives each server of the tests a store for reads, on the same database: requests then
+// take the way that they take with a replica.
+var readsBeside = flag.Bool("reads-beside", false, "serve reads from a pool of their own")
 
 func TestMain(m *testing.M) {
 	runAsProcess()
@@ -144,7 +149,13 @@ type process struct {
 // serve starts a server of a database.
 func serve(t *testing.T, pool *pgxpool.Pool, options server.Options) *process {
 	t.Helper()
+	if *readsBeside && options.Reads == nil {
+		options.Reads = pgagui.New(testdb.Connect(t, pool.Config().ConnString()), nil)
+	}
 	p := serveStore(t, pgagui.New(pool, nil), options)
+	if options.Reads != nil {
+		p.waitForReplica()
+	}
 	p.db = pool
 	return p
 }
@@ -395,4 +406,15 @@ func (p *process) waitForSeq(thread string, seq int64) {
 		}
 	}
 	p.t.Fatalf("thread %s did not get %d events", thread, seq)
+}
+
+// waitForReplica waits until reads go to the replica.
+func (p *process) waitForReplica() {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if p.server.UsesReplica() {
+			return
+		}
+	}
+	p.t.Fatal("the replica is not used")
 }

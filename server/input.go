@@ -35,7 +35,7 @@ type message struct {
 // readInput reads an input. Its errors are for the client.
 func readInput(body []byte) (*input, error) {
 	in := &input{json: body, isEmpty: true}
-	if !json.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+	if !json.Valid(body) || !isObject(body) {
 		return nil, fmt.Errorf("the body is no JSON object (expected a RunAgentInput)")
 	}
 	for name, value := range compaction.Members(body) {

@@ -44,6 +44,13 @@ type Options struct {
 	// Ready checks whether requests can be served now, for /readyz: for example that the schema is
 	// the expected one. No check if nil.
 	Ready func(context.Context) error
+	// Reads is a store on a streaming standby of the database, with the same pgagui.Config. If it is
+	// set, requests that read are answered from there while it can be used, and streams follow there.
+	// See "Read replicas" in docs/server.md. None if nil.
+	Reads *pgagui.Store
+	// MaxReadLag is how far the standby may be behind. If it is further, reads go to the primary. 10
+	// seconds if zero.
+	MaxReadLag time.Duration
 	// Version is the version of the program, which GET /probe names. It may be empty.
 	Version string
 	// Recorder configures the recorder of the runs.
@@ -122,6 +129,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.Heartbeat, 15*time.Second)
 	setDefault(&o.WriteTimeout, 30*time.Second)
 	setDefault(&o.Grace, 10*time.Second)
+	setDefault(&o.MaxReadLag, 10*time.Second)
 	setDefault(&o.MaxAnswerBytes, 256<<20)
 	setDefault(&o.MaxAppends, 64)
 	setDefault(&o.Logger, slog.Default())

@@ -141,6 +141,9 @@ func readBody(r *http.Request, into any) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
+	if !isObject(body) {
+		return errNoObject
+	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return problemf(http.StatusBadRequest, "the body: %v", err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -138,7 +139,7 @@ func (q *query) object(name string) json.RawMessage {
 	if text == "" {
 		return nil
 	}
-	if !json.Valid([]byte(text)) || !strings.HasPrefix(strings.TrimSpace(text), "{") {
+	if !json.Valid([]byte(text)) || !isObject([]byte(text)) {
 		q.refuse(name, "a JSON object")
 	}
 	return json.RawMessage(text)
@@ -164,8 +165,8 @@ func readObject(r *http.Request, into any) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	if !strings.HasPrefix(strings.TrimLeft(string(body), " \t\r\n"), "{") {
-		return problemf(http.StatusBadRequest, "the body is no JSON object")
+	if !isObject(body) {
+		return errNoObject
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
@@ -178,3 +179,8 @@ func readObject(r *http.Request, into any) error {
 	}
 	return nil
 }
+
+var errNoObject = problemf(http.StatusBadRequest, "the body is no JSON object")
+
+// isObject reports whether a text, if it is JSON, is an object.
+func isObject(text []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) }

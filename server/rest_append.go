@@ -175,6 +175,9 @@ const (
 	maxStreamedEvent = 8 << 20
 	// maxStreamedBatch bounds what is appended of a stream in one call, in bytes.
 	maxStreamedBatch = 1 << 20
+	// maxDrained and drainTimeout bound what is read of a stream that was refused.
+	maxDrained   = 64 << 20
+	drainTimeout = 2 * time.Second
 )
 
 // postStream appends a stream of events as they arrive. A stream that breaks off can be sent once
@@ -196,75 +199,87 @@ func (s *Server) postStream(w http.ResponseWriter, r *http.Request, read func(io
 	defer closeStream()
 
 	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
 	defer context.AfterFunc(s.streaming, func() { cancel(errShutdown) })()
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // a refusal goes out while the writer still sends
+	body := r.Body.(*requestBody).whole
 	arrived := make(chan json.RawMessage, 64)
 	failed := make(chan error, 1)
+	drained := make(chan struct{})
 	go func() {
-		defer close(arrived)
-		for event, err := range read(r.Body.(*requestBody).whole) {
+		defer close(drained)
+		for event, err := range read(body) {
 			if err != nil {
 				failed <- err
-				return
+				break
 			}
 			select {
 			case arrived <- event:
 			case <-ctx.Done():
-				return
 			}
 		}
+		close(arrived)
+		// A writer whose connection is reset while it sends does not see the answer.
+		_, _ = io.CopyN(io.Discard, body, maxDrained)
 	}()
-	// Without this, a read would go on, and the connection wait for its end.
-	stop := context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })
-	isRead := false
-	defer func() {
-		if isRead {
-			stop()
+	lastSeq, count, err := s.appendStream(ctx, s.tenantOf(r), runOf(r), arrived, options)
+	if err == nil {
+		select {
+		case cause := <-failed:
+			err = problemf(http.StatusBadRequest, "the stream broke off after %d events, which are stored: %v", count, cause)
+		default:
 		}
-		cancel(nil)
-		for range arrived {
-		}
-	}()
-	to, run := s.tenantOf(r), runOf(r)
-	var lastSeq, count int64
-	for batch := range batches(arrived) {
+	}
+	switch {
+	case context.Cause(ctx) != nil:
+		err = context.Cause(ctx)
+	case err == nil && count == 0:
+		err = problemf(http.StatusBadRequest, "the stream has no event")
+	case err == nil:
+		return answer(w, map[string]int64{"lastSeq": lastSeq, "events": count})
+	}
+	w.Header().Set("Connection", "close")
+	s.answerError(w, r, err)
+	_ = control.Flush()
+	cancel(nil)
+	_ = control.SetReadDeadline(time.Now().Add(drainTimeout))
+	<-drained
+	return nil
+}
+
+// appendStream appends events as they arrive, until there are no more.
+func (s *Server) appendStream(
+	ctx context.Context, to tenant, run pgagui.RunRef, arrived <-chan json.RawMessage, options pgagui.AppendOptions,
+) (lastSeq, count int64, err error) {
+	for batch := range batches(ctx, arrived) {
 		seq, err := s.append(ctx, to, run, batch, options)
 		if err != nil {
-			return errors.Join(context.Cause(ctx), err)
+			return lastSeq, count, err
 		}
 		lastSeq, count = seq, count+int64(len(batch))
 		options.AfterSeq, options.ParentRunID, options.NoParent = &lastSeq, "", false
 	}
-	isRead = true
-	select {
-	case err := <-failed:
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return problemf(http.StatusBadRequest, "the stream broke off after %d events, which are stored: %v", count, err)
-	default:
-	}
-	if count == 0 {
-		return problemf(http.StatusBadRequest, "the stream has no event")
-	}
-	return answer(w, map[string]int64{"lastSeq": lastSeq, "events": count})
+	return lastSeq, count, nil
 }
 
-// batches joins what has arrived at the same time.
-func batches(arrived <-chan json.RawMessage) iter.Seq[[]json.RawMessage] {
+// batches joins what has arrived at the same time, until there is no more or ctx ends.
+func batches(ctx context.Context, arrived <-chan json.RawMessage) iter.Seq[[]json.RawMessage] {
 	return func(yield func([]json.RawMessage) bool) {
-		for first := range arrived {
-			batch, size := []json.RawMessage{first}, len(first)
-		gathering:
-			for size < maxStreamedBatch {
-				select {
-				case event, isOpen := <-arrived:
-					if !isOpen {
-						break gathering
-					}
-					batch, size = append(batch, event), size+len(event)
-				default:
-					break gathering
+		for {
+			var batch []json.RawMessage
+			select {
+			case first, isOpen := <-arrived:
+				if !isOpen {
+					return
 				}
+				batch = append(batch, first)
+			case <-ctx.Done():
+				return
+			}
+			for size := len(batch[0]); size < maxStreamedBatch && len(arrived) > 0; {
+				event := <-arrived
+				batch, size = append(batch, event), size+len(event)
 			}
 			if !yield(batch) {
 				return

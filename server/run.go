@@ -16,12 +16,6 @@ import (
 	"github.com/pgagui/pgagui/server/internal/livefilter"
 )
 
-// tenant is the store of one scope, for the requests of those who may use it.
-type tenant struct {
-	*pgagui.Store
-	scope string
-}
-
 // started is a run that a client requested.
 type started struct {
 	run         pgagui.RunRef
@@ -277,7 +271,7 @@ func problemOf(event json.RawMessage) string {
 		return "is not UTF-8"
 	case !json.Valid(event):
 		return "is not JSON"
-	case !bytes.HasPrefix(bytes.TrimLeft(event, " \t\r\n"), []byte("{")):
+	case !isObject(event):
 		return "is no JSON object"
 	default:
 		return ""

@@ -16,6 +16,7 @@ import (
 // Server is the handler of all requests. It records the runs that it accepted until Shutdown.
 type Server struct {
 	store     *pgagui.Store
+	replica   *replica // nil: none
 	options   Options
 	agents    atomic.Pointer[map[string]*Agent]
 	recorder  *pgagui.Recorder
@@ -65,6 +66,12 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s.guard = access.Guard{
 		Authenticator: options.Access, Limits: access.NewLimits(options.Limits),
 		Audit: access.Audit{Logger: options.Logger, Answer: s.answerRefusal},
+	}
+	if options.Reads != nil {
+		if s.replica, err = newReplica(store, options.Reads, &options); err != nil {
+			return nil, fmt.Errorf("server: metrics: %w", err)
+		}
+		s.replica.start()
 	}
 	mux := http.NewServeMux()
 	s.registerHealth(mux)
@@ -138,16 +145,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.New("server: some runs did not end in time")
 	}
 	s.closeIdle()
+	if s.replica != nil {
+		s.replica.close()
+	}
 	return errors.Join(err, s.recorder.Close(ctx))
-}
-
-// tenantOf returns the store for the requests of an identity.
-func (s *Server) tenantOf(r *http.Request) tenant { return s.tenantFrom(r.Context()) }
-
-// tenantFrom is the same for the context of a request.
-func (s *Server) tenantFrom(ctx context.Context) tenant {
-	who, _ := access.IdentityFrom(ctx)
-	return tenant{s.store.InScope(who.Scope), who.Scope}
 }
 
 // handle registers an endpoint for those who have a right.
@@ -157,6 +158,9 @@ func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights,
 			ReadCloser: http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes()), whole: r.Body, control: http.NewResponseController(w),
 		}
 		err := checkPath(r)
+		if err == nil && s.replica != nil {
+			r, err = withRoute(w, r, right)
+		}
 		if err == nil {
 			err = endpoint(w, r)
 		}

@@ -137,7 +137,12 @@ func clientsOf(protocol string) livefilter.Clients {
 func (s *Server) connect(ctx context.Context, from tenant, threadID string, options connectOptions) (*stream, error) {
 	sent := &stream{server: s, from: from, threadID: threadID, clients: options.clients, isFixed: options.runID != "" && !options.stays, stays: options.stays}
 	if options.after.Seq > 0 {
+		way := routeOf(ctx)
+		way.hasSeen(threadID, options.after.Seq)
 		isFound, err := sent.resume(ctx, options.after)
+		if err == nil && !isFound && way.moveToPrimary() { // only the primary says that the log was rewound
+			isFound, err = sent.resume(ctx, options.after)
+		}
 		if err != nil || isFound {
 			return sent, err
 		}
@@ -326,16 +331,13 @@ func (s *stream) flush() { s.isLeft = s.isLeft || !s.to.flush() }
 // next waits for the run that follows, if there is one, and makes the stream continue with it.
 func (s *stream) next(ctx context.Context) (found bool, err error) {
 	seen := s.position
+	way := routeOf(ctx)
+	way.hasSeen(s.threadID, seen.Seq)
 	for {
-		isPending := s.stays
-		if !isPending { // before the status: the claim ends when the run begins
-			claims, err := s.from.Claims(ctx, s.threadID)
-			if err != nil {
-				return false, err
-			}
-			isPending = len(claims) > 0
+		isPending, head, err := s.ahead(ctx, s.from.onPrimary())
+		if refused := (*pgagui.Error)(nil); err != nil && !errors.As(err, &refused) && ctx.Err() == nil && !way.isOnPrimary() {
+			isPending, head, err = s.ahead(ctx, s.from.Store) // the primary is away: nothing is new there
 		}
-		head, err := s.from.Status(ctx, pgagui.RunRef{ThreadID: s.threadID})
 		switch {
 		case errors.Is(err, pgagui.ErrUnknownThread) && (s.runID == "" || s.stays):
 		case err != nil:
@@ -359,6 +361,21 @@ func (s *stream) next(ctx context.Context) (found bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// ahead returns whether later runs may come, and the head. The primary says so: a stream that ends
+// cleanly says that nothing is in progress.
+func (s *stream) ahead(ctx context.Context, from *pgagui.Store) (isPending bool, head *pgagui.RunStatus, err error) {
+	isPending = s.stays
+	if !isPending { // before the status: the claim ends when the run begins
+		claims, err := from.Claims(ctx, s.threadID)
+		if err != nil {
+			return false, nil, err
+		}
+		isPending = len(claims) > 0
+	}
+	head, err = from.Status(ctx, pgagui.RunRef{ThreadID: s.threadID})
+	return isPending, head, err
 }
 
 // replacing returns a history that leaves nothing of another branch to the client. A list of messages

@@ -39,6 +39,7 @@ var readsTables = map[string][]string{
 	"live.sql OpeningEvents":  {"agui.run"},
 	"live.sql RunsInProgress": {"agui.batch", "agui.run"},
 	"live.sql Attach":         {"agui.run"},
+	"replica.sql IsShown":     {"agui.batch"},
 	"read.sql Batches":        {"agui.batch"},
 	"threads.sql ThreadIDs":   {"agui.thread"},
 

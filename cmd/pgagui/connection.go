@@ -16,8 +16,8 @@ const connectionText = `A command uses the first address that is set, in this or
   $PGHOST, $PGPORT, $PGDATABASE, $PGUSER, $PGSERVICE, $PGSSLMODE, …
                              the variables of libpq; they also complete an address
 
-pgagui serve can have more addresses: --live-database-url and --worker-database-url, each also with
--file, or in the environment: $PGAGUI_LIVE_DATABASE_URL.
+pgagui serve can have more addresses: --live-database-url, --read-database-url and
+--worker-database-url, each also with -file, or in the environment: $PGAGUI_LIVE_DATABASE_URL.
 
 All users of a machine can read command lines. Do not put a password into --database-url. Put it
 into one of these:

@@ -66,7 +66,7 @@ func (c commandLine) serveAll() (s *served, token string) {
 	writeCertificate(c.t, filepath.Join(folder, "crt"), filepath.Join(folder, "key"), 1)
 	config := writeFile(c.t, "serve.yaml", "worker:", "  compact: '@every 1s'", "  verify: '@every 1s'", "  databaseUrlFile: "+writeFile(c.t, "worker", c.databaseURL+"&application_name=upkeep"))
 	return c.serve("--config", config, "--token-file", file, "--metrics-listen", "127.0.0.1:0", "--agent", "assistant="+newSample(c.t),
-		"--live-database-url", c.databaseURL, "--tls-certificate", filepath.Join(folder, "crt"), "--tls-key", filepath.Join(folder, "key")), token
+		"--live-database-url", c.databaseURL, "--read-database-url", c.databaseURL, "--tls-certificate", filepath.Join(folder, "crt"), "--tls-key", filepath.Join(folder, "key")), token
 }
 
 // A server with everything serves the metrics that docs/operations.md lists, and those that the
@@ -88,7 +88,8 @@ func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	for _, line := range []string{
 		`pgagui_store_up{view="lag"} 1`, `pgagui_store_up{view="stats"} 1`, `pgagui_store_runs_stale 0`, `pgagui_store_runs_in_progress 0`,
 		`pgagui_job_runs_total{name="reap",outcome="done"} 0`, `pgagui_job_runs_total{name="erase"`, `pgagui_pool_max_connections{pool="live"} 10`,
-		`pgagui_pool_max_connections{pool="requests"} 10`, `pgagui_pool_max_connections{pool="worker"} `, `pgagui_server_runs_total{agent="assistant",outcome="finished"} 1`,
+		`pgagui_pool_max_connections{pool="requests"} 10`, `pgagui_pool_max_connections{pool="reads"} 10`, `pgagui_server_replica_usable 1`,
+		`pgagui_pool_max_connections{pool="worker"} `, `pgagui_server_runs_total{agent="assistant",outcome="finished"} 1`,
 	} {
 		if want := !strings.Contains(line, "erase"); got.has(line) != want {
 			t.Errorf("%s: %t", line, !want)

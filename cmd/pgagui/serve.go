@@ -65,7 +65,8 @@ with 0. A second signal ends it at once.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
-the role agui_recorder alone.
+the role agui_recorder alone. With --read-database-url, the address of a streaming standby, reads go
+there; it needs the role agui_reader alone.
 
 With --worker the process also runs the jobs of "pgagui worker", whose flags have the prefix worker-
 here, and whose role (agui_worker) can have an address of its own:
@@ -137,19 +138,24 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--tls-certificate and --tls-key go together")
 	case c.logFormat != "text" && c.logFormat != "json":
 		return fmt.Errorf("--log-format is %q (expected text or json)", c.logFormat)
-	case c.connections < 1 || c.liveConnections < 1:
-		return errors.New("--database-connections and --live-database-connections must be 1 or more")
+	case c.connections < 1 || c.liveConnections < 1 || c.readConnections < 1:
+		return errors.New("--database-connections, --live-database-connections and --read-database-connections must be 1 or more")
 	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
 		return errors.New("--live-database-url and --live-database-url-file exclude each other")
-	case min(c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+	case c.readDatabaseURL != "" && c.readDatabaseURLFile != "":
+		return errors.New("--read-database-url and --read-database-url-file exclude each other")
+	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
 		return errors.New("a time or an interval is not positive (expected for example 10s)")
 	case min(c.maxConcurrentStreams, c.maxHeaderBytes, c.maxAppends) < 1 || c.maxAnswerBytes < 1:
 		return errors.New("--max-concurrent-streams, --max-header-bytes, --max-appends and --max-answer-bytes must be 1 or more")
 	case c.shutdownTimeout <= c.grace:
 		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
 	}
-	if c.liveDatabaseURLFile != "" {
-		if err := (&addressFile{address: &c.liveDatabaseURL}).Set(c.liveDatabaseURLFile); err != nil {
+	for file, address := range map[string]*string{c.liveDatabaseURLFile: &c.liveDatabaseURL, c.readDatabaseURLFile: &c.readDatabaseURL} {
+		if file == "" {
+			continue
+		}
+		if err := (&addressFile{address: address}).Set(file); err != nil {
 			return err
 		}
 	}
@@ -232,6 +238,7 @@ type service struct {
 	logger       *slog.Logger
 	pool         *pgxpool.Pool
 	live         *pgxpool.Pool  // nil: pool
+	reads        *pgxpool.Pool  // of the replica; nil: none
 	upkeep       *pgxpool.Pool  // nil: this process does no jobs
 	store        *storeMetrics  // nil: no metrics
 	tokens       *access.Tokens // nil: none
@@ -280,6 +287,11 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		}
 		storeConfig.Live = s.live
 	}
+	if config.readDatabaseURL != "" {
+		if s.reads, err = openPool(ctx, config.readDatabaseURL, config.readConnections); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.addUpkeep(ctx, p.databaseURL); err != nil {
 		return nil, err
 	}
@@ -287,6 +299,10 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
 		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxAnswerBytes: config.maxAnswerBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
 		Logger: logger, Metrics: s.registry, Version: versionText(),
+	}
+	if s.reads != nil {
+		options.Reads = pgagui.New(s.reads, &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")})
+		options.MaxReadLag = config.maxReadLag
 	}
 	if s.tracing != nil {
 		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
@@ -309,6 +325,9 @@ func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error)
 	pools := poolMetrics{"requests": s.pool}
 	if s.live != nil {
 		pools["live"] = s.live
+	}
+	if s.reads != nil {
+		pools["reads"] = s.reads
 	}
 	if s.config.isWorker {
 		if s.config.workerDatabaseURL != "" {
@@ -492,7 +511,7 @@ func (s *service) close() {
 	if s.store != nil {
 		s.store.close()
 	}
-	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.upkeep} {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads, s.upkeep} {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}

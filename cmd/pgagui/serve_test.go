@@ -68,6 +68,7 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 		"  rights: {agent user: [read, write], admins: admin}",
 		"  defaultRights: [read]",
 		"liveDatabase: {connections: 3}",
+		"readDatabase: {connections: 4, maxLag: 3s}",
 		"log: {level: warn}",
 		"worker: {compact: '@every 30s', verify: off, eraseAfter: 90d, databaseUrl: postgres://jobs@h/d}",
 		"agents:",
@@ -96,7 +97,8 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.listen != "127.0.0.1:1" || config.heartbeat != 2*time.Second || config.writeTimeout != 7*time.Second || config.idleTimeout != 2*time.Minute ||
-		!slices.Equal(config.origins, []string{"https://c.example.com", "https://d.example.com"}) || config.logLevel != slog.LevelWarn || config.liveConnections != 3 {
+		!slices.Equal(config.origins, []string{"https://c.example.com", "https://d.example.com"}) || config.logLevel != slog.LevelWarn || config.liveConnections != 3 ||
+		config.readConnections != 4 || config.maxReadLag != 3*time.Second {
 		t.Errorf("%+v", config)
 	}
 	if config.limits != (access.LimitOptions{RequestsPerSecond: -1, Burst: 9, Streams: 3, MaxBodyBytes: 16 << 20, MaxIdentities: 100_000}) {
@@ -214,6 +216,9 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 		"--insecure --worker --worker-grace 30s":                                   "longer than --worker-grace, 30s",
 		"--insecure --worker --worker-database-url a --worker-database-url-file b": "exclude each other",
 		"--jwt-issuer x": "jwt: ",
+		"--insecure --read-database-url a --read-database-url-file b":       "exclude each other",
+		"--insecure --read-database-connections 0":                          "must be 1 or more",
+		"--insecure --read-database-max-lag 0s":                             "is not positive",
 		"--jwt-jwks-url http://a --jwt-algorithms RS256 --jwt-any-audience": "not https",
 	} {
 		if message := commands.mustFail(exitUsage, append([]string{"serve", "--check"}, strings.Fields(line)...)...); !strings.Contains(message, want) {
@@ -486,7 +491,9 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	commands := newCommandLine(t)
 	s := commands.serve("--insecure", "--scope", "me", "--agent", "assistant="+newSample(t), "--max-concurrent-streams", "77",
-		"--live-database-url-file", writeFile(t, "address", commands.databaseURL+"&application_name=live"))
+		"--live-database-url-file", writeFile(t, "address", commands.databaseURL+"&application_name=live"),
+		"--read-database-url-file", writeFile(t, "address", commands.databaseURL+"&application_name=reads"))
+	s.waitForLine(t, "reads go to the replica") // the same server is taken for a replica without lag
 	if got := concurrentStreams(t, s.url); got != 77 {
 		t.Errorf("%d concurrent streams", got)
 	}

@@ -34,9 +34,11 @@ type serveConfig struct {
 	jwt       access.JWTOptions
 	limits    access.LimitOptions
 
-	connections, liveConnections         int
-	liveDatabaseURL, liveDatabaseURLFile string
-	rowSecurity                          bool
+	connections, liveConnections, readConnections int
+	liveDatabaseURL, liveDatabaseURLFile          string
+	readDatabaseURL, readDatabaseURLFile          string
+	maxReadLag                                    time.Duration
+	rowSecurity                                   bool
 
 	tlsCertificate, tlsKey                       string
 	maxAnswerBytes                               int64
@@ -91,6 +93,10 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.StringVar(&c.liveDatabaseURL, "live-database-url", "", "`address` for a second pool, which records and follows runs of all scopes (default: one pool for all)")
 	flags.StringVar(&c.liveDatabaseURLFile, "live-database-url-file", "", "`file` with that address, which may contain a password")
 	flags.IntVar(&c.liveConnections, "live-database-connections", 10, "connections of the second pool")
+	flags.StringVar(&c.readDatabaseURL, "read-database-url", "", "`address` of a streaming standby, which reads and followers use while it can be used (default: none)")
+	flags.StringVar(&c.readDatabaseURLFile, "read-database-url-file", "", "`file` with that address, which may contain a password")
+	flags.IntVar(&c.readConnections, "read-database-connections", 10, "connections to the standby")
+	flags.DurationVar(&c.maxReadLag, "read-database-max-lag", 10*time.Second, "`time` that the standby may be behind; if it is further behind, it is not used")
 
 	flags.StringVar(&c.tlsCertificate, "tls-certificate", "", "`file` with the certificate and its chain, in PEM")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "`file` with the key of the certificate")
@@ -123,7 +129,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 const workerPrefix = "worker-"
 
 // groups are the settings that the file has in a mapping of their own.
-var groups = []string{"jwt", "limits", "live-database", "database", "tls", "worker", "log"}
+var groups = []string{"jwt", "limits", "live-database", "read-database", "database", "tls", "worker", "log"}
 
 // keyOf returns where the file has the setting of a flag: "limits.requestsPerSecond".
 func keyOf(flag string) string {

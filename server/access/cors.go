@@ -44,9 +44,9 @@ func CORS(origins []string, headers ...string) (func(http.Handler) http.Handler,
 		},
 		AllowedHeaders: append([]string{
 			"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "X-Requested-With",
-			"traceparent", "tracestate", "baggage",
+			"traceparent", "tracestate", "baggage", "Pgagui-Position",
 		}, headers...),
-		ExposedHeaders: []string{"ETag", "Location", "Pgagui-Parent-Run", "Retry-After"},
+		ExposedHeaders: []string{"ETag", "Location", "Pgagui-Parent-Run", "Pgagui-Position", "Retry-After"},
 		MaxAge:         600, // seconds; some browsers take no more
 	}).Handler, nil
 }

@@ -61,7 +61,7 @@ func TestCORSRequests(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/open", nil)
 	request.Header.Set("Origin", "https://app.example.com")
 	header := serve(server, request).Header
-	if header.Get("Access-Control-Allow-Origin") != "https://app.example.com" || header.Get("Access-Control-Expose-Headers") != "Etag, Location, Pgagui-Parent-Run, Retry-After" {
+	if header.Get("Access-Control-Allow-Origin") != "https://app.example.com" || header.Get("Access-Control-Expose-Headers") != "Etag, Location, Pgagui-Parent-Run, Pgagui-Position, Retry-After" {
 		t.Error(header)
 	}
 	request.Header.Set("Origin", "https://evil.example.com")
