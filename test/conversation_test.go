@@ -481,3 +481,37 @@ func TestActivitiesAtAnySeq(t *testing.T) {
 		}
 	}
 }
+
+// A run may begin with any event, and its input comes before that one.
+func TestMessagesOfARunThatBeginsWithAnotherEvent(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for first, want := range map[string]string{
+		`{"type":"RUN_ERROR","message":"failed"}`:                                                                                          `user {"content":"Hi"}, error {"message":"failed"}`,
+		`{"type":"TOOL_CALL_RESULT","messageId":"t1","toolCallId":"c0","content":"found"}`:                                                 `user {"content":"Hi"}, tool_result {"tool_use_id":"c0","content":"found"}`,
+		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u1","role":"user","content":"Hi"},{"id":"a1","role":"assistant","content":"Ho"}]}`: `user {"content":"Hi"}, assistant {"content":"Ho"}`,
+	} {
+		thread := compaction.EventType([]byte(first))
+		_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, []json.RawMessage{json.RawMessage(first)}, pgagui.AppendOptions{
+			AfterSeq: new(int64(0)), Input: json.RawMessage(`{"messages":[{"id":"u1","role":"user","content":"Hi"}]}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, message := range messages {
+			got = append(got, message.Type+" "+string(message.JSON))
+			if message.Seq != 1 {
+				t.Errorf("%s: a message has seq %d", thread, message.Seq)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %s, want %s", thread, strings.Join(got, ", "), want)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func WalkObject(text []byte, at int, member func(key []byte, at int) (int, bool)
 		return at + 1, true
 	}
 	for {
-		if at == len(text) || text[at] != '"' {
+		if at >= len(text) || text[at] != '"' { // past the end of an empty text
 			return at, false
 		}
 		end, ok := SkipString(text, at)

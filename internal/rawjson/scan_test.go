@@ -138,3 +138,10 @@ func FuzzScanner(f *testing.F) {
 		}
 	})
 }
+
+// What a caller takes for an object may be an empty text.
+func TestAnEmptyTextHasNoMembers(t *testing.T) {
+	for key := range Members(nil) {
+		t.Errorf("a member %s", key)
+	}
+}

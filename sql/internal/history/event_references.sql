@@ -38,8 +38,8 @@ begin
             case
                 when given.seq is not null then given.input -> 'messages'
                 when element.type = 'RUN_STARTED' and json_typeof(element.input) = 'object' then element.input -> 'messages'
-                when element.type = 'MESSAGES_SNAPSHOT' then element.messages
-            end as list,
+            end as input_list,
+            case when element.type = 'MESSAGES_SNAPSHOT' then element.messages end as snapshot_list,
             element.type = any (types) and element.type not in ('RUN_STARTED', 'MESSAGES_SNAPSHOT') as stands_alone,
             case when element.type = 'RUN_ERROR' then '{' || concat_ws(
                 ',',
@@ -83,11 +83,20 @@ begin
         window lane as (partition by event.run_id, event.owner, event.type order by event.seq)
     ),
     item as (
-        select event.seq, entry.position, event.run_id, event.type, event.created_at, entry.value as message
+        -- A run may begin with any event. Its input, which is beside the events, comes before that one.
+        select event.seq, entry.position + list.items_before as position, event.run_id, list.type, event.created_at, entry.value as message
         from event
-        cross join lateral json_array_elements(case when json_typeof(event.list) = 'array' then event.list end) with ordinality
+        cross join lateral (
+            values
+                ('RUN_STARTED', event.input_list, 0),
+                (
+                    'MESSAGES_SNAPSHOT', event.snapshot_list,
+                    case when json_typeof(event.input_list) = 'array' then json_array_length(event.input_list) else 0 end
+                )
+        ) as list (type, items, items_before)
+        cross join lateral json_array_elements(case when json_typeof(list.items) = 'array' then list.items end) with ordinality
             as entry (value, position)
-        where event.list is not null
+        where list.items is not null
     )
     select
         event.seq, 0, event.run_id, event.type, event.created_at,
