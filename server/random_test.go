@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	randomCalls = flag.Int("random-calls", 3000, "calls of TestRandomCallsOfTheDocument")
+	randomCalls = flag.Int("random-calls", 2000, "calls of TestRandomCallsOfTheDocument")
 	randomSeed  = flag.Uint64("random-seed", 0, "seed of its calls; 0: another one each time")
 )
 

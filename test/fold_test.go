@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	streamCount = flag.Int("streams", 1500, "how many generated streams the reducers are compared on")
+	streamCount = flag.Int("streams", 1000, "how many generated streams the reducers are compared on")
 	firstSeed   = flag.Uint64("seed", 1, "seed of the first generated stream")
 	keepFailing = flag.Bool("keep", false, "add streams that the reducers differ on, shrunk, to golden/found.json")
 )

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	tenantCalls = flag.Int("tenant-calls", 1500, "how many random calls two tenants make under row-level security")
+	tenantCalls = flag.Int("tenant-calls", 1000, "how many random calls two tenants make under row-level security")
 	tenantSeed  = flag.Uint64("tenant-seed", 1, "which ones")
 )
 

@@ -48,7 +48,7 @@ func TestWhoeverIsKilledWritersAndFollowersKnowTheLog(t *testing.T) {
 		seed = rand.Uint64N(1_000_000)
 	}
 	if *testFor == 0 {
-		for _, variant := range []variant{{}, {pooled: true}, {relaxed: true}} {
+		for _, variant := range []variant{{}, {pooled: true, relaxed: true}} {
 			t.Run(variant.String(), func(t *testing.T) {
 				t.Parallel()
 				playRound(t, variant, seed, 0)
