@@ -142,13 +142,6 @@ func (o *Options) setDefaults() {
 			return background, func(string, error) {}
 		}
 	}
-	o.Agents = slices.Clone(o.Agents)
-	for i := range o.Agents {
-		agent := &o.Agents[i]
-		setDefault(&agent.MaxEventBytes, 8<<20)
-		setDefault(&agent.IdleTimeout, 5*time.Minute)
-		setDefault(&agent.RunTimeout, time.Hour)
-	}
 }
 
 func setDefault[T comparable](setting *T, value T) {
@@ -158,14 +151,16 @@ func setDefault[T comparable](setting *T, value T) {
 	}
 }
 
-// check returns what is wrong with the options.
-func (o *Options) check() error {
+// completed returns agents with their defaults, and what is wrong with them.
+func completed(agents []Agent) ([]Agent, error) {
 	var problems []error
-	if o.Access == nil {
-		problems = append(problems, errors.New("Options.Access is missing: without it, nobody may do anything"))
-	}
+	agents = slices.Clone(agents)
 	names := map[string]bool{}
-	for _, agent := range o.Agents {
+	for i := range agents {
+		agent := &agents[i]
+		setDefault(&agent.MaxEventBytes, 8<<20)
+		setDefault(&agent.IdleTimeout, 5*time.Minute)
+		setDefault(&agent.RunTimeout, time.Hour)
 		if err := agent.check(); err != nil {
 			problems = append(problems, fmt.Errorf("agent %q: %w", agent.Name, err))
 		}
@@ -174,7 +169,7 @@ func (o *Options) check() error {
 		}
 		names[agent.Name] = true
 	}
-	return errors.Join(problems...)
+	return agents, errors.Join(problems...)
 }
 
 func (a *Agent) check() error {

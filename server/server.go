@@ -44,7 +44,11 @@ type Server struct {
 // row-level security enforces the same in the database; see docs/server.md for the two roles.
 func New(store *pgagui.Store, options Options) (*Server, error) {
 	options.setDefaults()
-	if err := options.check(); err != nil {
+	agents, err := completed(options.Agents)
+	if options.Access == nil {
+		err = errors.Join(errors.New("Options.Access is missing: without it, nobody may do anything"), err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	cors, err := access.CORS(options.Origins, options.headersOfAgents()...)
@@ -57,7 +61,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
 		runs: runs{all: map[*recordedRun]struct{}{}}, answers: newBudget(options.MaxAnswerBytes), appends: make(chan struct{}, options.MaxAppends),
 	}
-	s.keepAgents(options.Agents)
+	s.keepAgents(agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())
 	s.streaming, s.stopStreams = context.WithCancel(context.Background())
 	if s.metrics, err = newMetrics(options.Metrics, s.recorder); err != nil {
@@ -88,12 +92,11 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 // SetAgents replaces the agents. Runs in progress continue with those before. The request headers that
 // scripts of Options.Origins may send stay those of New.
 func (s *Server) SetAgents(agents []Agent) error {
-	options := Options{Agents: agents, Access: s.options.Access}
-	options.setDefaults()
-	if err := options.check(); err != nil {
+	agents, err := completed(agents)
+	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	s.keepAgents(options.Agents)
+	s.keepAgents(agents)
 	return nil
 }
 
