@@ -40,11 +40,11 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, value any)
 // answerJSON answers with a JSON text, byte for byte. It gives up a client that accepts it too
 // slowly. If too many large answers are waiting for their clients, the answer is 503.
 func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, text []byte) error {
-	release, err := s.answers.take(r.Context(), len(text))
-	if err != nil {
+	held := s.memory.hold(r.Context())
+	if err := held.resize(len(text)); err != nil {
 		return err
 	}
-	defer release()
+	defer held.release()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	limit := s.options.WriteTimeout + time.Duration(len(text)/leastRate)*time.Second
@@ -110,8 +110,9 @@ func (o *object) end() []byte {
 	return o.Bytes()
 }
 
-// budget bounds the memory of large answers that wait for their clients. An owner, the identity of a
-// request, may have a part of it only, so that the others can go on.
+// budget bounds the memory of large requests that arrive and of large answers that wait for their
+// clients. An owner, the identity of a request, may have a part of it only, so that the others can go
+// on.
 type budget struct {
 	limit, share int64
 
@@ -127,35 +128,51 @@ func newBudget(limit int64) *budget {
 	return &budget{limit: limit, share: limit / sharesOfBudget, byOwner: map[access.Identity]int64{}}
 }
 
-// take takes memory for the identity of a context until release is called. An answer that is larger than a share is
-// possible if its owner has no other.
-func (b *budget) take(ctx context.Context, size int) (release func(), err error) {
-	if size <= smallAnswer {
-		return func() {}, nil
-	}
-	who, _ := access.IdentityFrom(ctx)
-	owner := access.Identity{Scope: who.Scope, Subject: who.Subject, Issuer: who.Issuer}
-	n := int64(size)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if own := b.byOwner[owner]; own > 0 && own+n > b.share || b.used > 0 && b.used+n > b.limit {
-		return nil, problemf(http.StatusServiceUnavailable, "too many large answers are waiting for their clients: retry, and read faster")
-	}
-	b.used += n
-	b.byOwner[owner] += n
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.used -= n
-		if b.byOwner[owner] -= n; b.byOwner[owner] == 0 {
-			delete(b.byOwner, owner)
-		}
-	}, nil
+// holding is the memory that a request has of the budget.
+type holding struct {
+	budget *budget
+	owner  access.Identity
+	size   int64
 }
 
-// requestBody is the body of a request. Its size is bounded, and it must arrive within bodyTimeout.
+// hold returns the holding of a request, which has nothing yet. Call release at its end.
+func (b *budget) hold(ctx context.Context) *holding {
+	who, _ := access.IdentityFrom(ctx)
+	return &holding{budget: b, owner: access.Identity{Scope: who.Scope, Subject: who.Subject, Issuer: who.Issuer}}
+}
+
+// resize makes the holding larger or smaller. Small sizes do not count. More than a share is
+// possible if the owner has nothing else.
+func (h *holding) resize(size int) error {
+	if size <= smallAnswer {
+		size = 0
+	}
+	b, n := h.budget, int64(size)-h.size
+	if n == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.byOwner[h.owner]
+	if n > 0 && (own > h.size && own+n > b.share || b.used > h.size && b.used+n > b.limit) {
+		return problemf(http.StatusServiceUnavailable, "too many large requests and answers are in progress: retry, and send and read faster")
+	}
+	h.size += n
+	b.used += n
+	if b.byOwner[h.owner] += n; b.byOwner[h.owner] == 0 {
+		delete(b.byOwner, h.owner)
+	}
+	return nil
+}
+
+func (h *holding) release() { _ = h.resize(0) }
+
+// requestBody is the body of a request. Its size is bounded, it must arrive within bodyTimeout, and
+// its memory counts until the request has been answered.
 type requestBody struct {
 	io.ReadCloser
+	held    *holding
+	size    int
 	whole   io.ReadCloser // without a bound, for streams
 	control *http.ResponseController
 	isBegun bool
@@ -167,6 +184,11 @@ func (b *requestBody) Read(into []byte) (int, error) {
 		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
 	n, err := b.ReadCloser.Read(into)
+	b.size += n
+	if full := b.held.resize(b.size); full != nil {
+		_ = b.control.SetReadDeadline(time.Now()) // the answer would wait for more of the body
+		return n, full
+	}
 	if err != nil { // also at the end: later, a read notices that the client is gone
 		_ = b.control.SetReadDeadline(time.Time{})
 	}

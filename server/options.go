@@ -34,10 +34,10 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Grace is how long Shutdown lets agents finish their runs. 10 seconds if zero.
 	Grace time.Duration
-	// MaxAnswerBytes bounds the memory of large answers that wait for slow clients. If they take
-	// more, the next large answer is 503, to be retried. One identity may have a quarter. 256 MiB if
-	// zero.
-	MaxAnswerBytes int64
+	// MaxBufferedBytes bounds the memory of large requests that arrive and of large answers that wait
+	// for slow clients. If they take more, the next large one is 503, to be retried. One identity may
+	// have a quarter. 256 MiB if zero.
+	MaxBufferedBytes int64
 	// MaxAppends bounds the appends over HTTP that are in progress at once. If there are more, the
 	// next one is 429, to be retried. 64 if zero.
 	MaxAppends int
@@ -130,7 +130,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.WriteTimeout, 30*time.Second)
 	setDefault(&o.Grace, 10*time.Second)
 	setDefault(&o.MaxReadLag, 10*time.Second)
-	setDefault(&o.MaxAnswerBytes, 256<<20)
+	setDefault(&o.MaxBufferedBytes, 256<<20)
 	setDefault(&o.MaxAppends, 64)
 	setDefault(&o.Logger, slog.Default())
 	setDefault(&o.Recorder.Logger, o.Logger)

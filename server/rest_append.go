@@ -203,31 +203,46 @@ func (s *Server) postStream(w http.ResponseWriter, r *http.Request, read func(io
 	defer context.AfterFunc(s.streaming, func() { cancel(errShutdown) })()
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // a refusal goes out while the writer still sends
-	body := r.Body.(*requestBody).whole
-	arrived := make(chan json.RawMessage, 64)
+	partial := &partialEvent{Reader: r.Body.(*requestBody).whole, held: s.memory.hold(ctx)}
+	defer partial.held.release()
+	arrived := make(chan arrival, 64)
 	failed := make(chan error, 1)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		for event, err := range read(body) {
+		for event, err := range read(partial) {
+			held := s.memory.hold(ctx)
+			if err == nil {
+				partial.size = 0
+				err = held.resize(len(event))
+			}
 			if err != nil {
 				failed <- err
 				break
 			}
 			select {
-			case arrived <- event:
+			case arrived <- arrival{event, held}:
 			case <-ctx.Done():
+				held.release()
 			}
 		}
 		close(arrived)
 		// A writer whose connection is reset while it sends does not see the answer.
-		_, _ = io.CopyN(io.Discard, body, maxDrained)
+		_, _ = io.CopyN(io.Discard, partial.Reader, maxDrained)
 	}()
 	lastSeq, count, err := s.appendStream(ctx, s.tenantOf(r), runOf(r), arrived, options)
 	if err == nil {
 		select {
 		case cause := <-failed:
-			err = problemf(http.StatusBadRequest, "the stream broke off after %d events, which are stored: %v", count, cause)
+			var known *problem
+			switch {
+			case errors.As(cause, &known):
+			case errors.Is(cause, bufio.ErrTooLong):
+				known = problemf(http.StatusRequestEntityTooLarge, "an event has more than %d bytes", maxStreamedEvent)
+			default:
+				known = problemf(http.StatusBadRequest, "%v", cause)
+			}
+			err = problemf(known.Status, "the stream ended after %d events, which are stored: %s", count, known.Detail)
 		default:
 		}
 	}
@@ -245,15 +260,47 @@ func (s *Server) postStream(w http.ResponseWriter, r *http.Request, read func(io
 	cancel(nil)
 	_ = control.SetReadDeadline(time.Now().Add(drainTimeout))
 	<-drained
+	for event := range arrived {
+		event.held.release()
+	}
 	return nil
+}
+
+// arrival is an event of a stream with the memory that it takes.
+type arrival struct {
+	json json.RawMessage
+	held *holding
+}
+
+// partialEvent reads a stream. What has arrived of an event counts, too.
+type partialEvent struct {
+	io.Reader
+	held *holding
+	size int // since the last event
+}
+
+func (p *partialEvent) Read(into []byte) (int, error) {
+	n, err := p.Reader.Read(into)
+	p.size += n
+	if full := p.held.resize(p.size); full != nil {
+		return n, full
+	}
+	return n, err
 }
 
 // appendStream appends events as they arrive, until there are no more.
 func (s *Server) appendStream(
-	ctx context.Context, to tenant, run pgagui.RunRef, arrived <-chan json.RawMessage, options pgagui.AppendOptions,
+	ctx context.Context, to tenant, run pgagui.RunRef, arrived <-chan arrival, options pgagui.AppendOptions,
 ) (lastSeq, count int64, err error) {
 	for batch := range batches(ctx, arrived) {
-		seq, err := s.append(ctx, to, run, batch, options)
+		events := make([]json.RawMessage, len(batch))
+		for i, event := range batch {
+			events[i] = event.json
+		}
+		seq, err := s.append(ctx, to, run, events, options)
+		for _, event := range batch {
+			event.held.release()
+		}
 		if err != nil {
 			return lastSeq, count, err
 		}
@@ -264,10 +311,10 @@ func (s *Server) appendStream(
 }
 
 // batches joins what has arrived at the same time, until there is no more or ctx ends.
-func batches(ctx context.Context, arrived <-chan json.RawMessage) iter.Seq[[]json.RawMessage] {
-	return func(yield func([]json.RawMessage) bool) {
+func batches(ctx context.Context, arrived <-chan arrival) iter.Seq[[]arrival] {
+	return func(yield func([]arrival) bool) {
 		for {
-			var batch []json.RawMessage
+			var batch []arrival
 			select {
 			case first, isOpen := <-arrived:
 				if !isOpen {
@@ -277,9 +324,9 @@ func batches(ctx context.Context, arrived <-chan json.RawMessage) iter.Seq[[]jso
 			case <-ctx.Done():
 				return
 			}
-			for size := len(batch[0]); size < maxStreamedBatch && len(arrived) > 0; {
+			for size := len(batch[0].json); size < maxStreamedBatch && len(arrived) > 0; {
 				event := <-arrived
-				batch, size = append(batch, event), size+len(event)
+				batch, size = append(batch, event), size+len(event.json)
 			}
 			if !yield(batch) {
 				return

@@ -335,10 +335,12 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 	if run := mustRun(t, p, "t", "run-2"); run.ParentRunID != "" {
 		t.Errorf("run-2 has a parent: %v", run)
 	}
-	for body, want := range map[string]string{"": "no event", "{\n": "JSON", strings.Repeat("x", 9<<20): "broke off after 0 events"} {
+	for body, want := range map[string]string{"": "no event", "{\n": "JSON"} {
 		go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(body))
 		wantAnswer(400, want)
 	}
+	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(strings.Repeat("x", 9<<20)))
+	wantAnswer(413, "after 0 events")
 
 	// A writer that is refused while it still sends learns of it.
 	body, frames = io.Pipe()
@@ -557,7 +559,7 @@ func TestSlowReadersOfLargeAnswers(t *testing.T) {
 		identities[name] = access.Identity{Scope: "s", Subject: name, Rights: access.Admin}
 	}
 	p := serve(t, testdb.Pool(t), server.Options{
-		MaxAnswerBytes: 28 << 20, WriteTimeout: 200 * time.Millisecond, Access: named(identities),
+		MaxBufferedBytes: 28 << 20, WriteTimeout: 200 * time.Millisecond, Access: named(identities),
 	})
 	large := strings.Repeat("x", 6_000_000) // more than the buffers of a connection
 	p.json(200, "POST", "/threads/t/runs/run-1/events", `{"events":[`+started("t", "run-1")+`,`+start("a1")+`,`+content("a1", large)+`,`+end("a1")+`,`+finished("t", "run-1")+`]}`,
@@ -617,4 +619,43 @@ func (n named) Authenticate(r *http.Request) (access.Identity, error) {
 		return access.Identity{}, &access.Refusal{Kind: access.ErrBadToken, Reason: "unknown"}
 	}
 	return who, nil
+}
+
+// Requests that arrive slowly take no memory from the others.
+func TestSlowWritersOfLargeRequests(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{
+		MaxBufferedBytes: 8 << 20, // a share is 2 MB
+		Access: named{
+			"slow":  {Scope: "s", Subject: "slow", Rights: access.Admin},
+			"other": {Scope: "s", Subject: "other", Rights: access.Admin},
+		},
+	})
+	begin := strings.Repeat(" ", 1_500_000)
+	upload := func() (*http.Response, error) {
+		body, send := io.Pipe()
+		request, err := http.NewRequestWithContext(t.Context(), "PUT", p.URL+"/threads/t/session-state/memory", body)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer slow")
+		go func() { _, _ = io.WriteString(send, begin) }() // and no end
+		return http.DefaultClient.Do(request)
+	}
+	answers := make(chan *http.Response, 2)
+	for range 2 { // one of them exceeds the share
+		go func() {
+			if answer, err := upload(); err == nil { // the other one waits until the test ends
+				answers <- answer
+			}
+		}()
+	}
+	answer := <-answers
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("status %d, want 503", answer.StatusCode)
+	}
+	if answer := p.request("PUT", "/threads/t/session-state/memory", `"`+begin+`"`, "Authorization", "Bearer other"); answer.StatusCode != http.StatusOK {
+		t.Errorf("another identity: %d", answer.StatusCode)
+	}
 }

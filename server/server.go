@@ -26,7 +26,7 @@ type Server struct {
 	metrics   *metrics
 	handler   http.Handler
 	runs      runs
-	answers   *budget
+	memory    *budget       // of large requests and answers
 	appends   chan struct{} // has an item for each append in progress
 
 	// background is the context of all runs: it ends when Shutdown gives them up.
@@ -59,7 +59,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	s := &Server{
 		store: store, options: options, recorder: store.NewRecorder(&options.Recorder),
 		client: &http.Client{Transport: options.WrapTransport(toAgents)}, closeIdle: toAgents.CloseIdleConnections,
-		runs: runs{all: map[*recordedRun]struct{}{}}, answers: newBudget(options.MaxAnswerBytes), appends: make(chan struct{}, options.MaxAppends),
+		runs: runs{all: map[*recordedRun]struct{}{}}, memory: newBudget(options.MaxBufferedBytes), appends: make(chan struct{}, options.MaxAppends),
 	}
 	s.keepAgents(agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())
@@ -157,8 +157,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // handle registers an endpoint for those who have a right.
 func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
 	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		held := s.memory.hold(r.Context())
+		defer held.release()
 		r.Body = &requestBody{
-			ReadCloser: http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes()), whole: r.Body, control: http.NewResponseController(w),
+			ReadCloser: http.MaxBytesReader(w, r.Body, s.guard.Limits.MaxBodyBytes()), held: held, whole: r.Body, control: http.NewResponseController(w),
 		}
 		err := checkPath(r)
 		if err == nil && s.replica != nil {

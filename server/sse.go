@@ -35,6 +35,9 @@ func (s *Server) writeFrames(w http.ResponseWriter, r *http.Request, threadID st
 		return
 	}
 	defer closeStream()
+	if body, isRead := r.Body.(*requestBody); isRead {
+		body.held.release() // a stream may last long
+	}
 	ctx, end := s.streamContext(r.Context())
 	defer end()
 

@@ -290,11 +290,11 @@ func (s *stream) sendHistory(ctx context.Context) error {
 	for _, event := range s.history {
 		size += len(event)
 	}
-	release, err := s.server.answers.take(ctx, size)
-	if err != nil {
+	held := s.server.memory.hold(ctx)
+	if err := held.resize(size); err != nil {
 		return err
 	}
-	defer release()
+	defer held.release()
 	for i, event := range s.history {
 		s.pass(event, i == len(s.history)-1)
 	}

@@ -146,8 +146,8 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--read-database-url and --read-database-url-file exclude each other")
 	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
 		return errors.New("a time or an interval is not positive (expected for example 10s)")
-	case min(c.maxConcurrentStreams, c.maxHeaderBytes, c.maxAppends) < 1 || c.maxAnswerBytes < 1:
-		return errors.New("--max-concurrent-streams, --max-header-bytes, --max-appends and --max-answer-bytes must be 1 or more")
+	case min(c.maxConcurrentStreams, c.maxHeaderBytes, c.maxAppends) < 1 || c.maxBufferedBytes < 1:
+		return errors.New("--max-concurrent-streams, --max-header-bytes, --max-appends and --max-buffered-bytes must be 1 or more")
 	case c.shutdownTimeout <= c.grace:
 		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
 	}
@@ -297,7 +297,7 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	}
 	options := server.Options{
 		Agents: config.agents, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
-		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxAnswerBytes: config.maxAnswerBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
+		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
 		Logger: logger, Metrics: s.registry, Version: versionText(),
 	}
 	if s.reads != nil {

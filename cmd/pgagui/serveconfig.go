@@ -41,7 +41,7 @@ type serveConfig struct {
 	rowSecurity                                   bool
 
 	tlsCertificate, tlsKey                       string
-	maxAnswerBytes                               int64
+	maxBufferedBytes                             int64
 	maxAppends                                   int
 	maxConcurrentStreams, maxHeaderBytes         int
 	readHeaderTimeout, idleTimeout, writeTimeout time.Duration
@@ -101,7 +101,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.StringVar(&c.tlsCertificate, "tls-certificate", "", "`file` with the certificate and its chain, in PEM")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "`file` with the key of the certificate")
 	flags.IntVar(&c.maxConcurrentStreams, "max-concurrent-streams", 1000, "requests at the same time on a connection of HTTP/2")
-	flags.Int64Var(&c.maxAnswerBytes, "max-answer-bytes", 256<<20, "memory for large answers that wait for slow clients")
+	flags.Int64Var(&c.maxBufferedBytes, "max-buffered-bytes", 256<<20, "memory for large requests and answers of slow clients")
 	flags.IntVar(&c.maxAppends, "max-appends", 64, "appends over HTTP that are in progress at once")
 	flags.IntVar(&c.maxHeaderBytes, "max-header-bytes", 64<<10, "size of the headers of a request")
 	flags.DurationVar(&c.readHeaderTimeout, "read-header-timeout", 10*time.Second, "`time` for the headers of a request to arrive")
