@@ -639,7 +639,8 @@ func TestSlowWritersOfLargeRequests(t *testing.T) {
 			return nil, err
 		}
 		request.Header.Set("Authorization", "Bearer slow")
-		go func() { _, _ = io.WriteString(send, begin) }() // and no end
+		go func() { _, _ = io.WriteString(send, begin) }() // and no end, as long as the test lasts
+		context.AfterFunc(t.Context(), func() { send.CloseWithError(io.ErrUnexpectedEOF) })
 		return http.DefaultClient.Do(request)
 	}
 	answers := make(chan *http.Response, 2)
