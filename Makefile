@@ -168,6 +168,6 @@ prose: ## Check that the PROSE paths have no words that docs/glossary.md rules o
 lint-generated:
 	go run ./internal/sqlgen -check
 	@$(TOOL) sqlc diff || { echo "the folder db is not up to date with sql/queries (run: make generate)" >&2; exit 1; }
-	$(call protoc,bin/ambientv1)
-	@diff -r -I 'protoc ' bin/ambientv1 server/internal/ambientv1 || \
+	$(call protoc,bin/_ambientv1)
+	@diff -r -I 'protoc ' bin/_ambientv1 server/internal/ambientv1 || \
 		{ echo "server/internal/ambientv1 is not up to date with server/proto (run: make generate)" >&2; exit 1; }
