@@ -933,6 +933,7 @@ func TestSessionsOfAllDoors(t *testing.T) {
 		`{"type":"TOOL_CALL_START","toolCallId":"t","toolCallName":"read","parentMessageId":"m"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"t","delta":"{}"}`,
 		`{"type":"TOOL_CALL_END","toolCallId":"t"}`, `{"type":"TOOL_CALL_RESULT","messageId":"r","toolCallId":"t","content":"x"}`,
 	}
+	calls := p.grpc()
 	doors := map[string]func(session string){
 		"proxy": func(session string) {
 			c := p.run(session, "run")
@@ -953,6 +954,18 @@ func TestSessionsOfAllDoors(t *testing.T) {
 				p.push(session, typeOf(event), event)
 			}
 		},
+		"grpc": func(session string) {
+			for _, event := range append(append([]string{started(session, "run")}, conversation...), finished(session, "run")) {
+				calls.pushEvent(session, typeOf(event), event)
+			}
+		},
+		"resources": func(session string) {
+			p.json(200, "POST", "/threads/"+session+"/runs/run/events", `{"afterSeq":0,"events":[`+started(session, "run")+`,`+strings.Join(conversation, ",")+`]}`)
+			answer := p.request("POST", "/threads/"+session+"/runs/run/events?after_seq=9", "data: "+finished(session, "run")+"\n\n", "Content-Type", "text/event-stream")
+			if answer.StatusCode != http.StatusOK {
+				t.Fatal(answer.Status)
+			}
+		},
 		"sql": func(session string) {
 			events := "[" + strings.Join(append(append([]string{started(session, "run")}, conversation...), finished(session, "run")), ",") + "]"
 			if _, err := p.pool().Exec(t.Context(), `select agui.append($1, 'run', $2::json)`, session, events); err != nil {
@@ -970,8 +983,18 @@ func TestSessionsOfAllDoors(t *testing.T) {
 				fmt.Fprintln(&text, item["seq"], item["event_type"], item["payload"], item["event_count"])
 			}
 		}
+		watched := calls.watch(session, 0)
 		for _, message := range p.list(sessions + session + "/messages") {
 			fmt.Fprintln(&text, message["id"], message["seq"], message["event_type"], message["payload"])
+			if same, err := watched.receive(); err != nil || same.Id != message["id"] || same.Payload != message["payload"] {
+				t.Errorf("%s: by gRPC the message is %v (%v), by HTTP %v", door, same, err, message)
+			}
+		}
+		for _, path := range []string{"/conversation", "/history", "/history?raw=true", "/tool-calls", "/runs"} {
+			fmt.Fprintln(&text, shownTime.ReplaceAllString(p.text("/threads/"+session+path), "then"))
+		}
+		if _, err := p.pool().Exec(t.Context(), `select agui.messages($1)`, session); err != nil {
+			t.Error(err)
 		}
 		messages, err := p.store.Messages(t.Context(), session, pgagui.At{})
 		if err != nil {
