@@ -399,3 +399,37 @@ func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
 		return n
 	}
 }
+
+// If the tables of snapshots were analyzed while they were empty, the first compaction reads them by index all the same.
+func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
+	t.Parallel()
+	const threads = 300
+	pool, _ := countingScans(t)
+	for _, statement := range []string{
+		`set enable_seqscan = on`, `set jit = on`,
+		`do $$ begin
+			for n in 1 .. 300 loop
+				perform agui.append('thread-' || n, 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"assistant","delta":"x"},{"type":"RUN_FINISHED"}]');
+			end loop;
+		end $$`,
+		`vacuum analyze`,
+		`call agui.compact()`,
+		`call agui.repack(older_than => '0')`,
+		`select pg_stat_force_next_flush()`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	rows, err := pool.Query(t.Context(), `
+		select format('%s: %s rows in %s scans', relname, seq_tup_read, seq_scan)
+		from pg_stat_user_tables
+		where schemaname in ('agui', 'agui_internal') and seq_tup_read > 20 * $1 and relname <> 'setting'`, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(read) > 0 {
+		t.Errorf("the compaction of %d threads read whole tables: %v, %v", threads, read, err)
+	}
+}

@@ -11979,7 +11979,12 @@ as $$
         set_config('synchronous_commit', 'off', true),
         -- An open transaction does not block a job: the job processes other threads first, then
         -- retries once.
-        set_config('lock_timeout', '200ms', true)
+        set_config('lock_timeout', '200ms', true),
+        -- A job plans its statements once. If the tables were analyzed while they were empty, it
+        -- would read them whole for each run, however large they become. Plans without an index
+        -- look costly then, and must not be compiled.
+        set_config('enable_seqscan', 'off', true),
+        set_config('jit', 'off', true)
 $$;
 
 comment on function agui_internal.begin_step() is
@@ -19732,7 +19737,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''39c26e0e07c7845a549e8b4c4bbfc28a2d652b8e0e07a9d9a0369e95474cbeff'', ''{
+as 'select 2, ''5983d1df1d00c4c22d7573746c9049e438a087934f92fe8844ef87de0fe83b84'', ''{
 index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
 index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
 routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,

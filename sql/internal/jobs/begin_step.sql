@@ -9,7 +9,12 @@ as $$
         set_config('synchronous_commit', 'off', true),
         -- An open transaction does not block a job: the job processes other threads first, then
         -- retries once.
-        set_config('lock_timeout', '200ms', true)
+        set_config('lock_timeout', '200ms', true),
+        -- A job plans its statements once. If the tables were analyzed while they were empty, it
+        -- would read them whole for each run, however large they become. Plans without an index
+        -- look costly then, and must not be compiled.
+        set_config('enable_seqscan', 'off', true),
+        set_config('jit', 'off', true)
 $$;
 
 comment on function agui_internal.begin_step() is
