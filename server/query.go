@@ -71,9 +71,27 @@ func (q *query) list(name string) []string {
 	return q.values[name]
 }
 
+// names returns such a parameter, whose values are not empty.
+func (q *query) names(name string) []string {
+	list := q.list(name)
+	if slices.Contains(list, "") {
+		q.refuse(name, "a name, or no parameter at all")
+	}
+	return list
+}
+
+// value returns a parameter that is no text. Empty: it is not given.
+func (q *query) value(name, expected string) string {
+	text := q.text(name)
+	if text == "" && q.values.Has(name) {
+		q.refuse(name, expected)
+	}
+	return text
+}
+
 // number returns a number that is not negative. 0: it is not given.
 func (q *query) number(name string) (n int64) {
-	if text := q.text(name); text != "" {
+	if text := q.value(name, "a number from 0 on"); text != "" {
 		var err error
 		if n, err = strconv.ParseInt(text, 10, 64); err != nil || n < 0 {
 			q.refuse(name, "a number from 0 on")
@@ -92,7 +110,7 @@ func (q *query) limit() int {
 }
 
 func (q *query) time(name string) (at time.Time) {
-	if text := q.text(name); text != "" {
+	if text := q.value(name, "a time such as 2026-01-31T12:00:00Z"); text != "" {
 		var err error
 		if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
 			q.refuse(name, "a time such as 2026-01-31T12:00:00Z")
@@ -102,7 +120,7 @@ func (q *query) time(name string) (at time.Time) {
 }
 
 func (q *query) duration(name string) (d time.Duration) {
-	if text := q.text(name); text != "" {
+	if text := q.value(name, "a duration such as 500ms or 2s"); text != "" {
 		var err error
 		if d, err = time.ParseDuration(text); err != nil || d < 0 {
 			q.refuse(name, "a duration such as 500ms or 2s")
@@ -112,7 +130,7 @@ func (q *query) duration(name string) (d time.Duration) {
 }
 
 func (q *query) is(name string, otherwise bool) bool {
-	switch q.text(name) {
+	switch q.value(name, "true or false") {
 	case "true":
 		return true
 	case "false":
@@ -126,7 +144,7 @@ func (q *query) is(name string, otherwise bool) bool {
 
 // oneOf returns a parameter that has one of some values. Empty: it is not given.
 func (q *query) oneOf(name string, values ...string) string {
-	text := q.text(name)
+	text := q.value(name, strings.Join(values, ", "))
 	if text != "" && !slices.Contains(values, text) {
 		q.refuse(name, strings.Join(values, ", "))
 	}
@@ -135,7 +153,7 @@ func (q *query) oneOf(name string, values ...string) string {
 
 // object returns a JSON object. nil: it is not given.
 func (q *query) object(name string) json.RawMessage {
-	text := q.text(name)
+	text := q.value(name, "a JSON object")
 	if text == "" {
 		return nil
 	}

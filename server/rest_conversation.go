@@ -134,7 +134,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	options := pgagui.HistoryOptions{
 		AfterSeq: q.number("after_seq"), Limit: q.limit(), RunID: q.text("run"), NoLineage: !q.is("lineage", true),
-		Types: q.list("type"), Since: q.time("since"), Until: q.time("until"), Raw: q.is("raw", false),
+		Types: q.names("type"), Since: q.time("since"), Until: q.time("until"), Raw: q.is("raw", false),
 		MaxBytes: int(q.number("max_bytes")), MaxIdle: q.duration("max_idle"),
 	}
 	if err := q.check(); err != nil {

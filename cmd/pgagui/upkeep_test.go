@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,8 +206,9 @@ func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
 // process is a process of pgagui.
 type process struct {
 	*exec.Cmd
-	lines *bufio.Scanner
-	log   string // its log so far
+	lines  *bufio.Scanner
+	log    string   // its log so far
+	passed []string // lines of it that no wait was for
 }
 
 func (c commandLine) start(arguments ...string) *process {
@@ -223,26 +225,29 @@ func startProcess(t *testing.T, command *exec.Cmd) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &process{command, bufio.NewScanner(messages), ""}
+	return &process{Cmd: command, lines: bufio.NewScanner(messages)}
 }
 
-// waitForLine reads the log of the process up to a line that contains all texts.
+// waitForLine reads the log of the process up to a line that contains all texts, unless one that was
+// passed over has them: lines of goroutines have no order.
 func (p *process) waitForLine(t *testing.T, texts ...string) {
 	t.Helper()
+	hasAll := func(line string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+	}
+	if i := slices.IndexFunc(p.passed, hasAll); i >= 0 {
+		p.passed = slices.Delete(p.passed, i, i+1)
+		return
+	}
 	for p.lines.Scan() {
 		line := p.lines.Text()
 		p.log += line + "\n"
-		missing := 0
-		for _, text := range texts {
-			if !strings.Contains(line, text) {
-				missing++
-			}
-		}
-		if missing == 0 {
+		if hasAll(line) {
 			return
 		}
+		p.passed = append(p.passed, line)
 	}
-	t.Fatalf("the process ended without a line of %q:\n%s", texts, p.log)
+	t.Fatalf("the log ended without a line with %q:\n%s", texts, p.log)
 }
 
 // end waits for the process and returns its exit code.
