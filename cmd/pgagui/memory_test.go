@@ -59,21 +59,23 @@ func TestImportTakesConstantMemory(t *testing.T) {
 	event := `{"type":"RAW","event":"` + strings.Repeat("0123456789abcdef", 250) + `"}` + "\n"
 	for _, test := range []struct {
 		name  string
+		limit int64 // MB
 		write func(io.Writer)
 	}{
-		{"many runs", func(file io.Writer) {
+		{"many runs", limit, func(file io.Writer) {
 			for run := range 240 {
 				io.WriteString(file, started("t", fmt.Sprint("r", run))+"\n"+strings.Repeat(event, 200)+finished+"\n")
 			}
 		}},
-		{"one run", func(file io.Writer) {
+		{"one run", limit, func(file io.Writer) {
 			io.WriteString(file, started("t", "r")+"\n")
 			for range 240 {
 				io.WriteString(file, strings.Repeat(event, 200))
 			}
 			io.WriteString(file, finished+"\n")
 		}},
-		{"large events", func(file io.Writer) {
+		// An event of 8 MB is in memory several times: as it is read, checked and sent.
+		{"large events", limit + 32, func(file io.Writer) {
 			io.WriteString(file, started("t", "r")+"\n")
 			for range 8 {
 				io.WriteString(file, `{"type":"RAW","event":"`+strings.Repeat("0123456789abcdef", 8<<16)+`"}`+"\n")
@@ -88,8 +90,8 @@ func TestImportTakesConstantMemory(t *testing.T) {
 			if code != exitOK {
 				t.Fatalf("exit code %d: %s", code, messages)
 			}
-			if peak > limit {
-				t.Errorf("it took %d MB, want %d at most", peak, limit)
+			if peak > test.limit {
+				t.Errorf("it took %d MB, want %d at most", peak, test.limit)
 			}
 			t.Logf("%d MB", peak)
 		})
