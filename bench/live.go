@@ -177,8 +177,8 @@ func (s *stage) recordWhileFollowed(ctx context.Context) error {
 
 // whileFollowed measures writers with and without followers.
 func (s *stage) whileFollowed(ctx context.Context, what string, threads []string, write func(context.Context) (float64, error)) error {
-	const nobody = "nobody follows"
-	alone := side{nobody, func(ctx context.Context) (float64, error) {
+	const unfollowed = "without followers"
+	alone := side{unfollowed, func(ctx context.Context) (float64, error) {
 		if err := s.set(ctx, polling); err != nil {
 			return 0, err
 		}
@@ -210,11 +210,11 @@ func (s *stage) whileFollowed(ctx context.Context, what string, threads []string
 		return err
 	}
 	s.report.add(Measurement{
-		Phase: "live", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: nobody}, Target: atLeast("L2", 0.75),
-	}, figures[polling.name], figures[nobody])
+		Phase: "live", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: unfollowed}, Target: atLeast("L2", 0.75),
+	}, figures[polling.name], figures[unfollowed])
 	s.report.add(Measurement{
-		Phase: "live", What: "the same, with NOTIFY", Unit: "events/s", Ours: Side{Name: notifying.name}, Against: Side{Name: nobody},
-	}, figures[notifying.name], figures[nobody])
+		Phase: "live", What: "the same, with NOTIFY", Unit: "events/s", Ours: Side{Name: notifying.name}, Against: Side{Name: unfollowed},
+	}, figures[notifying.name], figures[unfollowed])
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// smallAnswer is the size up to which answers are not counted in the budget, in bytes.
-	smallAnswer = 64 << 10
+	// smallSize is the size up to which requests and answers do not count in the budget, in bytes.
+	smallSize = 64 << 10
 	// leastRate is how fast a client must accept an answer, in bytes a second.
 	leastRate = 64 << 10
 	// bodyTimeout bounds the time to receive a body that is not a stream.
@@ -38,7 +38,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, value any)
 }
 
 // answerJSON answers with a JSON text, byte for byte. It gives up a client that accepts it too
-// slowly. If too many large answers are waiting for their clients, the answer is 503.
+// slowly. If too many large requests and answers are in progress, the answer is 503.
 func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, text []byte) error {
 	held := s.memory.hold(r.Context())
 	if err := held.resize(len(text)); err != nil {
@@ -72,8 +72,7 @@ func (o *object) raw(name string, text []byte) *object {
 	} else {
 		o.WriteByte(',')
 	}
-	key, _ := json.Marshal(name)
-	o.Write(key)
+	o.Write(quoted(name))
 	o.WriteByte(':')
 	if len(text) == 0 {
 		text = []byte("null")
@@ -144,7 +143,7 @@ func (b *budget) hold(ctx context.Context) *holding {
 // resize makes the holding larger or smaller. Small sizes do not count. More than a share is
 // possible if the owner has nothing else.
 func (h *holding) resize(size int) error {
-	if size <= smallAnswer {
+	if size <= smallSize {
 		size = 0
 	}
 	b, n := h.budget, int64(size)-h.size

@@ -21,10 +21,7 @@ import (
 // shapes are those of @copilotkit/core 1.75.
 func (s *Server) registerCopilotKit(mux *http.ServeMux, prefix string) {
 	face := &copilotKit{s, mux, prefix}
-	for pattern, endpoint := range map[string]struct {
-		right access.Rights
-		serve func(http.ResponseWriter, *http.Request) error
-	}{
+	s.register(mux, prefix, endpoints{
 		"GET /info":                         {access.Read, face.info},
 		"POST /agent/{agent}/run":           {access.Write, face.run},
 		"POST /agent/{agent}/connect":       {access.Read, face.connect},
@@ -36,10 +33,7 @@ func (s *Server) registerCopilotKit(mux *http.ServeMux, prefix string) {
 		"GET /threads/{thread}/messages":    {access.Read, face.messages},
 		"GET /threads/{thread}/events":      {access.Read, face.events},
 		"GET /threads/{thread}/state":       {access.Read, face.state},
-	} {
-		method, path, _ := strings.Cut(pattern, " ")
-		s.handle(mux, method+" "+prefix+path, endpoint.right, endpoint.serve)
-	}
+	})
 	// The single route needs no right itself: the endpoint that it calls does.
 	s.handle(mux, "POST "+prefix, 0, face.single)
 	s.handle(mux, "POST "+prefix+"/{$}", 0, face.single)

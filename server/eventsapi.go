@@ -25,10 +25,7 @@ import (
 // session is a thread. The ids of frames are seqs, which serve after_seq.
 func (s *Server) registerEventsAPI(mux *http.ServeMux, prefix string) {
 	face := &eventsAPI{s}
-	for pattern, endpoint := range map[string]struct {
-		right access.Rights
-		serve func(http.ResponseWriter, *http.Request) error
-	}{
+	s.register(mux, prefix+"/sessions/{thread}", endpoints{
 		"GET /events":            {access.Read, face.events},
 		"POST /events":           {access.Write, face.postEvent},
 		"GET /events/history":    {access.Read, face.history},
@@ -40,10 +37,7 @@ func (s *Server) registerEventsAPI(mux *http.ServeMux, prefix string) {
 		"POST /agui/feedback":    {access.Write, face.feedback},
 		"GET /agui/tasks":        {access.Read, face.tasks},
 		"GET /agui/capabilities": {access.Read, face.capabilities},
-	} {
-		method, path, _ := strings.Cut(pattern, " ")
-		s.handle(mux, method+" "+prefix+"/sessions/{thread}"+path, endpoint.right, endpoint.serve)
-	}
+	})
 }
 
 // eventsAPI is the face of the Events API.
@@ -345,19 +339,16 @@ func readAmbientInput(r *http.Request) (in *input, agent string, err error) {
 	if ids["threadId"] != r.PathValue("thread") {
 		return nil, "", problemf(http.StatusBadRequest, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("thread"))
 	}
-	made := []byte{'{'}
-	for _, name := range []string{"threadId", "runId"} {
-		made = append(append(append(append(made, quoted(name)...), ':'), quoted(ids[name])...), ',')
-	}
+	var made object
+	made.raw("threadId", quoted(ids["threadId"])).raw("runId", quoted(ids["runId"]))
 	for name, value := range compaction.Members(body) {
 		switch own := cmp.Or(aguiNames[name], name); own {
 		case "threadId", "runId", "agent":
 		default:
-			made = append(append(append(append(made, quoted(own)...), ':'), value...), ',')
+			made.raw(own, value)
 		}
 	}
-	made[len(made)-1] = '}'
-	if in, err = readInput(made); err != nil {
+	if in, err = readInput(made.end()); err != nil {
 		return nil, "", problemf(http.StatusBadRequest, "%v", err)
 	}
 	return in, agent, nil

@@ -78,32 +78,25 @@ func fill(in *input, stored conversation, mode History) json.RawMessage {
 
 // withMembers returns an object with other values of some members. The other members keep their
 // bytes.
-func withMembers(object json.RawMessage, changes map[string]json.RawMessage) json.RawMessage {
-	out := []byte{'{'}
-	write := func(name string, value []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		key, _ := json.Marshal(name)
-		out = append(append(append(out, key...), ':'), value...)
-	}
+func withMembers(of json.RawMessage, changes map[string]json.RawMessage) json.RawMessage {
+	var out object
 	written := map[string]bool{}
-	for name, value := range compaction.Members(object) {
+	for name, value := range compaction.Members(of) {
 		changed, isChanged := changes[name]
 		switch {
 		case !isChanged:
-			write(name, value)
+			out.raw(name, value)
 		case !written[name]:
-			write(name, changed)
+			out.raw(name, changed)
 			written[name] = true
 		}
 	}
 	for _, name := range []string{"messages", "state"} {
 		if changed, isChanged := changes[name]; isChanged && !written[name] {
-			write(name, changed)
+			out.raw(name, changed)
 		}
 	}
-	return append(out, '}')
+	return out.end()
 }
 
 // branchPoint says where the messages of a client leave the stored conversation.

@@ -1,12 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -133,22 +130,4 @@ func (s *Server) answerRefusal(w http.ResponseWriter, _ *http.Request, refusal *
 	s.metrics.refused.WithLabelValues(fmt.Sprint(refusal.Status())).Inc()
 	refusal.SetHeaders(w.Header())
 	writeJSON(w, refusal.Status(), "application/problem+json", problemf(refusal.Status(), "%s", refusal.Reason))
-}
-
-// readBody reads a JSON body into a struct. An empty body leaves it as it is.
-func readBody(r *http.Request, into any) error {
-	body, err := io.ReadAll(r.Body)
-	if err != nil || len(body) == 0 {
-		return err
-	}
-	if !isObject(body) {
-		return errNoObject
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return problemf(http.StatusBadRequest, "the body: %v", err)
-	}
-	if string(bytes.TrimSpace(body)) == "null" {
-		return problemf(http.StatusBadRequest, "the body is null (expected an object)")
-	}
-	return nil
 }

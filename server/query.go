@@ -3,7 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -17,7 +17,7 @@ import (
 )
 
 // query reads the parameters of a request. check returns the first problem, also for a parameter
-// that nobody has read: a misspelled one must not be ignored.
+// that the endpoint has not read: a misspelled one must not be ignored.
 type query struct {
 	values  url.Values
 	unread  url.Values
@@ -176,9 +176,14 @@ func checkPath(r *http.Request) error {
 	return nil
 }
 
-// readObject reads a JSON body into a struct. It refuses a member that the struct does not have: a
-// misspelled one must not be ignored. An empty body leaves the struct as it is.
-func readObject(r *http.Request, into any) error {
+// readBody reads a JSON object into a struct. An empty body leaves the struct as it is.
+func readBody(r *http.Request, into any) error { return readInto(r, into, false) }
+
+// readObject is readBody, but refuses a member that the struct does not have: a misspelled one must
+// not be ignored.
+func readObject(r *http.Request, into any) error { return readInto(r, into, true) }
+
+func readInto(r *http.Request, into any, isStrict bool) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(body) == 0 {
 		return err
@@ -186,11 +191,13 @@ func readObject(r *http.Request, into any) error {
 	if !isObject(body) {
 		return errNoObject
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(body)))
-	decoder.DisallowUnknownFields()
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if isStrict {
+		decoder.DisallowUnknownFields()
+	}
 	err = decoder.Decode(into)
-	if err == nil && decoder.InputOffset() < int64(len(strings.TrimRight(string(body), " \t\r\n"))) {
-		err = fmt.Errorf("there is more than one JSON value")
+	if err == nil && len(bytes.Trim(body[decoder.InputOffset():], " \t\r\n")) > 0 {
+		err = errors.New("there is more than one JSON value")
 	}
 	if err != nil {
 		return problemf(http.StatusBadRequest, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))

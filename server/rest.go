@@ -21,10 +21,7 @@ func (s *Server) registerREST(mux *http.ServeMux) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	for pattern, endpoint := range map[string]struct {
-		right access.Rights
-		serve func(http.ResponseWriter, *http.Request) error
-	}{
+	s.register(mux, "", endpoints{
 		"GET /threads":                             {access.Read, s.getThreads},
 		"GET /threads/{thread}":                    {access.Read, s.getThread},
 		"PATCH /threads/{thread}":                  {access.Write, s.patchThread},
@@ -63,9 +60,7 @@ func (s *Server) registerREST(mux *http.ServeMux) {
 		"GET /threads/{thread}/checkpoints/{checkpoint}/lineage": {access.Read, s.getCheckpointLineage},
 		"PUT /threads/{thread}/checkpoints/{checkpoint}":         {access.Write, s.putCheckpoint},
 		"GET /threads/{thread}/latest-checkpoint":                {access.Read, s.getCheckpoint},
-	} {
-		s.handle(mux, pattern, endpoint.right, endpoint.serve)
-	}
+	})
 }
 
 // runOf returns the run that the path of a request names. Without a run it is the head.
@@ -80,6 +75,16 @@ func answerList[T any](s *Server, w http.ResponseWriter, r *http.Request, name s
 	}
 	var body object
 	return s.answerJSON(w, r, body.value(name, list).end())
+}
+
+// answerTexts is the same with the JSON text of each item.
+func answerTexts[T any](s *Server, w http.ResponseWriter, r *http.Request, name string, items []T, textOf func(T) json.RawMessage) error {
+	texts := make([]json.RawMessage, len(items))
+	for i, item := range items {
+		texts[i] = textOf(item)
+	}
+	var body object
+	return s.answerJSON(w, r, body.list(name, texts).end())
 }
 
 func (s *Server) getThreads(w http.ResponseWriter, r *http.Request) error {

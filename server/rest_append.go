@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
 	"io"
 	"iter"
 	"mime"
@@ -35,7 +34,7 @@ func (b *appendBody) check() error {
 		return problemf(http.StatusBadRequest, "the list of events is missing")
 	case b.AfterSeq != nil && *b.AfterSeq < 0:
 		return problemf(http.StatusBadRequest, "afterSeq is %d (expected the last seq of the run that the writer has seen, 0 for a new run)", *b.AfterSeq)
-	case len(b.Input) > 0 && b.Input[0] != '{' && string(b.Input) != "null":
+	case orNil(b.Input) != nil && !isObject(b.Input):
 		return problemf(http.StatusBadRequest, "input is no object")
 	}
 	return nil

@@ -36,12 +36,7 @@ func (s *Server) getMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := make([]json.RawMessage, len(messages))
-	for i, message := range messages {
-		list[i] = message.JSON
-	}
-	var body object
-	return s.answerJSON(w, r, body.list("messages", list).end())
+	return answerTexts(s, w, r, "messages", messages, func(message pgagui.Message) json.RawMessage { return message.JSON })
 }
 
 func (s *Server) getState(w http.ResponseWriter, r *http.Request) error {

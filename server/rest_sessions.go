@@ -63,15 +63,6 @@ func shownState(state pgagui.SessionState) json.RawMessage {
 	return shown.raw("document", state.JSON).end()
 }
 
-func (s *Server) answerStates(w http.ResponseWriter, r *http.Request, name string, states []pgagui.SessionState) error {
-	list := make([]json.RawMessage, len(states))
-	for i, state := range states {
-		list[i] = shownState(state)
-	}
-	var body object
-	return s.answerJSON(w, r, body.list(name, list).end())
-}
-
 func (s *Server) getSessionStates(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	session := pgagui.SessionRef{ThreadID: r.PathValue("thread"), RunID: q.text("run")}
@@ -82,7 +73,7 @@ func (s *Server) getSessionStates(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return s.answerStates(w, r, "sessionState", states)
+	return answerTexts(s, w, r, "sessionState", states, shownState)
 }
 
 func sessionKeyOf(r *http.Request) pgagui.SessionKey {
@@ -115,7 +106,7 @@ func (s *Server) getSessionVersions(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return s.answerStates(w, r, "versions", versions)
+	return answerTexts(s, w, r, "versions", versions, shownState)
 }
 
 func (s *Server) saveOptionsOf(r *http.Request) (options pgagui.SaveOptions, err error) {
@@ -170,15 +161,6 @@ func shownCheckpoint(checkpoint pgagui.Checkpoint) json.RawMessage {
 	return shown.raw("document", checkpoint.JSON).end()
 }
 
-func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, checkpoints []pgagui.Checkpoint) error {
-	list := make([]json.RawMessage, len(checkpoints))
-	for i, checkpoint := range checkpoints {
-		list[i] = shownCheckpoint(checkpoint)
-	}
-	var body object
-	return s.answerJSON(w, r, body.list("checkpoints", list).end())
-}
-
 func (s *Server) getCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	var options pgagui.CheckpointsOptions
@@ -192,7 +174,7 @@ func (s *Server) getCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answerCheckpoints(w, r, checkpoints)
+	return answerTexts(s, w, r, "checkpoints", checkpoints, shownCheckpoint)
 }
 
 // getCheckpoint returns a checkpoint, or the one that was saved last.
@@ -219,7 +201,7 @@ func (s *Server) getCheckpointLineage(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	return s.answerCheckpoints(w, r, lineage)
+	return answerTexts(s, w, r, "checkpoints", lineage, shownCheckpoint)
 }
 
 // putCheckpoint saves a checkpoint. It is idempotent.

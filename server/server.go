@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	options.setDefaults()
 	agents, err := completed(options.Agents)
 	if options.Access == nil {
-		err = errors.Join(errors.New("Options.Access is missing: without it, nobody may do anything"), err)
+		err = errors.Join(errors.New("Options.Access is missing: without it, every request would be refused"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -154,6 +155,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.recorder.Close(ctx))
 }
 
+// endpoints are the endpoints of a face, by method and path, each for those who have a right.
+type endpoints map[string]struct {
+	right access.Rights
+	serve func(http.ResponseWriter, *http.Request) error
+}
+
+// register registers the endpoints of a face below a prefix.
+func (s *Server) register(mux *http.ServeMux, prefix string, face endpoints) {
+	for pattern, endpoint := range face {
+		method, path, _ := strings.Cut(pattern, " ")
+		s.handle(mux, method+" "+prefix+path, endpoint.right, endpoint.serve)
+	}
+}
+
 // handle registers an endpoint for those who have a right.
 func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
 	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,12 +194,12 @@ func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights,
 // its token and repeat a POST as a GET.
 func (s *Server) routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler, pattern := mux.Handler(r)
-		switch {
-		case !isClean(r.URL.EscapedPath()):
+		if !isClean(r.URL.EscapedPath()) {
 			s.answerError(w, r, problemf(http.StatusNotFound, `the path has an empty part, or "." or ".." (escape ids)`))
 			return
-		case pattern != "":
+		}
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
 			mux.ServeHTTP(w, r)
 			return
 		}

@@ -299,7 +299,7 @@ func (s *stream) sendHistory(ctx context.Context) error {
 		s.pass(event, i == len(s.history)-1)
 	}
 	s.history = nil
-	if size > smallAnswer {
+	if size > smallSize {
 		s.flush()
 	}
 	return nil
