@@ -22,8 +22,17 @@ demo: ## Run the demo on a private PostgreSQL server
 PACKAGES ?= work
 
 .PHONY: test
-test: oracle-client bench-peers clients ## Run the tests of all PACKAGES; ARGS adds to go test, for instance ARGS='-run Append -v'
+test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
 	$(WITH_SERVER) go test -timeout 20m $(ARGS) $(PACKAGES)
+ifeq ($(PACKAGES),work)
+	@$(MAKE) --no-print-directory test-packages
+endif
+
+.PHONY: test-packages
+test-packages: ## Check and test the npm packages in js, without the frameworks
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory js/node_modules/.package-lock.json build && \
+		npm run --prefix js check && $(WITH_SERVER) npm run --prefix js test -- $(VITEST); \
+	else echo "npm is not installed: the tests of the npm packages will be skipped" >&2; fi
 
 .PHONY: test-race
 test-race: oracle-client bench-peers clients ## The same with the race detector
@@ -76,8 +85,13 @@ clients: ## Install the clients that the server is tested with, where npm is the
 	else echo "npm is not installed: the tests of the server with stock clients will be skipped" >&2; fi
 
 .PHONY: test-js
-test-js: clients test/clients/frameworks/node_modules/.package-lock.json ## Run the tests with stock clients and agents; installs frameworks of 160 MB
+test-js: clients test/clients/frameworks/node_modules/.package-lock.json test-frameworks ## Run the tests with stock clients, agents, frameworks and a browser; installs 750 MB
 	$(WITH_SERVER) go test ./test/clients $(ARGS)
+
+.PHONY: test-frameworks
+test-frameworks: js/node_modules/.package-lock.json js/frameworks/node_modules/.package-lock.json build ## Test the npm packages, as users install them, with the frameworks; VITEST adds to vitest
+	cd js/frameworks && npm run pack && npm run check
+	$(WITH_SERVER) npm run --prefix js/frameworks test -- $(VITEST)
 
 # Where the report and the plots of the benchmark go: PLOTS=docs/bench for those in the documentation.
 PLOTS ?= bin/bench

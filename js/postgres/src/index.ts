@@ -1,0 +1,96 @@
+// What the packages that talk to PostgreSQL share: a pool, the scope of a tenant in each transaction,
+// and which errors pass by themselves.
+
+import pg from "pg";
+
+export interface DatabaseOptions {
+  /** A pool of the caller, who also ends it. Without one, `connectionString` is needed. */
+  pool?: pg.Pool | undefined;
+  /** The address of the database, for a pool that `close` ends. */
+  connectionString?: string | undefined;
+  /** The tenant whose threads are meant. The default is the scope '', for databases without tenants. */
+  scope?: string | undefined;
+}
+
+/** What statements run on: a pool, or a connection with an open transaction. */
+export interface Queryable {
+  query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<Row>>;
+}
+
+/**
+ * The database of a package. It prepares no named statements and keeps nothing in sessions, so it works through PgBouncer in
+ * transaction mode.
+ */
+export class Database {
+  readonly scope: string;
+  readonly #pool: pg.Pool;
+  readonly #ownsPool: boolean;
+
+  constructor(options: DatabaseOptions) {
+    if (!options.pool && !options.connectionString) {
+      throw new TypeError("pgagui: no database is given (set pool or connectionString)");
+    }
+    this.scope = options.scope ?? "";
+    this.#ownsPool = !options.pool;
+    this.#pool = options.pool ?? new pg.Pool({ connectionString: options.connectionString });
+    if (this.#ownsPool) {
+      // Without a listener, a connection that breaks while nobody uses it would end the process. The next statement gets
+      // another connection.
+      this.#pool.on("error", () => {});
+    }
+  }
+
+  /** Runs one statement. */
+  async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
+    if (this.scope === "") {
+      return (await this.#pool.query<Row>(text, values)).rows;
+    }
+    return this.transaction(async (connection) => (await connection.query<Row>(text, values)).rows);
+  }
+
+  /** Runs statements in one transaction, in which agui.scope is set for row-level security. */
+  async transaction<Result>(work: (connection: Queryable) => Promise<Result>): Promise<Result> {
+    const connection = await this.#pool.connect();
+    let failure: unknown;
+    // A connection that breaks while it is checked out reports that as an event, too.
+    const note = (error: Error) => void (failure ??= error);
+    connection.on("error", note);
+    try {
+      await connection.query(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`);
+      const result = await work(connection);
+      await connection.query("commit");
+      return result;
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      connection.off("error", note);
+      // After a failure the connection is not reused: its transaction, or its answer, may still be open.
+      connection.release(failure !== undefined);
+    }
+  }
+
+  /** Ends the pool, unless the caller gave it. */
+  async close(): Promise<void> {
+    if (this.#ownsPool) {
+      await this.#pool.end();
+    }
+  }
+}
+
+/** The SQLSTATE of an error of the database, or undefined for other errors. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/** Whether a call may succeed when it is repeated: the connection, the server or a lock was in the way. */
+export function isTransient(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code !== undefined) {
+    // Connections, resources, shutdown, serialization, deadlocks, locks.
+    return /^(08|53|57P0[123]|40001|40P01|55P03|57014|25006)/.test(code);
+  }
+  const system = (error as { code?: unknown } | undefined)?.code;
+  return (typeof system === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(system)) ||
+    (error instanceof Error && /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(error.message));
+}
