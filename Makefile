@@ -108,8 +108,15 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 
 .PHONY: bench-peers
 bench-peers: ## Install what the benchmark is measured against, where npm is there
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory bench/peers/node_modules/.package-lock.json; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(BENCH_SAVER)/package.json; \
 	else echo "npm is not installed: the official client and LangGraph will not be measured" >&2; fi
+
+# The package that is measured beside LangGraph's.
+BENCH_SAVER := bench/peers/node_modules/@pgagui/langgraph-checkpoint
+
+$(BENCH_SAVER)/package.json: bench/peers/node_modules/.package-lock.json js/node_modules/.package-lock.json $(wildcard js/postgres/src/*.ts js/langgraph-checkpoint/src/*.ts js/langgraph-checkpoint/*.json)
+	@node js/frameworks/pack.mjs bench/peers langgraph-checkpoint
+	@touch $@
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund

@@ -191,10 +191,14 @@ func (m *graphModel) compare(t *testing.T, pool *pgxpool.Pool, thread string) {
 	read := 0
 	for {
 		rows, err := pool.Query(t.Context(), `
-			select t.namespace, t.checkpoint_id, coalesce(t.parent_id, ''), t.document::text, t.metadata::text, t.cursor,
-				coalesce((select array_agg(v.channel || '|' || v.version || '|' || v.type || '|' || coalesce(v.body::text, encode(v.bytes, 'base64')) order by v.channel) from unnest(t.channel_values) v), '{}'),
-				coalesce((select array_agg(w.task_path || '|' || w.task_id || '|' || w.place || '|' || w.channel || '|' || w.type || '|' || coalesce(w.body::text, encode(w.bytes, 'base64')) order by n) from unnest(t.writes) with ordinality w (task_id, task_path, place, channel, type, body, bytes, n)), '{}')
-			from agui.checkpoint_tuples($1, cursor => $2, max_rows => 7) t`, thread, cursor)
+			select min(c.namespace), min(c.checkpoint_id), coalesce(min(c.parent_id), ''), min(c.body::text) filter (where c.kind = 'document'),
+				min(c.body::text) filter (where c.kind = 'metadata'), c.cursor,
+				coalesce(array_agg(c.channel || '|' || c.version || '|' || c.type || '|' || coalesce(c.body::text, encode(c.bytes, 'base64')) order by n)
+					filter (where c.kind = 'value'), '{}'),
+				coalesce(array_agg(c.task_path || '|' || c.task_id || '|' || c.place || '|' || c.channel || '|' || c.type || '|' || coalesce(c.body::text, encode(c.bytes, 'base64')) order by n)
+					filter (where c.kind = 'write'), '{}')
+			from (select *, row_number() over () as n from agui.checkpoint_contents($1, cursor => $2, max_rows => 7)) c
+			group by c.cursor order by min(n)`, thread, cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +338,7 @@ func TestGraphCheckpointsOfParallelTasks(t *testing.T) {
 	for err := range errs {
 		t.Error(err)
 	}
-	if got := list(t, pool, `select count(*) || ' writes' from agui.checkpoint_tuples('t', namespace => '') t cross join unnest(t.writes)`); got[0] != "240 writes" {
+	if got := list(t, pool, `select count(*) || ' writes' from agui.checkpoint_contents('t', namespace => '') where kind = 'write'`); got[0] != "240 writes" {
 		t.Errorf("there are %s, want 240", got[0])
 	}
 	if twice := list(t, pool, `select channel_no || ' ' || body::text from agui.channel_part group by channel_no, body::text having count(*) > 1`); len(twice) > 0 {
@@ -406,8 +410,8 @@ func TestGraphCheckpointsRefuse(t *testing.T) {
 		`agui.put_checkpoint('t', 'c', '{}', channels => array[repeat('a', 2000)], versions => '{1}', types => '{json}', channel_values => '[1]')`: "UI011",
 		`agui.put_checkpoint_writes('t', 'c', null, '{a}', '{json}', '[1]')`:                                                                       "UI008",
 		`agui.put_checkpoint_writes('t', 'c', 'task', '{a}', '{json}', '[1]', '{0,1}')`:                                                            "UI008",
-		`agui.checkpoint_tuples('t', cursor => 'x')`:                                                                                               "22023",
-		`agui.checkpoint_tuples('t', max_rows => 5000)`:                                                                                            "UI011",
+		`agui.checkpoint_contents('t', cursor => 'x')`:                                                                                             "22023",
+		`agui.checkpoint_contents('t', max_rows => 5000)`:                                                                                          "UI011",
 		`agui.channel_history('t', null)`:                                                                                                          "UI008",
 		`agui.remove_checkpoints(null)`:                                                                                                            "UI008",
 	} {
@@ -437,14 +441,14 @@ func TestGraphCheckpointsAreFilteredByMetadata(t *testing.T) {
 		`{}`: "3 2 1 0", `{"step":1}`: "1 0", `{"source":"loop"}`: "0", `{"text":"\u0000\ud800"}`: "2", `{"text":"\\u0000\\ud800"}`: "3", `{"other":1}`: "",
 	} {
 		for _, namespace := range []any{nil, ""} {
-			if got := list(t, pool, `select checkpoint_id from agui.checkpoint_tuples('t', namespace => $1, filter => $2)`, namespace, filter); strings.Join(got, " ") != want {
+			if got := list(t, pool, `select checkpoint_id from agui.checkpoint_contents('t', namespace => $1, filter => $2) where kind = 'document'`, namespace, filter); strings.Join(got, " ") != want {
 				t.Errorf("%s finds %s, want %s", filter, got, want)
 			}
 		}
 	}
 	// Of all threads of the scope, and of no other.
 	mustExec(t, pool, `select agui.put_checkpoint('other', '9', '{}', '{"source":"loop"}'), agui.put_checkpoint('t', '8', '{}', '{"source":"loop"}', scope => 's')`)
-	if got := list(t, pool, `select thread_id || ' ' || checkpoint_id from agui.checkpoint_tuples(filter => '{"source":"loop"}', max_rows => 2)`); strings.Join(got, ", ") != "other 9, t 0" {
+	if got := list(t, pool, `select thread_id || ' ' || checkpoint_id from agui.checkpoint_contents(filter => '{"source":"loop"}', max_rows => 2) where kind = 'document'`); strings.Join(got, ", ") != "other 9, t 0" {
 		t.Errorf("all threads have %s", got)
 	}
 }

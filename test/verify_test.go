@@ -724,6 +724,21 @@ var faults = []struct {
 			`the parent of checkpoint "c", number 1, does not exist in its namespace`,
 		},
 	},
+	{
+		name: "channels damaged",
+		plant: `
+			insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, document, metadata) values (KEY, 1, '', 'a', '{}', '{}');
+			insert into agui.channel (thread_key, channel_no, namespace, name, parts) values (KEY, 1, '', 'list', 3), (KEY, 2, '', 'other', 0);
+			insert into agui.channel_part (thread_key, channel_no, part_no, print, body) values (KEY, 1, 1, 1, '1'), (KEY, 1, 3, 3, '3');
+			insert into agui.channel_value (thread_key, channel_no, version, part_nos) values (KEY, 1, '7', '{"[1,3]"}'), (KEY, 2, '8', '{"[1,1]"}'), (KEY, 5, '9', '{"[1,1]"}');
+			insert into agui.checkpoint_write (thread_key, checkpoint_no, task_id, place, task_path, channel_no, body) values (KEY, 1, 'task', 0, '', 6, '1')`,
+		want: []string{
+			`channel "list" has 2 parts up to number 3, not 3`,
+			`version 9 belongs to channel number 5, which does not exist`,
+			`what task "task" wrote after checkpoint number 1 belongs to channel number 6, which does not exist`,
+			`version 8 of channel "other" refers to parts beyond number 0`,
+		},
+	},
 }
 
 // plantFaults makes the threads of a list of faults and damages them.
@@ -744,7 +759,8 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.session_key drop constraint session_key_thread_key_fkey;
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
-		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey, drop constraint checkpoint_thread_key_parent_no_fkey;
+		alter table agui.checkpoint drop constraint checkpoint_thread_key_fkey;
+		alter table agui.channel_value drop constraint channel_value_thread_key_channel_no_fkey;
 		alter table agui.run
 			drop constraint run_thread_key_fkey, drop constraint run_thread_key_parent_no_fkey, drop constraint run_run_id_thread_key_key,
 			drop constraint run_parent_is_older, drop constraint run_status_is_known, drop constraint run_has_bounds_once_ended`); err != nil {

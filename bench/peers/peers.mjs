@@ -15,7 +15,7 @@ function fail(error) {
 }
 process.on("uncaughtException", fail);
 
-const [client, langgraph] = await Promise.all([import("./client.mjs"), import("./langgraph.mjs")]).catch((error) => {
+const [client, langgraph, checkpoints] = await Promise.all([import("./client.mjs"), import("./langgraph.mjs"), import("./checkpoints.mjs")]).catch((error) => {
   const missing = /^Cannot find package '(.+?)'/.exec(error.message)?.[1];
   fail(missing ? new Error(`the package ${missing} is not installed: run npm ci in bench/peers`) : error);
 });
@@ -53,6 +53,8 @@ const commands = {
   "client.replay": (command) => client.replay(conversation(command)),
   "langgraph.load": (command) => langgraph.load(command.url, conversation(command), command.deltas === true),
   "langgraph.getTuple": (command) => langgraph.getTuple(command.url, conversation(command), command.times ?? 1),
+  "checkpoints.put": (command) => checkpoints.put(command),
+  "checkpoints.getTuple": (command) => checkpoints.getTuple(command),
   "langgraph.getState": (command) => langgraph.getState(command.url, conversation(command), command.times ?? 1),
 };
 
@@ -69,4 +71,4 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   }
   process.stdout.write(JSON.stringify(answer) + "\n");
 }
-await langgraph.end();
+await Promise.all([langgraph.end(), checkpoints.end()]);

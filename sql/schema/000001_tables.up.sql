@@ -381,12 +381,8 @@ create table agui.checkpoint (
     saved_at      timestamptz not null default clock_timestamp(),
     primary key (thread_key, checkpoint_no),
     unique (thread_key, namespace, checkpoint_id),
-    foreign key (thread_key, parent_no) references agui.checkpoint,
     constraint checkpoint_parent_is_another check (parent_no <> checkpoint_no)
 );
-
-create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
-create index checkpoint_children on agui.checkpoint (thread_key, parent_no) where parent_no is not null;
 
 alter table agui.checkpoint alter column document set storage main;
 
@@ -411,11 +407,6 @@ comment on column agui.checkpoint.metadata is
     'What a graph notes about the checkpoint, an object, byte for byte. Null: the checkpoint is from '
     'agui.save_checkpoint and cannot change.';
 comment on column agui.checkpoint.saved_at is 'When it was saved.';
-comment on index agui.checkpoint_children is
-    'The checkpoints that continue from one. Without it the foreign key to the parent makes '
-    'agui.erase quadratic.';
-comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
-
 create table agui.channel (
     thread_key uuid not null references agui.thread,
     channel_no int not null,
@@ -444,7 +435,7 @@ create table agui.channel_part (
     foreign key (thread_key, channel_no) references agui.channel
 );
 
-create index channel_part_by_print on agui.channel_part (thread_key, channel_no, print);
+create index channel_part_by_print on agui.channel_part (print);
 
 alter table agui.channel_part alter column body set storage main;
 
@@ -453,7 +444,9 @@ comment on table agui.channel_part is
     'refer to them. So a list that grows takes the bytes of its elements, not of each of its versions.';
 comment on column agui.channel_part.channel_no is 'The channel that the part belongs to.';
 comment on column agui.channel_part.part_no is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
-comment on column agui.channel_part.print is 'The first 64 bits of sha256(body), by which an equal part is found. The bodies are compared as well.';
+comment on column agui.channel_part.print is
+    'The first 64 bits of sha256 of the key of the thread, the channel and the body, by which an equal '
+    'part is found. The bodies are compared as well.';
 comment on column agui.channel_part.body is 'The element, byte for byte.';
 comment on index agui.channel_part_by_print is 'Finds the stored part that equals a new one.';
 
@@ -461,13 +454,13 @@ create table agui.channel_value (
     thread_key uuid not null,
     channel_no int not null,
     version    text collate "C" not null,
-    type       text not null,
+    type       text,
     part_nos   int4range[],
     body       json,
     bytes      bytea,
     primary key (thread_key, channel_no, version),
     foreign key (thread_key, channel_no) references agui.channel,
-    constraint channel_value_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1)
+    constraint channel_value_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1 and (bytes is null) = (type is null))
 );
 
 alter table agui.channel_value alter column body set storage main;
@@ -477,7 +470,7 @@ comment on table agui.channel_value is
     'each channel belongs to it (its member channel_versions).';
 comment on column agui.channel_value.channel_no is 'The channel that has the value.';
 comment on column agui.channel_value.version is 'The version, as text.';
-comment on column agui.channel_value.type is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.channel_value.type is 'How the graph encoded a value that is no JSON; null: it is JSON.';
 comment on column agui.channel_value.part_nos is 'An array: its elements in order, as ranges of channel_part.part_no.';
 comment on column agui.channel_value.body is 'Any other JSON value, byte for byte.';
 comment on column agui.channel_value.bytes is 'A value that is no JSON.';
@@ -489,13 +482,13 @@ create table agui.checkpoint_write (
     place         int not null,
     task_path     text collate "C" not null,
     channel_no    int not null,
-    type          text not null,
+    type          text,
     part_nos      int4range[],
     body          json,
     bytes         bytea,
     primary key (thread_key, checkpoint_no, task_id, place),
     foreign key (thread_key, checkpoint_no) references agui.checkpoint,
-    constraint checkpoint_write_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1)
+    constraint checkpoint_write_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1 and (bytes is null) = (type is null))
 );
 
 alter table agui.checkpoint_write alter column body set storage main;
@@ -511,7 +504,7 @@ comment on column agui.checkpoint_write.place is
 comment on column agui.checkpoint_write.task_path is
     'The path of the task in the graph. Writes apply in the order (task_path, task_id, place).';
 comment on column agui.checkpoint_write.channel_no is 'The channel that the task wrote to.';
-comment on column agui.checkpoint_write.type is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.checkpoint_write.type is 'How the graph encoded a value that is no JSON; null: it is JSON.';
 comment on column agui.checkpoint_write.part_nos is 'An array: its elements in order, as ranges of channel_part.part_no.';
 comment on column agui.checkpoint_write.body is 'Any other JSON value, byte for byte.';
 comment on column agui.checkpoint_write.bytes is 'A value that is no JSON.';
@@ -745,11 +738,10 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''5437b9815657383157803c1c1327f3f43dc7f775c8ca7be24a6d48ac1afaa08a'', ''{
-index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
-index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
+as 'select 1, ''8135789a0fa7dbf2f385887a3aa85b055c1fa15a19218baedfe2f51972c044c3'', ''{
+index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
+index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
+table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
 table agui.checkpoint_write, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,

@@ -255,14 +255,12 @@ drop function agui_internal.values_of_checkpoint(checkpoint agui.checkpoint, onl
 drop function agui_internal.store_parts(thread_key uuid, channel_no int, value json);
 drop function agui_internal.store_contents(thread_key uuid, namespace text, channels text[], types text[], contents json, subject text);
 drop type agui_internal.channel_content;
-drop function agui_internal.show_checkpoint_tuple(checkpoint agui.checkpoint, thread_id text);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
-drop function agui_internal.parent_id_of(checkpoint agui.checkpoint);
-drop function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[]);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.ensure_checkpoint(thread_key uuid, namespace text, checkpoint_id text, parent_no bigint, run_id text, document json, metadata json, out kept agui.checkpoint, out is_new boolean);
 drop function agui_internal.ensure_channels(thread_key uuid, namespace text, names text[]);
 drop function agui_internal.delete_checkpoints(thread_key uuid);
+drop function agui_internal.contents_of_checkpoint(checkpoint agui.checkpoint, thread_id text);
 drop function agui_internal.checkpoint_subject(thread_id text, checkpoint_id text);
 drop function agui_internal.checkpoint_cursor(checkpoint agui.checkpoint);
 drop function agui_internal.checkpoint_at(run agui.run, namespace text);
@@ -429,12 +427,10 @@ drop function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, tas
 drop function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json, parent_id text, channels text[], versions text[], types text[], channel_values json, run_id text, namespace text, scope text);
 drop function agui.load_checkpoint(thread_id text, checkpoint_id text, namespace text, run_id text, scope text);
 drop function agui.checkpoints(thread_id text, namespace text, scope text);
-drop function agui.checkpoint_tuples(thread_id text, checkpoint_id text, namespace text, before_id text, filter json, max_rows int, cursor text, scope text);
-drop type agui.checkpoint_tuple;
-drop type agui.checkpoint_write_row;
-drop type agui.channel_value_row;
 drop function agui.checkpoint_lineage(thread_id text, checkpoint_id text, namespace text, scope text);
 drop type agui.checkpoint_row;
+drop function agui.checkpoint_contents(thread_id text, checkpoint_id text, namespace text, before_id text, filter json, max_rows int, cursor text, scope text);
+drop type agui.checkpoint_content;
 drop function agui.channel_history(thread_id text, channels text[], checkpoint_id text, namespace text, scope text);
 drop type agui.channel_write_row;
 drop function agui.heads(scope text);
@@ -454,11 +450,10 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''5437b9815657383157803c1c1327f3f43dc7f775c8ca7be24a6d48ac1afaa08a'', ''{
-index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
-index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
-table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
+as 'select 1, ''8135789a0fa7dbf2f385887a3aa85b055c1fa15a19218baedfe2f51972c044c3'', ''{
+index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
+index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
+table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
 table agui.checkpoint_write, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
 table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
 table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,

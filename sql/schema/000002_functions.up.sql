@@ -490,6 +490,11 @@ security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
+-- A plan for each call, or one made while the tables were small, costs more than the look-ups.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare
@@ -498,7 +503,6 @@ declare
     remaining  text[] := channels;
     step       agui.channel_write_row;
     next_place int := 0;
-    known      agui.channel_value_row[];
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
     steps      bigint := (select max(candidate.checkpoint_no) from agui.checkpoint as candidate where candidate.thread_key = key);
 begin
@@ -507,14 +511,20 @@ begin
             errcode = 'UI008',
             message = 'the history of channels needs a thread id, channels, a namespace and a scope that are not null';
     end if;
-    select candidate.* into checkpoint
-    from agui.checkpoint as candidate
-    where candidate.thread_key = key
-        and candidate.namespace = channel_history.namespace
-        and (channel_history.checkpoint_id is null or candidate.checkpoint_id = channel_history.checkpoint_id)
-        and candidate.metadata is not null
-    order by candidate.checkpoint_id desc
-    limit 1;
+    if checkpoint_id is not null then
+        select candidate.* into checkpoint
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key
+            and candidate.namespace = channel_history.namespace
+            and candidate.checkpoint_id = channel_history.checkpoint_id
+            and candidate.metadata is not null;
+    else
+        select candidate.* into checkpoint
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key and candidate.namespace = channel_history.namespace and candidate.metadata is not null
+        order by candidate.checkpoint_id desc
+        limit 1;
+    end if;
 
     -- What tasks wrote after the checkpoint itself is not part of its state.
     while cardinality(remaining) > 0 loop
@@ -524,25 +534,22 @@ begin
         exit when not found;
         steps := steps - 1;
         for step in
-            select (next_place - written.newest)::int, checkpoint.checkpoint_id, written.channel, written.task_id, written.type, written.body, written.bytes
-            from (
-                select one.*, row_number() over (order by one.ordinality desc) as newest
-                from unnest(agui_internal.writes_of_checkpoint(checkpoint, remaining)) with ordinality as one
-            ) as written
-            order by written.newest
+            select (next_place - row_number() over (order by written.ordinality desc))::int, checkpoint.checkpoint_id, written.channel, written.task_id,
+                written.type, written.body, written.bytes
+            from agui_internal.writes_of_checkpoint(checkpoint, remaining) with ordinality as written
+            order by written.ordinality desc
         loop
             return next step;
             next_place := step.place;
         end loop;
-        known := agui_internal.values_of_checkpoint(checkpoint, remaining);
         for step in
             select (next_place - value.ordinality)::int, checkpoint.checkpoint_id, value.channel, null, value.type, value.body, value.bytes
-            from unnest(known) with ordinality as value
+            from agui_internal.values_of_checkpoint(checkpoint, remaining) with ordinality as value
         loop
             return next step;
             next_place := step.place;
+            remaining := array_remove(remaining, step.channel);
         end loop;
-        remaining := array(select name from unnest(remaining) as name where name <> all (select value.channel from unnest(known) as value));
     end loop;
 end
 $$;
@@ -556,6 +563,178 @@ comment on function agui.channel_history(text, text[], text, text, text) is
     'Errors: UI008 an argument is null, UI012 another thread has the same key.';
 
 revoke execute on function agui.channel_history(text, text[], text, text, text) from public;
+
+-- sql/api/types/checkpoint_content.sql
+create type agui.checkpoint_content as (
+    thread_id     text,
+    namespace     text,
+    checkpoint_id text,
+    parent_id     text,
+    run_id        text,
+    cursor        text,
+    kind          text,
+    channel       text,
+    version       text,
+    task_id       text,
+    task_path     text,
+    place         int,
+    type          text,
+    body          json,
+    bytes         bytea
+);
+
+comment on type agui.checkpoint_content is
+    'A piece of a checkpoint of a graph. kind says which: document (without the values of channels), '
+    'metadata, value (of a channel, with its version), or write (what a task wrote to a channel after the '
+    'checkpoint; place is the place in its writes). body is the content, byte for byte, if it is JSON '
+    '(its type is json), otherwise bytes. parent_id: the checkpoint that it continues from (null: '
+    'none). run_id: the run of the log that the graph was working on (null: none was named). cursor: '
+    'the place of the checkpoint in a list, for agui.checkpoint_contents.';
+
+-- sql/api/checkpoint/checkpoint_contents.sql
+create or replace function agui.checkpoint_contents(
+    thread_id     text default null,
+    checkpoint_id text default null,
+    namespace     text default null,
+    before_id     text default null,
+    filter        json default null,
+    max_rows      int default 50,
+    cursor        text default null,
+    scope         text default ''
+)
+returns setof agui.checkpoint_content
+language plpgsql
+stable
+security definer
+parallel safe
+rows 200
+set search_path = pg_catalog, pg_temp
+-- A plan for each call, or one made while the tables were small, costs more than the look-ups.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+    most_rows constant int := 1000;
+    low       uuid;
+    high      uuid;
+    wanted    constant jsonb := agui_internal.json_guard(filter::text)::jsonb;
+    last_key  uuid;
+    last_no   bigint;
+    last_id   text collate "C";
+    -- In one namespace of a thread ids are unique, so a cursor is an id.
+    below_id  text collate "C";
+    listed    agui.checkpoint;
+begin
+    if scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'a list of checkpoints needs a scope that is not null';
+    end if;
+    if max_rows is null or max_rows not between 0 and most_rows then
+        raise exception using
+            errcode = 'UI011',
+            message = format('a list of checkpoints: max_rows must be between 0 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            hint = 'To read the next page, pass the cursor of the last row.';
+    end if;
+    if cursor is not null then
+        if cursor !~ '^[0-9a-f]{48}.' then
+            raise exception using
+                errcode = '22023',
+                message = format('a list of checkpoints: "%s" is not a cursor', left(cursor, 100)),
+                hint = 'Use the cursor of a row of agui.checkpoint_contents.';
+        end if;
+        last_key := left(cursor, 32)::uuid;
+        last_no := ('x' || substr(cursor, 33, 16))::bit(64)::bigint;
+        last_id := substr(cursor, 49);
+    end if;
+    below_id := least(before_id collate "C", last_id);
+    if thread_id is not null then
+        low := agui_internal.checked_thread_key(thread_id, scope);
+        high := low;
+    else
+        -- The threads of a scope are one range of keys.
+        low := agui_internal.visible_key(agui_internal.first_key(scope));
+        high := agui_internal.visible_key(agui_internal.last_key(scope));
+    end if;
+
+    -- The usual cases have statements of their own, which the unique index answers in its order.
+    if thread_id is not null and namespace is not null and checkpoint_id is not null then
+        select checkpoint.* into listed
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = low and checkpoint.namespace = checkpoint_contents.namespace and checkpoint.checkpoint_id = checkpoint_contents.checkpoint_id;
+        if listed.metadata is not null
+            and max_rows > 0
+            and (listed.checkpoint_id < below_id) is not false
+            and (agui_internal.json_guard(listed.metadata::text)::jsonb @> wanted) is not false
+        then
+            return query select * from agui_internal.contents_of_checkpoint(listed, thread_id);
+        end if;
+        return;
+    elsif thread_id is not null and namespace is not null and below_id is null then
+        for listed in
+            select checkpoint.*
+            from agui.checkpoint as checkpoint
+            where checkpoint.thread_key = low
+                and checkpoint.namespace = checkpoint_contents.namespace
+                and checkpoint.metadata is not null
+                and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
+            order by checkpoint.checkpoint_id desc
+            limit max_rows
+        loop
+            return query select * from agui_internal.contents_of_checkpoint(listed, thread_id);
+        end loop;
+        return;
+    elsif thread_id is not null and namespace is not null then
+        for listed in
+            select checkpoint.*
+            from agui.checkpoint as checkpoint
+            where checkpoint.thread_key = low
+                and checkpoint.namespace = checkpoint_contents.namespace
+                and checkpoint.checkpoint_id < below_id
+                and checkpoint.metadata is not null
+                and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
+            order by checkpoint.checkpoint_id desc
+            limit max_rows
+        loop
+            return query select * from agui_internal.contents_of_checkpoint(listed, thread_id);
+        end loop;
+        return;
+    end if;
+    for listed in
+        select checkpoint.*
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key between low and high
+            and (checkpoint_contents.namespace is null or checkpoint.namespace = checkpoint_contents.namespace)
+            and (checkpoint_contents.checkpoint_id is null or checkpoint.checkpoint_id = checkpoint_contents.checkpoint_id)
+            and (before_id is null or checkpoint.checkpoint_id < before_id)
+            and (last_id is null or (checkpoint.checkpoint_id, checkpoint.thread_key, checkpoint.checkpoint_no) < (last_id, last_key, last_no))
+            and checkpoint.metadata is not null
+            and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
+        order by checkpoint.checkpoint_id desc, checkpoint.thread_key desc, checkpoint.checkpoint_no desc
+        limit max_rows
+    loop
+        return query select * from agui_internal.contents_of_checkpoint(listed, thread_id);
+    end loop;
+end
+$$;
+
+comment on function agui.checkpoint_contents(text, text, text, text, json, int, text, text) is
+    'Returns checkpoints that agui.put_checkpoint stored, with all that belongs to them, one row for '
+    'each piece: the document, the metadata, the values of the channels, and what tasks wrote, in the '
+    'order (task_path, task_id, place). They are those of a thread (null: of all threads of the scope), '
+    'of a namespace (null: all), with an id (null: any), whose id is less than before_id, and whose '
+    'metadata contains the members of filter (as jsonb @> does); greatest id first. Ids compare by '
+    'code point, so max_rows => 1 is the newest checkpoint if ids begin with a time, as those of '
+    'LangGraph do. max_rows counts checkpoints (0 to 1,000); to continue, pass the cursor of the last '
+    'one. Without thread and namespace a call reads all checkpoints of the scope, or of the thread. '
+    'Returns no row for an unknown thread or id. '
+    'Errors: UI008 no scope, UI011 max_rows is out of range, UI012 another thread has the same key, '
+    '22023 invalid cursor.';
+
+revoke execute on function agui.checkpoint_contents(text, text, text, text, json, int, text, text) from public;
 
 -- sql/api/types/checkpoint_row.sql
 create type agui.checkpoint_row as (
@@ -623,167 +802,6 @@ comment on function agui.checkpoint_lineage(text, text, text, text) is
     'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
-
--- sql/api/types/channel_value_row.sql
-create type agui.channel_value_row as (
-    channel text,
-    version text,
-    type    text,
-    body    json,
-    bytes   bytea
-);
-
-comment on type agui.channel_value_row is
-    'A version of the value of a channel: body, byte for byte, if it is JSON (its type is json), '
-    'otherwise bytes.';
-
--- sql/api/types/checkpoint_write_row.sql
-create type agui.checkpoint_write_row as (
-    task_id   text,
-    task_path text,
-    place     int,
-    channel   text,
-    type      text,
-    body      json,
-    bytes     bytea
-);
-
-comment on type agui.checkpoint_write_row is
-    'What a task wrote to a channel: body, byte for byte, if it is JSON (its type is json), otherwise '
-    'bytes. place is the place in the writes of the task, negative for special channels.';
-
--- sql/api/types/checkpoint_tuple.sql
-create type agui.checkpoint_tuple as (
-    thread_id      text,
-    namespace      text,
-    checkpoint_id  text,
-    parent_id      text,
-    run_id         text,
-    saved_at       timestamptz,
-    document       json,
-    metadata       json,
-    channel_values agui.channel_value_row[],
-    writes         agui.checkpoint_write_row[],
-    cursor         text
-);
-
-comment on type agui.checkpoint_tuple is
-    'A checkpoint of a graph with all that belongs to it: its document without values, its metadata, '
-    'the values of its channels, and what tasks wrote after it, in the order (task_path, task_id, '
-    'place). parent_id: the checkpoint that it continues from (null: none). run_id: the run of the log '
-    'that the graph was working on (null: none was named). cursor: its place in a list, for '
-    'agui.checkpoint_tuples.';
-
--- sql/api/checkpoint/checkpoint_tuples.sql
-create or replace function agui.checkpoint_tuples(
-    thread_id     text default null,
-    checkpoint_id text default null,
-    namespace     text default null,
-    before_id     text default null,
-    filter        json default null,
-    max_rows      int default 50,
-    cursor        text default null,
-    scope         text default ''
-)
-returns setof agui.checkpoint_tuple
-language plpgsql
-stable
-security definer
-parallel safe
-rows 50
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $$
-declare
-    most_rows constant int := 1000;
-    low       uuid;
-    high      uuid;
-    wanted    constant jsonb := agui_internal.json_guard(filter::text)::jsonb;
-    last_key  uuid;
-    last_no   bigint;
-    last_id   text;
-    listed    agui.checkpoint;
-begin
-    if scope is null then
-        raise exception using
-            errcode = 'UI008',
-            message = 'a list of checkpoints needs a scope that is not null';
-    end if;
-    if max_rows is null or max_rows not between 0 and most_rows then
-        raise exception using
-            errcode = 'UI011',
-            message = format('a list of checkpoints: max_rows must be between 0 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'To read the next page, pass the cursor of the last row.';
-    end if;
-    if cursor is not null then
-        if cursor !~ '^[0-9a-f]{48}.' then
-            raise exception using
-                errcode = '22023',
-                message = format('a list of checkpoints: "%s" is not a cursor', left(cursor, 100)),
-                hint = 'Use the cursor of a row of agui.checkpoint_tuples.';
-        end if;
-        last_key := left(cursor, 32)::uuid;
-        last_no := ('x' || substr(cursor, 33, 16))::bit(64)::bigint;
-        last_id := substr(cursor, 49);
-    end if;
-    if thread_id is not null then
-        low := agui_internal.checked_thread_key(thread_id, scope);
-        high := low;
-    else
-        -- The threads of a scope are one range of keys.
-        low := agui_internal.visible_key(agui_internal.first_key(scope));
-        high := agui_internal.visible_key(agui_internal.last_key(scope));
-    end if;
-
-    if thread_id is not null and namespace is not null then
-        -- In the order of the unique index.
-        for listed in
-            select checkpoint.*
-            from agui.checkpoint as checkpoint
-            where checkpoint.thread_key = low
-                and checkpoint.namespace = checkpoint_tuples.namespace
-                and (checkpoint_tuples.checkpoint_id is null or checkpoint.checkpoint_id = checkpoint_tuples.checkpoint_id)
-                and (before_id is null or checkpoint.checkpoint_id < before_id)
-                and (last_id is null or checkpoint.checkpoint_id < last_id)
-                and checkpoint.metadata is not null
-                and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
-            order by checkpoint.checkpoint_id desc
-            limit max_rows
-        loop
-            return next agui_internal.show_checkpoint_tuple(listed, thread_id);
-        end loop;
-        return;
-    end if;
-    for listed in
-        select checkpoint.*
-        from agui.checkpoint as checkpoint
-        where checkpoint.thread_key between low and high
-            and (checkpoint_tuples.namespace is null or checkpoint.namespace = checkpoint_tuples.namespace)
-            and (checkpoint_tuples.checkpoint_id is null or checkpoint.checkpoint_id = checkpoint_tuples.checkpoint_id)
-            and (before_id is null or checkpoint.checkpoint_id < before_id)
-            and (last_id is null or (checkpoint.checkpoint_id, checkpoint.thread_key, checkpoint.checkpoint_no) < (last_id, last_key, last_no))
-            and checkpoint.metadata is not null
-            and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
-        order by checkpoint.checkpoint_id desc, checkpoint.thread_key desc, checkpoint.checkpoint_no desc
-        limit max_rows
-    loop
-        return next agui_internal.show_checkpoint_tuple(listed, thread_id);
-    end loop;
-end
-$$;
-
-comment on function agui.checkpoint_tuples(text, text, text, text, json, int, text, text) is
-    'Returns checkpoints that agui.put_checkpoint stored, with their values and writes, greatest id '
-    'first: those of a thread (null: of all threads of the scope), of a namespace (null: all), with an '
-    'id (null: any), whose id is less than before_id, and whose metadata contains the members of '
-    'filter (as jsonb @> does). Ids compare by code point. So the newest one has max_rows => 1, '
-    'if ids begin with a time, as those of LangGraph do. At most max_rows rows (0 to 1,000); to '
-    'continue, pass the cursor of the last one. Without thread and namespace a call reads all '
-    'checkpoints of the scope, or of the thread. Returns no row for an unknown thread or id. '
-    'Errors: UI008 no scope, UI011 max_rows is out of range, UI012 another thread has the same key, '
-    '22023 invalid cursor.';
-
-revoke execute on function agui.checkpoint_tuples(text, text, text, text, json, int, text, text) from public;
 
 -- sql/api/checkpoint/checkpoints.sql
 create or replace function agui.checkpoints(thread_id text, namespace text default null, scope text default '')
@@ -8426,7 +8444,7 @@ parallel safe
 return replace(checkpoint.thread_key::text, '-', '') || lpad(to_hex(checkpoint.checkpoint_no), 16, '0') || checkpoint.checkpoint_id;
 
 comment on function agui_internal.checkpoint_cursor(agui.checkpoint) is
-    'The place of a checkpoint in the list of agui.checkpoint_tuples: key and number in 48 digits, '
+    'The place of a checkpoint in the list of agui.checkpoint_contents: key and number in 48 digits, '
     'then the id.';
 
 revoke execute on function agui_internal.checkpoint_cursor(agui.checkpoint) from public;
@@ -8443,6 +8461,63 @@ comment on function agui_internal.checkpoint_subject(text, text) is
     'How errors name a checkpoint.';
 
 revoke execute on function agui_internal.checkpoint_subject(text, text) from public;
+
+-- sql/internal/checkpoint/contents_of_checkpoint.sql
+create or replace function agui_internal.contents_of_checkpoint(checkpoint agui.checkpoint, thread_id text)
+returns setof agui.checkpoint_content
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    content agui.checkpoint_content;
+    piece   record;
+begin
+    content.thread_id := coalesce(thread_id, (select thread.thread_id from agui.thread as thread where thread.thread_key = checkpoint.thread_key));
+    content.namespace := checkpoint.namespace;
+    content.checkpoint_id := checkpoint.checkpoint_id;
+    if checkpoint.parent_no is not null then
+        content.parent_id := (
+            select parent.checkpoint_id
+            from agui.checkpoint as parent
+            where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+        );
+    end if;
+    content.run_id := checkpoint.run_id;
+    content.cursor := agui_internal.checkpoint_cursor(checkpoint);
+    content.kind := 'document';
+    content.type := 'json';
+    content.body := checkpoint.document;
+    return next content;
+    content.kind := 'metadata';
+    content.body := checkpoint.metadata;
+    return next content;
+
+    content.kind := 'value';
+    for content.channel, content.version, content.type, content.body, content.bytes in
+        select value.channel, value.version, value.type, value.body, value.bytes
+        from agui_internal.values_of_checkpoint(checkpoint) as value
+    loop
+        return next content;
+    end loop;
+    content.kind := 'write';
+    content.version := null;
+    for content.task_path, content.task_id, content.place, content.channel, content.type, content.body, content.bytes in
+        select written.task_path, written.task_id, written.place, written.channel, written.type, written.body, written.bytes
+        from agui_internal.writes_of_checkpoint(checkpoint) as written
+    loop
+        return next content;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.contents_of_checkpoint(agui.checkpoint, text) is
+    'The pieces of a checkpoint as users see them. thread_id: the id of its thread, if the caller knows '
+    'it.';
+
+revoke execute on function agui_internal.contents_of_checkpoint(agui.checkpoint, text) from public;
 
 -- sql/internal/checkpoint/delete_checkpoints.sql
 create or replace function agui_internal.delete_checkpoints(thread_key uuid)
@@ -8602,42 +8677,6 @@ comment on function agui_internal.find_checkpoint(text, text, text, text) is
 
 revoke execute on function agui_internal.find_checkpoint(text, text, text, text) from public;
 
--- sql/internal/checkpoint/joined_parts.sql
-create or replace function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[])
-returns json
-language sql
-stable
-parallel safe
-return (
-    select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
-    from unnest(part_nos) with ordinality as run (part_nos, place)
-    join agui.channel_part as part
-        on part.thread_key = joined_parts.thread_key and part.channel_no = joined_parts.channel_no
-            and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
-);
-
-comment on function agui_internal.joined_parts(uuid, int, int4range[]) is
-    'The array that these parts of a channel are the elements of; null if part_nos is null.';
-
-revoke execute on function agui_internal.joined_parts(uuid, int, int4range[]) from public;
-
--- sql/internal/checkpoint/parent_id_of.sql
-create or replace function agui_internal.parent_id_of(checkpoint agui.checkpoint)
-returns text
-language sql
-stable
-parallel safe
-return (
-    select parent.checkpoint_id
-    from agui.checkpoint as parent
-    where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-);
-
-comment on function agui_internal.parent_id_of(agui.checkpoint) is
-    'The id of the checkpoint that this one continues from; null: none.';
-
-revoke execute on function agui_internal.parent_id_of(agui.checkpoint) from public;
-
 -- sql/internal/checkpoint/show_checkpoint.sql
 create or replace function agui_internal.show_checkpoint(checkpoint agui.checkpoint)
 returns agui.checkpoint_row
@@ -8647,42 +8686,23 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, agui_internal.parent_id_of(checkpoint),
-        checkpoint.run_id, checkpoint.saved_at, checkpoint.document
+        checkpoint.checkpoint_no,
+        checkpoint.namespace,
+        checkpoint.checkpoint_id,
+        (
+            select parent.checkpoint_id
+            from agui.checkpoint as parent
+            where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+        ),
+        checkpoint.run_id,
+        checkpoint.saved_at,
+        checkpoint.document
 $$;
 
 comment on function agui_internal.show_checkpoint(agui.checkpoint) is
     'Converts a checkpoint to the row that users see, with the id of its parent.';
 
 revoke execute on function agui_internal.show_checkpoint(agui.checkpoint) from public;
-
--- sql/internal/checkpoint/show_checkpoint_tuple.sql
-create or replace function agui_internal.show_checkpoint_tuple(checkpoint agui.checkpoint, thread_id text)
-returns agui.checkpoint_tuple
-language sql
-stable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        coalesce(show_checkpoint_tuple.thread_id, (select thread.thread_id from agui.thread as thread where thread.thread_key = checkpoint.thread_key)),
-        checkpoint.namespace,
-        checkpoint.checkpoint_id,
-        agui_internal.parent_id_of(checkpoint),
-        checkpoint.run_id,
-        checkpoint.saved_at,
-        checkpoint.document,
-        checkpoint.metadata,
-        agui_internal.values_of_checkpoint(checkpoint),
-        agui_internal.writes_of_checkpoint(checkpoint),
-        agui_internal.checkpoint_cursor(checkpoint)
-$$;
-
-comment on function agui_internal.show_checkpoint_tuple(agui.checkpoint, text) is
-    'Converts a checkpoint to the row that users see, with its values and writes. thread_id: the id of '
-    'its thread, if the caller knows it.';
-
-revoke execute on function agui_internal.show_checkpoint_tuple(agui.checkpoint, text) from public;
 
 -- sql/internal/types/channel_content.sql
 create type agui_internal.channel_content as (
@@ -8763,7 +8783,11 @@ begin
             end if;
             stored.bytes := decode(stored.body #>> '{}', 'base64');
             stored.body := null;
-        elsif octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
+            return next stored;
+            continue;
+        end if;
+        stored.type := null;
+        if octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
             stored.part_nos := agui_internal.store_parts(thread_key, stored.channel_no, stored.body);
             if stored.part_nos is not null then
                 stored.body := null;
@@ -8790,6 +8814,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
+    -- Equal elements of other threads have other prints, so that none is common to many rows.
+    beginning constant bytea := uuid_send(thread_key) || int4send(channel_no);
     prints   bigint[];
     part_nos int[];
     last_no  int;
@@ -8800,7 +8826,7 @@ begin
         return null;
     end if;
     prints := array(
-        select ('x' || encode(substring(sha256(convert_to(element.body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint
+        select ('x' || encode(substring(sha256(beginning || convert_to(element.body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint
         from unnest(bodies) with ordinality as element (body, place)
         order by element.place
     );
@@ -8817,9 +8843,8 @@ begin
         left join lateral (
             select part.part_no
             from agui.channel_part as part
-            where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no
-                and part.print = element.print and part.body::text = element.body
-            order by part.part_no
+            where part.print = element.print
+                and part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
             limit 1
         ) as known on true
         order by element.place
@@ -8872,25 +8897,37 @@ revoke execute on function agui_internal.store_parts(uuid, int, json) from publi
 
 -- sql/internal/checkpoint/values_of_checkpoint.sql
 create or replace function agui_internal.values_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
-returns agui.channel_value_row[]
-language sql
+returns table (channel text, version text, type text, body json, bytes bytea)
+-- In PL/pgSQL the plan is cached.
+language plpgsql
 stable
 parallel safe
+rows 10
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(array_agg(
-        (
-            channel.name, known.version, known.type,
-            coalesce(known.body, agui_internal.joined_parts(known.thread_key, known.channel_no, known.part_nos)), known.bytes
-        )::agui.channel_value_row
-        order by channel.name
-    ), '{}')
-    from agui_internal.channel_versions(checkpoint.document) as version
-    join agui.channel as channel
-        on channel.thread_key = checkpoint.thread_key and channel.namespace = checkpoint.namespace and channel.name = version.channel
+begin
+    return query
+    select
+        named.name, known.version, coalesce(known.type, 'json'),
+        case
+            when known.part_nos is null then known.body
+            else (
+                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+                from unnest(known.part_nos) with ordinality as run (part_nos, place)
+                join agui.channel_part as part
+                    on part.thread_key = known.thread_key and part.channel_no = known.channel_no
+                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+            )
+        end,
+        known.bytes
+    from agui_internal.channel_versions(checkpoint.document) as current
+    join agui.channel as named
+        on named.thread_key = checkpoint.thread_key and named.namespace = checkpoint.namespace and named.name = current.channel
     join agui.channel_value as known
-        on known.thread_key = channel.thread_key and known.channel_no = channel.channel_no and known.version = version.version
-    where only_channels is null or channel.name = any (only_channels)
+        on known.thread_key = named.thread_key and known.channel_no = named.channel_no and known.version = current.version
+    where only_channels is null or named.name = any (only_channels)
+    order by named.name;
+end
 $$;
 
 comment on function agui_internal.values_of_checkpoint(agui.checkpoint, text[]) is
@@ -8901,25 +8938,37 @@ revoke execute on function agui_internal.values_of_checkpoint(agui.checkpoint, t
 
 -- sql/internal/checkpoint/writes_of_checkpoint.sql
 create or replace function agui_internal.writes_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
-returns agui.checkpoint_write_row[]
-language sql
+returns table (task_path text, task_id text, place int, channel text, type text, body json, bytes bytea)
+-- In PL/pgSQL the plan is cached.
+language plpgsql
 stable
 parallel safe
+rows 10
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(array_agg(
-        (
-            written.task_id, written.task_path, written.place, channel.name, written.type,
-            coalesce(written.body, agui_internal.joined_parts(written.thread_key, written.channel_no, written.part_nos)), written.bytes
-        )::agui.checkpoint_write_row
-        order by written.task_path, written.task_id, written.place
-    ), '{}')
+begin
+    return query
+    select
+        written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
+        case
+            when written.part_nos is null then written.body
+            else (
+                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+                from unnest(written.part_nos) with ordinality as run (part_nos, place)
+                join agui.channel_part as part
+                    on part.thread_key = written.thread_key and part.channel_no = written.channel_no
+                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+            )
+        end,
+        written.bytes
     from agui.checkpoint_write as written
-    join agui.channel as channel
-        on channel.thread_key = written.thread_key and channel.channel_no = written.channel_no
+    join agui.channel as named
+        on named.thread_key = written.thread_key and named.channel_no = written.channel_no
     where written.thread_key = checkpoint.thread_key
         and written.checkpoint_no = checkpoint.checkpoint_no
-        and (only_channels is null or channel.name = any (only_channels))
+        and (only_channels is null or named.name = any (only_channels))
+    order by written.task_path, written.task_id, written.place;
+end
 $$;
 
 comment on function agui_internal.writes_of_checkpoint(agui.checkpoint, text[]) is
@@ -20774,36 +20823,35 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''6b81fc7839f536665252700525cce1954d505fa5704911c2557087b2b8831641'', ''{
-index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
-index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
-index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
-routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches, routine agui.channel_history,
-routine agui.checkpoint_lineage, routine agui.checkpoint_tuples, routine agui.checkpoints, routine agui.children,
-routine agui.claim_run, routine agui.claims, routine agui.compact, routine agui.compact_events,
-routine agui.compact_running, routine agui.disable_chain, routine agui.disable_row_security, routine agui.enable_chain,
-routine agui.enable_row_security, routine agui.erase, routine agui.erase_older, routine agui.events,
-routine agui.get_thread, routine agui.grant_access, routine agui.head, routine agui.heads, routine agui.history,
-routine agui.import_events, routine agui.interrupts, routine agui.json_patch, routine agui.json_patch_agg,
-routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
-routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.map_operator,
-routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base, routine agui.message_origin,
-routine agui.messages, routine agui.poll, routine agui.put_checkpoint, routine agui.put_checkpoint_writes,
-routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim, routine agui.remove_checkpoints,
-routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
-routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
-routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
-routine agui.session_states, routine agui.session_versions, routine agui.set_setting, routine agui.set_thread,
-routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page, routine agui.threads,
-routine agui.tool_calls, routine agui.unmap_role, routine agui.verify, routine agui_internal.active_at,
-routine agui_internal.add_messages, routine agui_internal.add_snapshot, routine agui_internal.alive_until,
-routine agui_internal.allow_log_change, routine agui_internal.ancestors, routine agui_internal.append_events,
-routine agui_internal.awaits_start, routine agui_internal.back_off, routine agui_internal.batch_bytes,
-routine agui_internal.batch_with, routine agui_internal.batches_behind, routine agui_internal.begin_step,
-routine agui_internal.brings_message, routine agui_internal.caller_role, routine agui_internal.catalog_objects,
-routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
-routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
-routine agui_internal.changed_objects, routine agui_internal.channel_versions,
+as 'select 2, ''f4f0d4bbe2adadc481119af3ae4a9eba4f62f857b6411338195d5132b7a62347'', ''{
+index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
+index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
+routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
+routine agui.channel_history, routine agui.checkpoint_contents, routine agui.checkpoint_lineage,
+routine agui.checkpoints, routine agui.children, routine agui.claim_run, routine agui.claims, routine agui.compact,
+routine agui.compact_events, routine agui.compact_running, routine agui.disable_chain,
+routine agui.disable_row_security, routine agui.enable_chain, routine agui.enable_row_security, routine agui.erase,
+routine agui.erase_older, routine agui.events, routine agui.get_thread, routine agui.grant_access, routine agui.head,
+routine agui.heads, routine agui.history, routine agui.import_events, routine agui.interrupts, routine agui.json_patch,
+routine agui.json_patch_agg, routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage,
+routine agui.load_checkpoint, routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions,
+routine agui.map_operator, routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base,
+routine agui.message_origin, routine agui.messages, routine agui.poll, routine agui.put_checkpoint,
+routine agui.put_checkpoint_writes, routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim,
+routine agui.remove_checkpoints, routine agui.remove_session_state, routine agui.repack, routine agui.replay,
+routine agui.request_stop, routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint,
+routine agui.save_session, routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages,
+routine agui.session_runs, routine agui.session_states, routine agui.session_versions, routine agui.set_setting,
+routine agui.set_thread, routine agui.state, routine agui.status, routine agui.thread_key, routine agui.thread_page,
+routine agui.threads, routine agui.tool_calls, routine agui.unmap_role, routine agui.verify,
+routine agui_internal.active_at, routine agui_internal.add_messages, routine agui_internal.add_snapshot,
+routine agui_internal.alive_until, routine agui_internal.allow_log_change, routine agui_internal.ancestors,
+routine agui_internal.append_events, routine agui_internal.awaits_start, routine agui_internal.back_off,
+routine agui_internal.batch_bytes, routine agui_internal.batch_with, routine agui_internal.batches_behind,
+routine agui_internal.begin_step, routine agui_internal.brings_message, routine agui_internal.caller_role,
+routine agui_internal.catalog_objects, routine agui_internal.chain_beginning, routine agui_internal.chain_events,
+routine agui_internal.chain_link, routine agui_internal.chain_origin, routine agui_internal.chain_text,
+routine agui_internal.chain_times, routine agui_internal.changed_objects, routine agui_internal.channel_versions,
 routine agui_internal.check_checkpoint_ids, routine agui_internal.checked_thread_key,
 routine agui_internal.checkpoint_at, routine agui_internal.checkpoint_cursor, routine agui_internal.checkpoint_subject,
 routine agui_internal.choose_to_compact, routine agui_internal.claim_alive_until,
@@ -20811,10 +20859,11 @@ routine agui_internal.claimed_messages, routine agui_internal.close_run, routine
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
 routine agui_internal.compact_metadata, routine agui_internal.compact_running_run, routine agui_internal.compact_runs,
 routine agui_internal.compact_sequence, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
-routine agui_internal.count_plain_events, routine agui_internal.define_settings,
-routine agui_internal.delete_checkpoints, routine agui_internal.delete_unused_messages,
-routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
-routine agui_internal.ensure_channels, routine agui_internal.ensure_checkpoint, routine agui_internal.ensure_thread,
+routine agui_internal.contents_of_checkpoint, routine agui_internal.count_plain_events,
+routine agui_internal.define_settings, routine agui_internal.delete_checkpoints,
+routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
+routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_channels,
+routine agui_internal.ensure_checkpoint, routine agui_internal.ensure_thread,
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
 routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
 routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
@@ -20843,12 +20892,12 @@ routine agui_internal.installed, routine agui_internal.is_chained, routine agui_
 routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
 routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
 routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.joined_parts, routine agui_internal.json_as_string,
-routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
-routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
-routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
-routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
-routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
+routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
+routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
+routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
+routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
+routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -20870,24 +20919,23 @@ routine agui_internal.note_run_begun, routine agui_internal.note_success, routin
 routine agui_internal.open_parts, routine agui_internal.origin_span, routine agui_internal.orphaned_keys,
 routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
 routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
-routine agui_internal.parent_id_of, routine agui_internal.plain_event_count, routine agui_internal.pool_first_key,
-routine agui_internal.pool_last_key, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
-routine agui_internal.prune_snapshots, routine agui_internal.quoted_id, routine agui_internal.reachable_since,
-routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
-routine agui_internal.record_objects, routine agui_internal.refuse_blocked, routine agui_internal.refuse_disorder,
-routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign,
-routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
-routine agui_internal.refuse_quarantined, routine agui_internal.refuse_scope_collision,
-routine agui_internal.refuse_unless_operator, routine agui_internal.reopening_events,
-routine agui_internal.repack_after, routine agui_internal.repack_run, routine agui_internal.repair_steps,
-routine agui_internal.repair_subject, routine agui_internal.repaired_events, routine agui_internal.replay_events,
-routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent, routine agui_internal.run_at,
-routine agui_internal.run_size, routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events,
-routine agui_internal.scope_key, routine agui_internal.scope_refusal, routine agui_internal.seq_at,
-routine agui_internal.sequence_to_compact, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
-routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
-routine agui_internal.set_row_security, routine agui_internal.setting_value, routine agui_internal.settle_activity,
-routine agui_internal.show_checkpoint, routine agui_internal.show_checkpoint_tuple,
+routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
+routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
+routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
+routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
+routine agui_internal.refuse_blocked, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
+routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
+routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
+routine agui_internal.refuse_scope_collision, routine agui_internal.refuse_unless_operator,
+routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
+routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
+routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
+routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
+routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
+routine agui_internal.seq_at, routine agui_internal.sequence_to_compact, routine agui_internal.session_lock_id,
+routine agui_internal.session_run_no, routine agui_internal.session_subject,
+routine agui_internal.session_versions_kept, routine agui_internal.set_row_security,
+routine agui_internal.setting_value, routine agui_internal.settle_activity, routine agui_internal.show_checkpoint,
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
 routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
 routine agui_internal.status_after, routine agui_internal.store_contents, routine agui_internal.store_parts,
@@ -20910,19 +20958,18 @@ trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger 
 trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
 trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
 trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
-type agui.branch, type agui.chain_head, type agui.channel_value_row, type agui.channel_write_row,
-type agui.checkpoint_row, type agui.checkpoint_tuple, type agui.checkpoint_write_row, type agui.event_row,
-type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_claim,
-type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
-type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.channel_content, type agui_internal.event_fields,
-type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
-type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
-type agui_internal.fold_message, type agui_internal.fold_step, type agui_internal.inactive_thread,
-type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
-type agui_internal.life_event, type agui_internal.open_part, type agui_internal.run_position,
-type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine, view agui.setting,
-view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
+type agui.branch, type agui.chain_head, type agui.channel_write_row, type agui.checkpoint_content,
+type agui.checkpoint_row, type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row,
+type agui.poll_row, type agui.run_claim, type agui.run_info, type agui.run_status, type agui.session_document,
+type agui.session_message, type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call,
+type agui.verify_row, type agui_internal.carried_fold, type agui_internal.channel_content,
+type agui_internal.event_fields, type agui_internal.event_inspection, type agui_internal.event_reference,
+type agui_internal.event_span, type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change,
+type agui_internal.fold_limits, type agui_internal.fold_message, type agui_internal.fold_step,
+type agui_internal.inactive_thread, type agui_internal.input_place, type agui_internal.insertion,
+type agui_internal.json_nodes, type agui_internal.life_event, type agui_internal.open_part,
+type agui_internal.run_position, type agui_internal.session_input, view agui.event, view agui.lag, view agui.quarantine,
+view agui.setting, view agui.stats, view agui.tenant, view agui_internal.caller, view agui_internal.monitored
 }''::text[]';
 
 call agui_internal.record_objects();

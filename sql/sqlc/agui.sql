@@ -50,14 +50,14 @@ create table agui.channel_part (
 comment on table agui.channel_part is 'The elements of the arrays in a channel, each stored once: versions of a value, and writes, refer to them. So a list that grows takes the bytes of its elements, not of each of its versions.';
 comment on column agui.channel_part."channel_no" is 'The channel that the part belongs to.';
 comment on column agui.channel_part."part_no" is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
-comment on column agui.channel_part."print" is 'The first 64 bits of sha256(body), by which an equal part is found. The bodies are compared as well.';
+comment on column agui.channel_part."print" is 'The first 64 bits of sha256 of the key of the thread, the channel and the body, by which an equal part is found. The bodies are compared as well.';
 comment on column agui.channel_part."body" is 'The element, byte for byte.';
 
 create table agui.channel_value (
     "thread_key" uuid not null,
     "channel_no" integer not null,
     "version" text not null,
-    "type" text not null,
+    "type" text,
     "part_nos" int4range[],
     "body" json,
     "bytes" bytea
@@ -65,7 +65,7 @@ create table agui.channel_value (
 comment on table agui.channel_value is 'The values of the channels, each version once. The document of a checkpoint says which version of each channel belongs to it (its member channel_versions).';
 comment on column agui.channel_value."channel_no" is 'The channel that has the value.';
 comment on column agui.channel_value."version" is 'The version, as text.';
-comment on column agui.channel_value."type" is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.channel_value."type" is 'How the graph encoded a value that is no JSON; null: it is JSON.';
 comment on column agui.channel_value."part_nos" is 'An array: its elements in order, as ranges of channel_part.part_no.';
 comment on column agui.channel_value."body" is 'Any other JSON value, byte for byte.';
 comment on column agui.channel_value."bytes" is 'A value that is no JSON.';
@@ -98,7 +98,7 @@ create table agui.checkpoint_write (
     "place" integer not null,
     "task_path" text not null,
     "channel_no" integer not null,
-    "type" text not null,
+    "type" text,
     "part_nos" int4range[],
     "body" json,
     "bytes" bytea
@@ -109,7 +109,7 @@ comment on column agui.checkpoint_write."task_id" is 'The task, as the graph nam
 comment on column agui.checkpoint_write."place" is 'The place in the writes of the task, from 0 on. Negative: a special channel, such as the one for errors, which a later call overwrites.';
 comment on column agui.checkpoint_write."task_path" is 'The path of the task in the graph. Writes apply in the order (task_path, task_id, place).';
 comment on column agui.checkpoint_write."channel_no" is 'The channel that the task wrote to.';
-comment on column agui.checkpoint_write."type" is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.checkpoint_write."type" is 'How the graph encoded a value that is no JSON; null: it is JSON.';
 comment on column agui.checkpoint_write."part_nos" is 'An array: its elements in order, as ranges of channel_part.part_no.';
 comment on column agui.checkpoint_write."body" is 'Any other JSON value, byte for byte.';
 comment on column agui.checkpoint_write."bytes" is 'A value that is no JSON.';
@@ -445,15 +445,6 @@ create table agui.chain_head (
 );
 comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, and its hash (SHA-256, 32 bytes).';
 
-create table agui.channel_value_row (
-    "channel" text,
-    "version" text,
-    "type" text,
-    "body" json,
-    "bytes" bytea
-);
-comment on table agui.channel_value_row is 'A version of the value of a channel: body, byte for byte, if it is JSON (its type is json), otherwise bytes.';
-
 create table agui.channel_write_row (
     "place" integer,
     "checkpoint_id" text,
@@ -465,6 +456,25 @@ create table agui.channel_write_row (
 );
 comment on table agui.channel_write_row is 'A step in the history of a channel: a write of a task, or (task_id is null) the value that the writes after it build on. body, byte for byte, if it is JSON (its type is json), otherwise bytes. place: its place in the history, -1 for the newest step, -2 for the one before it, ….';
 
+create table agui.checkpoint_content (
+    "thread_id" text,
+    "namespace" text,
+    "checkpoint_id" text,
+    "parent_id" text,
+    "run_id" text,
+    "cursor" text,
+    "kind" text,
+    "channel" text,
+    "version" text,
+    "task_id" text,
+    "task_path" text,
+    "place" integer,
+    "type" text,
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.checkpoint_content is 'A piece of a checkpoint of a graph. kind says which: document (without the values of channels), metadata, value (of a channel, with its version), or write (what a task wrote to a channel after the checkpoint; place is the place in its writes). body is the content, byte for byte, if it is JSON (its type is json), otherwise bytes. parent_id: the checkpoint that it continues from (null: none). run_id: the run of the log that the graph was working on (null: none was named). cursor: the place of the checkpoint in a list, for agui.checkpoint_contents.';
+
 create table agui.checkpoint_row (
     "checkpoint_no" bigint not null,
     "namespace" text not null,
@@ -475,32 +485,6 @@ create table agui.checkpoint_row (
     "document" json not null
 );
 comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it continues from (null: none); the run that the engine was working on (null: none was named); the time when it was saved; and its document, byte for byte.';
-
-create table agui.checkpoint_tuple (
-    "thread_id" text,
-    "namespace" text,
-    "checkpoint_id" text,
-    "parent_id" text,
-    "run_id" text,
-    "saved_at" timestamp with time zone,
-    "document" json,
-    "metadata" json,
-    "channel_values" agui.channel_value_row[],
-    "writes" agui.checkpoint_write_row[],
-    "cursor" text
-);
-comment on table agui.checkpoint_tuple is 'A checkpoint of a graph with all that belongs to it: its document without values, its metadata, the values of its channels, and what tasks wrote after it, in the order (task_path, task_id, place). parent_id: the checkpoint that it continues from (null: none). run_id: the run of the log that the graph was working on (null: none was named). cursor: its place in a list, for agui.checkpoint_tuples.';
-
-create table agui.checkpoint_write_row (
-    "task_id" text,
-    "task_path" text,
-    "place" integer,
-    "channel" text,
-    "type" text,
-    "body" json,
-    "bytes" bytea
-);
-comment on table agui.checkpoint_write_row is 'What a task wrote to a channel: body, byte for byte, if it is JSON (its type is json), otherwise bytes. place is the place in the writes of the task, negative for special channels.';
 
 create table agui.event_row (
     "seq" bigint not null,
@@ -670,8 +654,8 @@ create function agui.append_many(thread_ids text[], run_ids text[], events json[
 create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns agui.attachment language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
 create function agui.channel_history(thread_id text, channels text[], checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.channel_write_row language sql as '';
+create function agui.checkpoint_contents(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_content language sql as '';
 create function agui.checkpoint_lineage(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
-create function agui.checkpoint_tuples(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_tuple language sql as '';
 create function agui.checkpoints(thread_id text, namespace text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.children(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';

@@ -30,9 +30,8 @@ export interface PgaguiSaverOptions {
   serde?: SerializerProtocol;
 }
 
-/** A row of the query for tuples: a piece of the tuple number `n`. */
+/** A piece of a checkpoint. */
 interface PieceRow {
-  n: number;
   thread_id: string;
   namespace: string;
   checkpoint_id: string;
@@ -40,7 +39,7 @@ interface PieceRow {
   cursor: string;
   kind: "document" | "metadata" | "value" | "write";
   task_id: string | null;
-  channel: string;
+  channel: string | null;
   type: string;
   body: string | null;
   bytes: Buffer | null;
@@ -67,25 +66,9 @@ interface FoundTuple {
 /** Tuples that one statement reads. */
 const pageRows = 50;
 
-/** One row for each piece, so that large values are not escaped as elements of arrays. */
 const tuplesQuery = `
-  select tuple.n::int, tuple.thread_id, tuple.namespace, tuple.checkpoint_id, tuple.parent_id, tuple.cursor,
-    piece.kind, piece.task_id, piece.channel, piece.type, piece.body::text, piece.bytes
-  from agui.checkpoint_tuples($1, $2, $3, $4, $5, $6, $7, $8) with ordinality as tuple (
-    thread_id, namespace, checkpoint_id, parent_id, run_id, saved_at, document, metadata, channel_values, writes, cursor, n
-  )
-  cross join lateral (
-    select 'document' as kind, 0 as place, null as task_id, '' as channel, 'json' as type, tuple.document as body, null::bytea as bytes
-    union all
-    select 'metadata', 0, null, '', 'json', tuple.metadata, null
-    union all
-    select 'value', 0, null, value.channel, value.type, value.body, value.bytes
-    from unnest(tuple.channel_values) as value
-    union all
-    select 'write', written.place, written.task_id, written.channel, written.type, written.body, written.bytes
-    from unnest(tuple.writes) with ordinality as written (task_id, task_path, idx, channel, type, body, bytes, place)
-  ) as piece
-  order by tuple.n, piece.place`;
+  select thread_id, namespace, checkpoint_id, parent_id, cursor, kind, task_id, channel, type, body::text, bytes
+  from agui.checkpoint_contents($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 /**
  * Stores the checkpoints of LangGraph in PostgreSQL, in the schema agui. It creates nothing:
@@ -212,7 +195,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     if (threadId === null || options.channels.length === 0) {
       return history;
     }
-    const rows = await this.#database.query<Pick<PieceRow, "channel" | "task_id" | "type" | "body" | "bytes">>(
+    const rows = await this.#database.query<Pick<PieceRow, "task_id" | "type" | "body" | "bytes"> & { channel: string }>(
       `select channel, task_id, type, body::text, bytes from agui.channel_history($1, $2, $3, $4, $5) order by place`,
       [threadId, options.channels, checkpointId, namespace ?? "", this.#database.scope]);
     const values = await Promise.all(rows.map((row) => this.#load(row)));
@@ -234,16 +217,14 @@ export class PgaguiSaver extends BaseCheckpointSaver {
       threadId, checkpointId, namespace, before?.configurable?.checkpoint_id ?? null, filter ? JSON.stringify(filter) : null, limit, cursor,
       this.#database.scope,
     ]);
-    const pieces = new Map<number, PieceRow[]>();
+    const tuples: PieceRow[][] = [];
     for (const row of rows) {
-      const known = pieces.get(row.n);
-      if (known) {
-        known.push(row);
-      } else {
-        pieces.set(row.n, [row]);
+      if (row.kind === "document") { // the first piece of each
+        tuples.push([]);
       }
+      tuples.at(-1)!.push(row);
     }
-    return Promise.all([...pieces.values()].map(async (rows) => ({ tuple: await this.#tuple(rows), cursor: rows[0]!.cursor })));
+    return Promise.all(tuples.map(async (pieces) => ({ tuple: await this.#tuple(pieces), cursor: pieces[0]!.cursor })));
   }
 
   async #tuple(rows: PieceRow[]): Promise<CheckpointTuple> {
@@ -261,10 +242,10 @@ export class PgaguiSaver extends BaseCheckpointSaver {
           metadata = loaded[n] as CheckpointMetadata;
           break;
         case "value":
-          checkpoint.channel_values[channel] = loaded[n];
+          checkpoint.channel_values[channel!] = loaded[n];
           break;
         case "write":
-          pendingWrites.push([task_id!, channel, loaded[n]]);
+          pendingWrites.push([task_id!, channel!, loaded[n]]);
       }
     }
     const configOf = (id: string) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id: id } });

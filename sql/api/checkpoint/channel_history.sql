@@ -12,6 +12,11 @@ security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
+-- A plan for each call, or one made while the tables were small, costs more than the look-ups.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare
@@ -20,7 +25,6 @@ declare
     remaining  text[] := channels;
     step       agui.channel_write_row;
     next_place int := 0;
-    known      agui.channel_value_row[];
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
     steps      bigint := (select max(candidate.checkpoint_no) from agui.checkpoint as candidate where candidate.thread_key = key);
 begin
@@ -29,14 +33,20 @@ begin
             errcode = 'UI008',
             message = 'the history of channels needs a thread id, channels, a namespace and a scope that are not null';
     end if;
-    select candidate.* into checkpoint
-    from agui.checkpoint as candidate
-    where candidate.thread_key = key
-        and candidate.namespace = channel_history.namespace
-        and (channel_history.checkpoint_id is null or candidate.checkpoint_id = channel_history.checkpoint_id)
-        and candidate.metadata is not null
-    order by candidate.checkpoint_id desc
-    limit 1;
+    if checkpoint_id is not null then
+        select candidate.* into checkpoint
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key
+            and candidate.namespace = channel_history.namespace
+            and candidate.checkpoint_id = channel_history.checkpoint_id
+            and candidate.metadata is not null;
+    else
+        select candidate.* into checkpoint
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key and candidate.namespace = channel_history.namespace and candidate.metadata is not null
+        order by candidate.checkpoint_id desc
+        limit 1;
+    end if;
 
     -- What tasks wrote after the checkpoint itself is not part of its state.
     while cardinality(remaining) > 0 loop
@@ -46,25 +56,22 @@ begin
         exit when not found;
         steps := steps - 1;
         for step in
-            select (next_place - written.newest)::int, checkpoint.checkpoint_id, written.channel, written.task_id, written.type, written.body, written.bytes
-            from (
-                select one.*, row_number() over (order by one.ordinality desc) as newest
-                from unnest(agui_internal.writes_of_checkpoint(checkpoint, remaining)) with ordinality as one
-            ) as written
-            order by written.newest
+            select (next_place - row_number() over (order by written.ordinality desc))::int, checkpoint.checkpoint_id, written.channel, written.task_id,
+                written.type, written.body, written.bytes
+            from agui_internal.writes_of_checkpoint(checkpoint, remaining) with ordinality as written
+            order by written.ordinality desc
         loop
             return next step;
             next_place := step.place;
         end loop;
-        known := agui_internal.values_of_checkpoint(checkpoint, remaining);
         for step in
             select (next_place - value.ordinality)::int, checkpoint.checkpoint_id, value.channel, null, value.type, value.body, value.bytes
-            from unnest(known) with ordinality as value
+            from agui_internal.values_of_checkpoint(checkpoint, remaining) with ordinality as value
         loop
             return next step;
             next_place := step.place;
+            remaining := array_remove(remaining, step.channel);
         end loop;
-        remaining := array(select name from unnest(remaining) as name where name <> all (select value.channel from unnest(known) as value));
     end loop;
 end
 $$;

@@ -62,7 +62,11 @@ begin
             end if;
             stored.bytes := decode(stored.body #>> '{}', 'base64');
             stored.body := null;
-        elsif octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
+            return next stored;
+            continue;
+        end if;
+        stored.type := null;
+        if octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
             stored.part_nos := agui_internal.store_parts(thread_key, stored.channel_no, stored.body);
             if stored.part_nos is not null then
                 stored.body := null;

@@ -6,6 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
+    -- Equal elements of other threads have other prints, so that none is common to many rows.
+    beginning constant bytea := uuid_send(thread_key) || int4send(channel_no);
     prints   bigint[];
     part_nos int[];
     last_no  int;
@@ -16,7 +18,7 @@ begin
         return null;
     end if;
     prints := array(
-        select ('x' || encode(substring(sha256(convert_to(element.body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint
+        select ('x' || encode(substring(sha256(beginning || convert_to(element.body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint
         from unnest(bodies) with ordinality as element (body, place)
         order by element.place
     );
@@ -33,9 +35,8 @@ begin
         left join lateral (
             select part.part_no
             from agui.channel_part as part
-            where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no
-                and part.print = element.print and part.body::text = element.body
-            order by part.part_no
+            where part.print = element.print
+                and part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
             limit 1
         ) as known on true
         order by element.place

@@ -1,23 +1,35 @@
 create or replace function agui_internal.values_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
-returns agui.channel_value_row[]
-language sql
+returns table (channel text, version text, type text, body json, bytes bytea)
+-- In PL/pgSQL the plan is cached.
+language plpgsql
 stable
 parallel safe
+rows 10
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(array_agg(
-        (
-            channel.name, known.version, known.type,
-            coalesce(known.body, agui_internal.joined_parts(known.thread_key, known.channel_no, known.part_nos)), known.bytes
-        )::agui.channel_value_row
-        order by channel.name
-    ), '{}')
-    from agui_internal.channel_versions(checkpoint.document) as version
-    join agui.channel as channel
-        on channel.thread_key = checkpoint.thread_key and channel.namespace = checkpoint.namespace and channel.name = version.channel
+begin
+    return query
+    select
+        named.name, known.version, coalesce(known.type, 'json'),
+        case
+            when known.part_nos is null then known.body
+            else (
+                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+                from unnest(known.part_nos) with ordinality as run (part_nos, place)
+                join agui.channel_part as part
+                    on part.thread_key = known.thread_key and part.channel_no = known.channel_no
+                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+            )
+        end,
+        known.bytes
+    from agui_internal.channel_versions(checkpoint.document) as current
+    join agui.channel as named
+        on named.thread_key = checkpoint.thread_key and named.namespace = checkpoint.namespace and named.name = current.channel
     join agui.channel_value as known
-        on known.thread_key = channel.thread_key and known.channel_no = channel.channel_no and known.version = version.version
-    where only_channels is null or channel.name = any (only_channels)
+        on known.thread_key = named.thread_key and known.channel_no = named.channel_no and known.version = current.version
+    where only_channels is null or named.name = any (only_channels)
+    order by named.name;
+end
 $$;
 
 comment on function agui_internal.values_of_checkpoint(agui.checkpoint, text[]) is

@@ -1,23 +1,35 @@
 create or replace function agui_internal.writes_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
-returns agui.checkpoint_write_row[]
-language sql
+returns table (task_path text, task_id text, place int, channel text, type text, body json, bytes bytea)
+-- In PL/pgSQL the plan is cached.
+language plpgsql
 stable
 parallel safe
+rows 10
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(array_agg(
-        (
-            written.task_id, written.task_path, written.place, channel.name, written.type,
-            coalesce(written.body, agui_internal.joined_parts(written.thread_key, written.channel_no, written.part_nos)), written.bytes
-        )::agui.checkpoint_write_row
-        order by written.task_path, written.task_id, written.place
-    ), '{}')
+begin
+    return query
+    select
+        written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
+        case
+            when written.part_nos is null then written.body
+            else (
+                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+                from unnest(written.part_nos) with ordinality as run (part_nos, place)
+                join agui.channel_part as part
+                    on part.thread_key = written.thread_key and part.channel_no = written.channel_no
+                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+            )
+        end,
+        written.bytes
     from agui.checkpoint_write as written
-    join agui.channel as channel
-        on channel.thread_key = written.thread_key and channel.channel_no = written.channel_no
+    join agui.channel as named
+        on named.thread_key = written.thread_key and named.channel_no = written.channel_no
     where written.thread_key = checkpoint.thread_key
         and written.checkpoint_no = checkpoint.checkpoint_no
-        and (only_channels is null or channel.name = any (only_channels))
+        and (only_channels is null or named.name = any (only_channels))
+    order by written.task_path, written.task_id, written.place;
+end
 $$;
 
 comment on function agui_internal.writes_of_checkpoint(agui.checkpoint, text[]) is
