@@ -524,6 +524,25 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect((await other.threads.runs("thread-1")).at(-1)).toMatchObject({ runId: "run-4", depth: 1 });
     });
 
+    test("open interrupts come with the history, and an edit leaves them behind", async () => {
+      const interrupts = [{ id: "i1", reason: "confirm" }];
+      const agent = await serveAgent(async ({ input, send }) => {
+        const run = { threadId: input.threadId, runId: input.runId };
+        const asks = input.messages.at(-1)!.content === "Rome";
+        send({ type: "RUN_STARTED", ...run });
+        send({ type: "RUN_FINISHED", ...run, ...(asks && { outcome: { type: "interrupt", interrupts } }) });
+      });
+      const server = await serve(await database(), { assistant: agent });
+      const ours = new PgaguiAgent({ url: runURL(server), threadId: "thread-1", initialMessages: [user("Rome")] });
+      await ours.runAgent();
+      expect(ours.pendingInterrupts).toEqual(interrupts);
+      await ours.connectAgent();
+      expect(ours.pendingInterrupts).toEqual(interrupts);
+      await ours.editMessage("u1", { content: "Oslo" });
+      expect(ours.pendingInterrupts).toEqual([]);
+      expect(texts(ours)).toEqual(["Oslo"]);
+    });
+
     test("a clone has the settings, and a position and connections of its own", async () => {
       const { ours } = await conversation();
       const cloned = ours.clone();
@@ -535,6 +554,7 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(ours.messages).toHaveLength(4);
       expect(ours.position!.runId).toBe("run-2");
       cloned.url = "http://127.0.0.1:1/agent/x/run";
+      cloned.headers = { "X-Own": "1" };
       expect((await ours.threads.get("thread-1")).runs).toBe(3);
     });
   });
