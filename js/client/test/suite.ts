@@ -327,6 +327,23 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(await ours.threads.runs(ours.threadId)).toHaveLength(1);
     });
 
+    test("that can be reached when the browser is online: the pause ends early", async () => {
+      const server = await serve(await database(), { assistant: await politeAgent() });
+      const proxy = await startProxy(undefined);
+      const browser = new EventTarget();
+      vi.stubGlobal("addEventListener", browser.addEventListener.bind(browser));
+      const online = () => {
+        proxy.target = server.url;
+        browser.dispatchEvent(new Event("online"));
+      };
+      const ours = new PgaguiAgent({
+        url: runURL(proxy), initialMessages: [user("Rome")],
+        retry: { minDelay: 3_600_000, maxDelay: 3_600_000, onRetry: () => void setTimeout(online) },
+      });
+      await ours.runAgent().finally(() => vi.unstubAllGlobals());
+      expect(texts(ours)).toEqual(["Rome", "Hello, Rome"]);
+    });
+
     test("an answer that is lost does not run the agent twice", async () => {
       const server = await serve(await database(), { assistant: await politeAgent() });
       const proxy = await startProxy(server.url);
@@ -606,6 +623,14 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
     const controller = new AbortController();
     controller.abort(new Error("the user left"));
     await expect(threads.list({}, { signal: controller.signal })).rejects.toThrow("the user left");
+  });
+
+  test("a storage that is broken is not used", async () => {
+    const broken = { getItem: () => "{", setItem: () => { throw new Error("full"); } };
+    const server = await serve(await database(), { assistant: await politeAgent() });
+    const ours = new PgaguiAgent({ url: runURL(server), initialMessages: [user("Rome")], storage: broken, restore: true });
+    await ours.runAgent({ runId: "run-1" });
+    expect(ours.position).toMatchObject({ threadId: ours.threadId, runId: "run-1" });
   });
 
   test("the address must be that of an agent", () => {
