@@ -1,0 +1,162 @@
+// Requests to a server: their headers, their errors, and when they are repeated.
+
+import type { components } from "./openapi.ts";
+
+/** A problem document (RFC 9457), with which the server answers what it refuses. */
+export type Problem = components["schemas"]["Problem"];
+
+/** Headers of requests, or a function that returns them for each request, for tokens that expire. */
+export type HeadersSource = Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
+
+/** What sends a request, with the signature of the global `fetch` for texts as addresses. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** When and how often a request is repeated that failed because of the network or the load of the server. */
+export interface RetryOptions {
+  /** The pause before the first repetition in milliseconds; it doubles each time, with jitter. Default: 200. */
+  minDelay?: number;
+  /** The longest pause in milliseconds, unless the server asks for more with Retry-After. Default: 10,000. */
+  maxDelay?: number;
+  /** After how many failures in succession the error is final. What arrives from a stream resets it. Default: 30. */
+  maxAttempts?: number;
+  /**
+   * After how many milliseconds without a byte a connection counts as broken. Default: 45,000, three heartbeats of
+   * the server.
+   */
+  silence?: number;
+  /** Called before each pause: a UI can show that it reconnects. */
+  onRetry?: (retry: { error: unknown; attempt: number; delay: number }) => void;
+}
+
+/** A request that failed for good. Errors of the network are its `cause`. */
+export class PgaguiError extends Error {
+  override readonly name = "PgaguiError";
+  /** The HTTP status, if the server answered. */
+  readonly status: number | undefined;
+  /** What the server says about it, if it did. */
+  readonly problem: Problem | undefined;
+  /** Whether the same request may succeed later. */
+  readonly isTransient: boolean;
+  /** Milliseconds after which the server asks to repeat the request. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    message: string,
+    options: { cause?: unknown; status?: number; problem?: Problem; isTransient?: boolean; retryAfter?: number | undefined } = {},
+  ) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.status = options.status;
+    this.problem = options.problem;
+    this.isTransient = options.isTransient ?? false;
+    this.retryAfter = options.retryAfter;
+  }
+}
+
+/** What `Requests` needs to know. */
+export interface RequestOptions {
+  /** Headers of each request, or a function that returns them, for tokens that expire. */
+  headers?: HeadersSource;
+  /** What sends requests. Default: the global `fetch`. */
+  fetch?: Fetch;
+}
+
+/** Sends a request once. */
+export async function send(url: string, init: RequestInit, options: RequestOptions): Promise<Response> {
+  const headers = { ...(init.headers as Record<string, string>), ...(await resolveHeaders(options.headers)) };
+  const response = await (options.fetch ?? ((url, init) => fetch(url, init)))(url, { ...init, headers });
+  if (!response.ok) {
+    throw await errorOf(`${init.method ?? "GET"} ${url}`, response);
+  }
+  return response;
+}
+
+async function resolveHeaders(source: HeadersSource | undefined): Promise<Record<string, string> | undefined> {
+  return typeof source === "function" ? await source() : source;
+}
+
+async function errorOf(request: string, response: Response): Promise<PgaguiError> {
+  const { status } = response;
+  const body = await response.text();
+  const problem = readProblem(body);
+  const said = problem ? [problem.detail ?? problem.title, problem.hint].filter(Boolean).join(" ") : body.slice(0, 200);
+  const after = response.headers.get("Retry-After");
+  return new PgaguiError(`${request}: ${status}: ${said || response.statusText}`, {
+    status,
+    ...(problem && { problem }),
+    isTransient: status === 408 || status === 429 || status >= 500,
+    retryAfter: after === null ? undefined : millisecondsOf(after),
+  });
+}
+
+function readProblem(body: string): Problem | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === "object" && value !== null && "title" in value ? (value as Problem) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value of Retry-After, which is in seconds or a date. */
+function millisecondsOf(text: string): number | undefined {
+  const seconds = Number(text);
+  const delay = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(delay) ? Math.max(0, delay) : undefined;
+}
+
+/** The pauses between repetitions of a request. */
+export class Backoff {
+  readonly #options: Required<Omit<RetryOptions, "onRetry">> & Pick<RetryOptions, "onRetry">;
+  #attempt = 0;
+
+  constructor(options: RetryOptions = {}) {
+    this.#options = { minDelay: 200, maxDelay: 10_000, maxAttempts: 30, silence: 45_000, ...options };
+  }
+
+  get silence(): number {
+    return this.#options.silence;
+  }
+
+  /** Notes that the server answers. */
+  reset(): void {
+    this.#attempt = 0;
+  }
+
+  /** Waits after a failure. If the failure is final, or `signal` aborts, it throws. */
+  async wait(error: unknown, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    // Fetch reports all failures of the network as TypeError, but those of others have errors of their own.
+    if (error instanceof PgaguiError && !error.isTransient) {
+      throw error;
+    }
+    const { minDelay, maxDelay, maxAttempts, onRetry } = this.#options;
+    if (++this.#attempt >= maxAttempts) {
+      const { status, problem, retryAfter } = error as Partial<PgaguiError>;
+      throw new PgaguiError(`gave up after ${this.#attempt} failures in succession, the last one: ${error instanceof Error ? error.message : error}`, {
+        cause: error, ...(status && { status }), ...(problem && { problem }), retryAfter,
+      });
+    }
+    const pause = Math.min(maxDelay, minDelay * 2 ** (this.#attempt - 1)) * (0.5 + Math.random() / 2);
+    const asked = error instanceof PgaguiError ? (error.retryAfter ?? 0) : 0;
+    const delay = Math.max(pause, asked * (1 + Math.random() / 10)); // so that not all clients come back at once
+    onRetry?.({ error, attempt: this.#attempt, delay });
+    await sleep(delay, signal, asked === 0);
+  }
+}
+
+/** Waits. The return of the network ends the pause early, if `endsOnline`. */
+function sleep(milliseconds: number, signal: AbortSignal, endsOnline: boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = new AbortController();
+    const end = (settle: () => void) => () => {
+      clearTimeout(timer);
+      done.abort();
+      settle();
+    };
+    const timer = setTimeout(end(resolve), milliseconds);
+    signal.addEventListener("abort", end(() => reject(signal.reason)), { signal: done.signal });
+    if (endsOnline && typeof addEventListener === "function") {
+      addEventListener("online", end(resolve), { signal: done.signal });
+    }
+  });
+}

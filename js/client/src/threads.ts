@@ -1,0 +1,175 @@
+// The threads of a server: its REST API, as far as user interfaces need it.
+
+import { randomUUID } from "@ag-ui/client";
+import type { components, operations } from "./openapi.ts";
+import { Backoff, send, type RequestOptions, type RetryOptions } from "./requests.ts";
+
+type Schemas = components["schemas"];
+
+/** A thread as lists show it. */
+export type Thread = Schemas["Thread"];
+/** A page of threads. `cursor` names the next one, if `hasMore`. */
+export type ThreadPage = Schemas["ThreadPage"];
+/** A run in the tree of a thread. */
+export type Run = Schemas["Run"];
+/** The state of a run and of its writer. */
+export type RunStatus = Schemas["RunStatus"];
+/** A leaf of the tree of a thread. */
+export type Branch = Schemas["Branch"];
+/** Messages, state and interrupts at some point. */
+export type Conversation = Schemas["Conversation"];
+
+/** Which threads a list has, and in which part of it. */
+export type ThreadFilter = NonNullable<operations["listThreads"]["parameters"]["query"]>;
+/** A point in a thread: the end of `run`, or of the head; or an earlier one, by `at_seq` or `at_time`. */
+export type Point = NonNullable<operations["getConversation"]["parameters"]["query"]>;
+/** What changes in a thread; members that are missing stay as they are. */
+export type ThreadChanges = NonNullable<operations["updateThread"]["requestBody"]>["content"]["application/json"];
+/** Where a branch begins: behind `parentRunId`, or before the run that brought `beforeMessageId`. */
+export type ForkPoint = Omit<operations["forkThread"]["requestBody"]["content"]["application/json"], "runId"> & {
+  /** The id of the run that the fork makes. Default: a random one. */
+  runId?: string;
+};
+
+/** Which server, and as whom. */
+export interface ThreadsConfig extends RequestOptions {
+  /** The address of the server, for example `https://example.com/pgagui`. */
+  url: string;
+  /** Default: 5 attempts. */
+  retry?: RetryOptions;
+}
+
+/** Options of each call. */
+export interface CallOptions {
+  /** Ends the call with the reason of the signal. */
+  signal?: AbortSignal;
+}
+
+/**
+ * The threads of a server. All calls are idempotent: they are repeated while the server cannot be reached or is busy,
+ * up to `retry.maxAttempts`.
+ *
+ * @throws {@link PgaguiError} from each call, with the HTTP `status` and the `problem` if the server refused it: 404 if
+ * there is no such thread or run in the scope of the token, 410 if the thread was erased.
+ */
+export class Threads {
+  readonly #config: ThreadsConfig;
+  readonly #seen: (threadId: string) => string | undefined;
+  #written: string | undefined;
+
+  /** `seen` returns the id of the last frame that the client has received of a thread. */
+  constructor(config: ThreadsConfig, seen: (threadId: string) => string | undefined = () => undefined) {
+    this.#config = config;
+    this.#seen = seen;
+  }
+
+  /** Lists threads, those with the latest activity first. */
+  list(filter: ThreadFilter = {}, options?: CallOptions): Promise<ThreadPage> {
+    return this.#call("GET", undefined, queryOf(filter), undefined, options);
+  }
+
+  /** Returns one thread. */
+  get(threadId: string, options?: CallOptions): Promise<Thread> {
+    return this.#call("GET", threadId, "", undefined, options);
+  }
+
+  /** Changes title, agent, metadata or `archived`. With `createIfMissing` the thread need not exist. */
+  update(threadId: string, changes: ThreadChanges, options?: CallOptions): Promise<Thread> {
+    return this.#call("PATCH", threadId, "", changes, options);
+  }
+
+  /** Sets the title of a thread. An empty one removes it: then the first user message is the title. */
+  rename(threadId: string, title: string, options?: CallOptions): Promise<Thread> {
+    return this.update(threadId, { title }, options);
+  }
+
+  /** Moves a thread into the archive, or with `archived: false` out of it. It can still run. */
+  archive(threadId: string, archived = true, options?: CallOptions): Promise<Thread> {
+    return this.update(threadId, { archived }, options);
+  }
+
+  /** Stops the runs of a thread and erases it for good. Its id cannot be used a second time. */
+  async erase(threadId: string, options?: CallOptions): Promise<void> {
+    await this.#call("DELETE", threadId, "", undefined, options);
+  }
+
+  /** Returns all runs of a thread, in the order in which they began. */
+  async runs(threadId: string, options?: CallOptions): Promise<Run[]> {
+    return (await this.#call<{ runs: Run[] }>("GET", threadId, "/runs", undefined, options)).runs;
+  }
+
+  /** Returns the branches of a thread. */
+  async branches(threadId: string, options?: CallOptions): Promise<Branch[]> {
+    return (await this.#call<{ branches: Branch[] }>("GET", threadId, "/branches", undefined, options)).branches;
+  }
+
+  /** Returns the conversation at a point; by default, at the end of the head. */
+  conversation(threadId: string, at: Point = {}, options?: CallOptions): Promise<Conversation> {
+    return this.#call("GET", threadId, `/conversation${queryOf(at)}`, undefined, options);
+  }
+
+  /** Returns the run that brought a message, on the lineage of `run` or of the head. Its parent is where an edit begins. */
+  async origin(threadId: string, messageId: string, run?: string, options?: CallOptions): Promise<Run> {
+    const rest = `/messages/${encodeURIComponent(messageId)}${queryOf({ run })}`;
+    return (await this.#call<{ run: Run }>("GET", threadId, rest, undefined, options)).run;
+  }
+
+  /** Begins a branch with an empty run, which is the head from then on. */
+  fork(threadId: string, point: ForkPoint, options?: CallOptions): Promise<RunStatus> {
+    return this.#call("POST", threadId, "/fork", { ...point, runId: point.runId ?? randomUUID() }, options);
+  }
+
+  /**
+   * Asks the runs of a thread that are in progress to stop, or one of them. Returns how many were asked. The streams of
+   * a run end when it has stopped.
+   */
+  async stop(threadId: string, run: { runId?: string; reason?: string } = {}, options?: CallOptions): Promise<number> {
+    return (await this.#call<{ stopped: number }>("POST", threadId, "/stop", run, options)).stopped;
+  }
+
+  async #call<Answer>(
+    method: string, threadId: string | undefined, rest: string, body: unknown, { signal = never }: CallOptions = {},
+  ): Promise<Answer> {
+    const url = this.#config.url + (threadId === undefined ? "/threads" : pathOf(threadId)) + rest;
+    const positions = [this.#written, threadId !== undefined && this.#seen(threadId)].filter(Boolean);
+    const init: RequestInit = {
+      method,
+      signal,
+      headers: {
+        Accept: "application/json",
+        ...(positions.length > 0 && { [positionHeader]: positions.join(",") }),
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    };
+    const backoff = new Backoff({ maxAttempts: 5, ...this.#config.retry });
+    for (;;) {
+      try {
+        const response = await send(url, init, this.#config);
+        this.#written = response.headers.get(positionHeader) ?? this.#written;
+        return (response.status === 204 ? undefined : await response.json()) as Answer;
+      } catch (error) {
+        await backoff.wait(error, signal);
+      }
+    }
+  }
+}
+
+/** Names what a client has seen or written, so that a read replica that is behind does not answer. */
+export const positionHeader = "Pgagui-Position";
+
+const never = new AbortController().signal;
+
+export const pathOf = (threadId: string): string => `/threads/${encodeURIComponent(threadId)}`;
+
+/** A query of the parameters that are set, with its question mark. */
+export function queryOf(parameters: Record<string, string | number | boolean | undefined>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) {
+      query.set(name, String(value));
+    }
+  }
+  const text = query.toString();
+  return text && `?${text}`;
+}
