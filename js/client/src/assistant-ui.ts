@@ -11,6 +11,8 @@ import type { Conversation, Run, Thread, Threads } from "./threads.ts";
 
 /** Options of {@link historyAdapter}. */
 export interface HistoryOptions {
+  /** Whether the thread does not exist yet, so that `load` need not ask for it. Default: false. */
+  isNew?: boolean;
   /** How many branches are loaded at most: the head, and those that began last. Default: 20. */
   maxBranches?: number;
   /** Whether reasoning is visible, as in the options of `useAgUiRuntime`. Default: true. */
@@ -59,7 +61,9 @@ class History implements ThreadHistoryAdapter {
     const { threadId, threads } = this.#agent;
     const known = new Known();
     this.#inProgress = undefined;
-    const [runs, branches] = await Promise.all([threads.runs(threadId), threads.branches(threadId)]).catch(emptyIfUnknown);
+    const [runs, branches] = this.#options.isNew
+      ? [[], []]
+      : await Promise.all([threads.runs(threadId), threads.branches(threadId)]).catch(emptyIfUnknown);
     const leaves = leavesOf(runs);
     const head = leaves.find((leaf) => branches.some((branch) => branch.isHead && branch.runId === leaf.runId)) ?? leaves.at(-1);
     if (!head) {

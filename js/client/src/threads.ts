@@ -127,6 +127,12 @@ export class Threads {
     return (await this.#call<{ stopped: number }>("POST", threadId, "/stop", run, options)).stopped;
   }
 
+  /** Opens the stream of a run behind the frame or the seq `after`. A request that fails is not repeated. */
+  events(threadId: string, { run, after }: { run: string; after: string }, { signal = never }: CallOptions = {}): Promise<Response> {
+    const init = { headers: { Accept: "text/event-stream", "Last-Event-ID": after }, signal };
+    return send(`${this.#config.url}${pathOf(threadId)}/events${queryOf({ run })}`, init, this.#config);
+  }
+
   async #call<Answer>(
     method: string, threadId: string | undefined, rest: string, body: unknown, { signal = never }: CallOptions = {},
   ): Promise<Answer> {

@@ -15,11 +15,12 @@ const server = new URLSearchParams(location.search).get("server")!;
 const threadList = threadListAdapter(new Threads({ url: server }), { pageSize: 2 });
 
 function useRuntime() {
-  const threadId = threadList.threadId(useAuiState((state) => state.threadListItem));
+  const item = useAuiState((state) => state.threadListItem);
+  const threadId = threadList.threadId(item);
   const [agent] = useState(() => new PgaguiAgent({ url: `${server}/agent/assistant/run`, threadId, abort: "stop" }));
   return useAgUiRuntime({
     agent: agent as unknown as UseAgUiRuntimeOptions["agent"], // the tests have two versions of @ag-ui/client
-    adapters: { history: historyAdapter(agent) },
+    adapters: { history: historyAdapter(agent, { isNew: item.remoteId === undefined }) },
   });
 }
 
@@ -36,6 +37,7 @@ function App() {
         <ThreadListPrimitive.New aria-label="New">New</ThreadListPrimitive.New>
         <ul id="threads"><ThreadListPrimitive.Items>{() => <Item />}</ThreadListPrimitive.Items></ul>
         <ul id="archive"><ThreadListPrimitive.Items archived>{() => <Item />}</ThreadListPrimitive.Items></ul>
+        <button aria-label="Refresh" onClick={() => void runtime.threads.reloadMainThread()}>Refresh</button>
         <ThreadListPrimitive.LoadMore aria-label="More">More</ThreadListPrimitive.LoadMore>
       </ThreadListPrimitive.Root>
       <ThreadPrimitive.Root>
