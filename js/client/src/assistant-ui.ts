@@ -1,11 +1,12 @@
 // Adapters of assistant-ui: the history of a thread with its branches, and the list of threads.
 
-import { transformHttpEventStream, type BaseEvent, type Message, type MiddlewareFunction, type RunAgentInput } from "@ag-ui/client";
+import {
+  EventType, runHttpRequest, transformHttpEventStream, type BaseEvent, type Message, type MiddlewareFunction, type RunAgentInput,
+} from "@ag-ui/client";
 import { ExportedMessageRepository, type RemoteThreadListAdapter, type ThreadHistoryAdapter, type ThreadMessage } from "@assistant-ui/react";
 import { fromAgUiMessages } from "@assistant-ui/react-ag-ui";
-import { concat, defer, Observable, of, switchMap, tap } from "rxjs";
+import { concat, defer, of, switchMap, tap, type Observable } from "rxjs";
 import type { PgaguiAgent } from "./agent.ts";
-import { follow } from "./stream.ts";
 import type { PgaguiError } from "./requests.ts";
 import type { Conversation, Run, Thread, Threads } from "./threads.ts";
 
@@ -148,20 +149,9 @@ class History implements ThreadHistoryAdapter {
    */
   #follow({ runId, firstSeq }: Run): Observable<BaseEvent> {
     const { threadId, threads, abortController } = this.#agent;
-    const frames = new Observable<unknown>((transport) => {
-      const connection = new AbortController();
-      const encoder = new TextEncoder();
-      follow({
-        open: (after, signal) => threads.events(threadId, { run: runId, after: after ?? String(firstSeq) }, { signal }),
-        until: "run",
-        signal: AbortSignal.any([connection.signal, abortController.signal]),
-        begin: ({ status, headers }) => transport.next({ type: "headers", status, headers }),
-        deliver: (text) => transport.next({ type: "data", data: encoder.encode(text) }),
-      }).then(() => transport.complete(), (error) => transport.error(error));
-      return () => connection.abort();
-    });
-    const events = transformHttpEventStream(frames as unknown as Parameters<typeof transformHttpEventStream>[0]);
-    return concat(of({ type: "RUN_STARTED", threadId, runId } as unknown as BaseEvent), events as unknown as Observable<BaseEvent>);
+    const place = { run: runId, after: String(firstSeq) };
+    const events = transformHttpEventStream(runHttpRequest(() => threads.events(threadId, place, { signal: abortController.signal })));
+    return concat(of({ type: EventType.RUN_STARTED, threadId, runId }), events as unknown as Observable<BaseEvent>);
   }
 }
 
@@ -309,8 +299,9 @@ function leavesOf(runs: Run[]): Run[] {
   return leaves;
 }
 
+/** A thread that does not exist yet has no runs. A wrong address is 404, too, but the server is not the one that says so. */
 function emptyIfUnknown(error: unknown): [[], []] {
-  if ((error as PgaguiError).status === 404) {
+  if ((error as PgaguiError).problem?.sqlstate === "UI001") {
     return [[], []];
   }
   throw error;
