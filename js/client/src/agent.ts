@@ -199,6 +199,7 @@ export class PgaguiAgent extends HttpAgent {
           }
           return resume(after, query, signal, seen);
         },
+        isEmpty: (signal) => this.isEmpty(input.threadId, signal),
       };
     });
   }
@@ -240,6 +241,18 @@ export class PgaguiAgent extends HttpAgent {
     }
   }
 
+  /** Whether a thread has no runs, or does not exist yet. */
+  private async isEmpty(threadId: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      return (await this.threads.get(threadId, { signal })).runs === 0;
+    } catch (error) {
+      if (error instanceof PgaguiError && error.status === 404) {
+        return true;
+      }
+      throw error;
+    }
+  }
+
   private setConversationState({ state, interrupts }: Pick<Conversation, "state" | "interrupts">): void {
     this.setState(state ?? {});
     this.pendingInterrupts = interrupts as typeof this.pendingInterrupts;
@@ -274,7 +287,7 @@ export class PgaguiAgent extends HttpAgent {
   /** The events of a stream that continues over broken connections. `start` says how to request it. */
   private observe(
     input: RunAgentInput,
-    start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until">,
+    start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until" | "isEmpty">,
   ): ReturnType<HttpAgent["run"]> {
     const observable = new Observable<BaseEvent>((subscriber) => {
       const connection = new AbortController();
@@ -303,7 +316,7 @@ export class PgaguiAgent extends HttpAgent {
   }
 
   private async deliver(
-    input: RunAgentInput, start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until">, signal: AbortSignal,
+    input: RunAgentInput, start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until" | "isEmpty">, signal: AbortSignal,
     transport: { next(event: FrameEvent): void },
   ): Promise<void> {
     const encoder = new TextEncoder();

@@ -3,7 +3,7 @@
 
 import { Backoff, PgaguiError, type RetryOptions } from "./requests.ts";
 
-/** What ends a stream: the end of its run, a clean end of the connection while no run is open, or nothing. */
+/** What ends a stream: the end of its run, a clean end of the connection behind the end of a run, or nothing. */
 export type Ending = "run" | "idle" | "never";
 
 /** What `follow` needs. */
@@ -13,6 +13,8 @@ export interface Following {
   until: Ending;
   retry?: RetryOptions | undefined;
   signal: AbortSignal;
+  /** Whether there is nothing to follow. Asked if a connection ended cleanly without an event. */
+  isEmpty?: (signal: AbortSignal) => Promise<boolean>;
   /** Called once, with the first answer. */
   begin: (response: Response) => void;
   /** Called with complete frames, up to one that has an id, and with that id. */
@@ -60,8 +62,10 @@ export async function follow(stream: Following): Promise<void> {
       if (group.endsRun) {
         group.deliver(undefined);
       }
-      if (group.isEmpty && (group.run === "ended" || group.run === "none" && stream.until === "idle") && stream.until !== "never") {
-        return;
+      if (group.isEmpty && frames.isEmpty && stream.until !== "never") {
+        if (group.run === "ended" || group.run === "none" && (await stream.isEmpty?.(connection.signal))) {
+          return;
+        }
       }
       failure = new PgaguiError("the connection ended before the run", { isTransient: true });
     } catch (error) {
@@ -153,10 +157,15 @@ interface Frame {
   isComment: boolean;
 }
 
-/** Cuts a text that arrives in pieces into frames. What is left at the end is a frame that broke off. */
+/** Cuts a text that arrives in pieces into frames. */
 class Frames {
   #line = "";
   #frame: Frame = emptyFrame();
+
+  /** False at the end of the text if a frame broke off. */
+  get isEmpty(): boolean {
+    return this.#line === "" && this.#frame.data === "" && this.#frame.id === undefined;
+  }
 
   *push(text: string): Generator<Frame> {
     let start = 0;
