@@ -60,7 +60,7 @@ class History implements ThreadHistoryAdapter {
 
   async load(): Promise<Awaited<ReturnType<ThreadHistoryAdapter["load"]>>> {
     const { threadId, threads } = this.#agent;
-    const known = new Known();
+    const known = new Known(threadId);
     this.#inProgress = undefined;
     const [runs, branches] = this.#options.isNew
       ? [[], []]
@@ -83,11 +83,12 @@ class History implements ThreadHistoryAdapter {
     const tree = new MessageTree(known, this.#options.showThinking);
     shown.forEach((leaf, index) => {
       const conversation = conversations[index]!;
-      for (const [id, isTail] of idsOf(conversation.messages)) {
-        known.add(id, () => threads.origin(threadId, id, leaf.runId));
-        if (isTail && (leaf === head || !known.tails.has(id))) {
-          known.tails.set(id, leaf.runId);
-        }
+      for (const [id, message] of idsOf(conversation.messages)) {
+        known.add(id, () => threads.origin(threadId, message.id, leaf.runId));
+      }
+      const tail = tailOf(conversation.messages);
+      if (tail && (leaf === head || !known.tails.has(tail.id))) {
+        known.tails.set(tail.id, leaf.runId);
       }
       tree.add(conversation, leaf === head);
     });
@@ -103,7 +104,7 @@ class History implements ThreadHistoryAdapter {
 
   async #run(input: RunAgentInput, next: Next): Promise<Observable<BaseEvent>> {
     const known = this.#known;
-    if (!known) {
+    if (known?.threadId !== input.threadId) {
       return next.run(input); // the server compares the messages with those of the head
     }
     const messages = input.messages.map((message) => ({ ...message, id: known.copies.get(message.id) ?? message.id }));
@@ -163,6 +164,7 @@ type Origin = Pick<Run, "runId" | "parentRunId">;
 
 /** The messages of a thread that the client has, and where they belong in the tree of runs. */
 class Known {
+  readonly threadId: string;
   readonly #origins = new Map<string, () => Origin | Promise<Origin>>();
   /** The runs that end with a message, by its id. */
   readonly tails = new Map<string, string>();
@@ -171,6 +173,10 @@ class Known {
   /** The run that the state of the client is from. */
   headRunId = "";
   #tail: string | undefined;
+
+  constructor(threadId: string) {
+    this.threadId = threadId;
+  }
 
   /** Finds the run that brought a message, if it is stored. Agents may give a tool call a message without an id. */
   originOf(message: Message): (() => Origin | Promise<Origin>) | undefined {
@@ -196,7 +202,7 @@ class Known {
     const brought = type === "RUN_STARTED" ? input : type === "MESSAGES_SNAPSHOT" ? (messages as Message[]) : [];
     const ids = [...Array.from(idsOf(brought), ([id]) => id), messageId, parentMessageId, toolCallId];
     ids.forEach((id) => this.add(id, () => origin));
-    const tail = brought.at(-1)?.id ?? messageId ?? parentMessageId ?? toolCallId;
+    const tail = tailOf(brought)?.id ?? messageId ?? parentMessageId ?? toolCallId;
     if (typeof tail === "string" && !type.startsWith("REASONING") && !type.startsWith("ACTIVITY")) {
       if (this.#tail !== undefined && this.tails.get(this.#tail) === this.headRunId) {
         this.tails.delete(this.#tail);
@@ -272,29 +278,48 @@ function withInterrupts(messages: Conversation["messages"], interrupts: unknown[
   return isAnswer ? messages.with(last, answer) : [...messages, answer];
 }
 
-/** The ids of messages and of their tool calls, and whether a message is the last one that useAgUiRuntime sends back. */
-function* idsOf(messages: readonly object[]): Generator<[id: string, isTail: boolean]> {
-  const read = messages as { id: string; role: string; toolCalls?: { id: string }[] }[];
-  const tail = read.findLast(({ role }) => role !== "activity" && role !== "reasoning");
-  for (const message of read) {
-    yield [message.id, message === tail];
+/** The members of a message that name it. */
+interface Named {
+  id: string;
+  role: string;
+  toolCalls?: { id: string }[];
+}
+
+/** The ids of messages and of their tool calls, each with its message. */
+function* idsOf(messages: readonly object[]): Generator<[id: string, message: Named]> {
+  for (const message of messages as Named[]) {
+    yield [message.id, message];
     for (const { id } of message.toolCalls ?? []) {
-      yield [id, false];
+      yield [id, message];
     }
   }
+}
+
+/** The last message that useAgUiRuntime sends back under its id. */
+function tailOf(messages: readonly object[]): Named | undefined {
+  return (messages as Named[]).findLast(({ role }) => role !== "activity" && role !== "reasoning");
 }
 
 /** The leaves of a tree of runs: branch by branch, as the branches began. `runs` are in the order in which they began. */
 function leavesOf(runs: Run[]): Run[] {
   const children = new Map<string | undefined, Run[]>();
   for (const run of runs) {
-    children.get(run.parentRunId)?.push(run) ?? children.set(run.parentRunId, [run]);
+    const siblings = children.get(run.parentRunId);
+    if (siblings) {
+      siblings.push(run);
+    } else {
+      children.set(run.parentRunId, [run]);
+    }
   }
   const leaves: Run[] = [];
   const waiting = (children.get(undefined) ?? []).reverse();
   for (let run; (run = waiting.pop()); ) {
     const next = children.get(run.runId);
-    next ? waiting.push(...next.reverse()) : leaves.push(run);
+    if (next) {
+      waiting.push(...next.reverse());
+    } else {
+      leaves.push(run);
+    }
   }
   return leaves;
 }
@@ -381,10 +406,11 @@ function metadataOf({ threadId, title, archived, activeAt, metadata }: Thread): 
 function titleStream(messages: readonly ThreadMessage[]): Awaited<ReturnType<RemoteThreadListAdapter["generateTitle"]>> {
   const parts = messages.find(({ role }) => role === "user")?.content ?? [];
   const text = parts.map((part) => (part.type === "text" ? part.text : "")).join(" ");
+  const title = [...text.replace(/\s+/g, " ").trim()].slice(0, 200).join("").trimEnd();
   return new ReadableStream({
     start(controller) {
       controller.enqueue({ type: "part-start", path: [], part: { type: "text" } });
-      controller.enqueue({ type: "text-delta", path: [0], textDelta: text.trim().slice(0, 200) });
+      controller.enqueue({ type: "text-delta", path: [0], textDelta: title });
       controller.enqueue({ type: "part-finish", path: [0] });
       controller.close();
     },

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { database, serve, serveAgent, type Call } from "@pgagui/testing";
@@ -20,6 +20,11 @@ const hasChromium = (() => {
   }
 })();
 const isRequired = (process.env.PGAGUI_TEST_REQUIRE ?? "").split(",").includes("chromium");
+
+test("the README has the code that the page uses", () => {
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
+  expect(read("../../client/README.md")).toContain(`\`\`\`tsx\n${read("assistant-ui/chat-runtime.tsx")}\`\`\``);
+});
 
 // What assistant-ui brings, and the newest version.
 describe.skipIf(!hasChromium && !isRequired).each([
@@ -57,8 +62,6 @@ describe.skipIf(!hasChromium && !isRequired).each([
 
     await chat.reload();
     await chat.shows(["user: third", "assistant: Re third"]);
-    await chat.lists("threads", ["third", "second"]);
-    await chat.click("More");
     await chat.lists("threads", ["third", "second", "first"]);
     await chat.clickIn("#threads > :nth-child(2)", "Rename");
     await chat.lists("threads", ["third", "Renamed", "first"]);
@@ -312,12 +315,12 @@ class Chat {
   /** Waits until a list has exactly these titles. */
   async lists(list: "threads" | "archive", titles: string[]): Promise<void> {
     const page = this.page;
-    await expect.poll(() => page.$$eval(`#${list} .title`, (items) => items.map((item) => item.textContent)), { timeout: 10_000 }).toEqual(titles);
+    await expect.poll(() => page.$$eval(`#${list} .title`, (items) => items.map((item) => item.textContent)), { timeout: 30_000 }).toEqual(titles);
   }
 
   async #see(wanted: string, state: string, read: () => string): Promise<void> {
-    await expect.poll(() => this.page.evaluate(read), { timeout: 10_000 }).toBe(wanted);
-    await expect.poll(() => this.page.$eval("#state", (item) => item.textContent), { timeout: 10_000 }).toBe(state);
+    await expect.poll(() => this.page.evaluate(read), { timeout: 30_000 }).toBe(wanted);
+    await expect.poll(() => this.page.$eval("#state", (item) => item.textContent), { timeout: 30_000 }).toBe(state);
   }
 
   async say(text: string): Promise<void> {
@@ -402,6 +405,13 @@ async function servePages(client: string, mode: string): Promise<Pages> {
     alias: { "@ag-ui/client": client },
     define: { "process.env.NODE_ENV": JSON.stringify(mode), "process.env": "{}" },
     logLevel: "error",
+    plugins: [{
+      name: "address",
+      setup: (build) => build.onLoad({ filter: /chat-runtime\.tsx$/ }, ({ path }) => ({
+        contents: readFileSync(path, "utf8").replace("\"http://localhost:8080\"", "new URLSearchParams(location.search).get(\"server\")"),
+        loader: "tsx",
+      })),
+    }],
   });
   const script = Buffer.from(outputFiles[0]!.contents);
   const server = createServer((request, response) => {

@@ -1,44 +1,22 @@
 // The page of assistant-ui.test.ts: a thread list, and a thread with branches. The address of the server is in the
-// query, the id of the thread in the fragment.
+// query of its own address.
 
 import {
-  ActionBarPrimitive, AssistantRuntimeProvider, BranchPickerPrimitive, ComposerPrimitive, MessagePrimitive, ThreadListItemPrimitive,
-  ThreadListPrimitive, ThreadPrimitive, useAui, useAuiState, useRemoteThreadListRuntime,
+  ActionBarPrimitive, BranchPickerPrimitive, ComposerPrimitive, MessagePrimitive, ThreadListItemPrimitive, ThreadListPrimitive,
+  ThreadPrimitive, useAui, useAuiState,
 } from "@assistant-ui/react";
-import { useAgUiRuntime, type UseAgUiRuntimeOptions } from "@assistant-ui/react-ag-ui";
-import { PgaguiAgent, Threads } from "@pgagui/client";
-import { historyAdapter, threadListAdapter } from "@pgagui/client/assistant-ui";
-import { StrictMode, useState } from "react";
+import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-
-const server = new URLSearchParams(location.search).get("server")!;
-const threadList = threadListAdapter(new Threads({ url: server }), { pageSize: 2 });
-
-function useRuntime() {
-  const item = useAuiState((state) => state.threadListItem);
-  const threadId = threadList.threadId(item);
-  const [agent] = useState(() => new PgaguiAgent({ url: `${server}/agent/assistant/run`, threadId, abort: "stop" }));
-  return useAgUiRuntime({
-    agent: agent as unknown as UseAgUiRuntimeOptions["agent"], // the tests have two versions of @ag-ui/client
-    adapters: { history: historyAdapter(agent, { isNew: item.remoteId === undefined }) },
-  });
-}
+import { ChatRuntime } from "./chat-runtime.tsx";
 
 function App() {
-  const runtime = useRemoteThreadListRuntime({
-    adapter: threadList,
-    runtimeHook: useRuntime,
-    initialThreadId: location.hash.slice(1) || undefined,
-    onThreadIdChange: (id) => history.replaceState(null, "", `#${id ?? ""}`),
-  });
   return (
-    <AssistantRuntimeProvider runtime={runtime}>
+    <ChatRuntime>
       <ThreadListPrimitive.Root>
         <ThreadListPrimitive.New aria-label="New">New</ThreadListPrimitive.New>
         <ul id="threads"><ThreadListPrimitive.Items>{() => <Item />}</ThreadListPrimitive.Items></ul>
         <ul id="archive"><ThreadListPrimitive.Items archived>{() => <Item />}</ThreadListPrimitive.Items></ul>
-        <button aria-label="Refresh" onClick={() => void runtime.threads.reloadMainThread()}>Refresh</button>
-        <ThreadListPrimitive.LoadMore aria-label="More">More</ThreadListPrimitive.LoadMore>
+        <Refresh />
       </ThreadListPrimitive.Root>
       <ThreadPrimitive.Root>
         <ThreadPrimitive.Messages components={{ Message, EditComposer }} />
@@ -49,7 +27,7 @@ function App() {
         </ComposerPrimitive.Root>
         <Running />
       </ThreadPrimitive.Root>
-    </AssistantRuntimeProvider>
+    </ChatRuntime>
   );
 }
 
@@ -64,6 +42,11 @@ function Item() {
       <ThreadListItemPrimitive.Delete aria-label="Delete">Delete</ThreadListItemPrimitive.Delete>
     </ThreadListItemPrimitive.Root>
   );
+}
+
+function Refresh() {
+  const aui = useAui();
+  return <button aria-label="Refresh" onClick={() => void aui.threads.reloadMainThread()}>Refresh</button>;
 }
 
 function Message() {
