@@ -124,11 +124,13 @@ oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what th
 	cd test/oracle && node golden.mjs --update
 
 .PHONY: generate
-generate: ## Write the functions' migration and the Go code of the queries and of the gRPC service anew
+generate: ## Write the functions' migration, the Go code of the queries and of the gRPC service, and the types of js/client anew
 	go run ./internal/sqlgen
 	$(TOOL) sqlc generate
 	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
 	$(call protoc,server/internal/ambientv1)
+	@if test -d js/node_modules; then npm run --prefix js generate; \
+	else echo "js/node_modules is missing: js/client/src/openapi.ts stays as it is (run: npm ci --prefix js)" >&2; fi
 
 # Writes the Go code of the gRPC service to a folder.
 define protoc
@@ -185,3 +187,5 @@ lint-generated:
 	$(call protoc,bin/_ambientv1)
 	@diff -r -I 'protoc ' bin/_ambientv1 server/internal/ambientv1 || \
 		{ echo "server/internal/ambientv1 is not up to date with server/proto (run: make generate)" >&2; exit 1; }
+	@if test -d js/node_modules; then npm run --prefix js/client check >/dev/null || \
+		{ echo "js/client/src/openapi.ts is not up to date with server/openapi.yaml (run: make generate)" >&2; exit 1; }; fi

@@ -57,7 +57,10 @@ const connections = new WeakMap<RunAgentInput, ConnectParameters>();
 export class PgaguiAgent extends HttpAgent {
   /** Where the client is. Undefined before the first run. */
   position: Position | undefined;
-  private settings: Pick<PgaguiAgentConfig, "headers" | "retry" | "abort"> & { positions: Positions };
+  private settings: Pick<PgaguiAgentConfig, "retry" | "abort"> & {
+    headers: Extract<HeadersSource, () => unknown> | undefined;
+    positions: Positions;
+  };
   private knownThreads: Threads | undefined;
 
   /** @throws TypeError if `url` is not the address of an agent. */
@@ -67,7 +70,9 @@ export class PgaguiAgent extends HttpAgent {
     const stored = positions.read();
     const threadId = config.threadId ?? (restore ? stored?.threadId : undefined);
     super({ ...rest, ...(typeof headers === "object" && { headers }), ...(threadId !== undefined && { threadId }) });
-    this.settings = { ...(typeof headers === "function" && { headers }), retry, abort, positions };
+    this.settings = {
+      ...(retry && { retry }), ...(abort && { abort }), positions, headers: typeof headers === "function" ? headers : undefined,
+    };
     this.position = { threadId: this.threadId, ...(stored?.threadId === this.threadId && stored) };
     void this.serverUrl;
   }
@@ -86,7 +91,7 @@ export class PgaguiAgent extends HttpAgent {
     const agent = this;
     return this.knownThreads ??= new Threads({
       get url() { return agent.serverUrl; },
-      headers: () => agent.freshHeaders(),
+      headers: async () => ({ ...agent.headers, ...(await agent.settings.headers?.()) }),
       fetch: (url, init) => agent.fetch(url, init),
       ...(this.settings.retry && { retry: this.settings.retry }),
     }, (threadId) => this.positionIn(threadId).lastEventId);
@@ -101,9 +106,17 @@ export class PgaguiAgent extends HttpAgent {
    * Brings the client up to date: its messages and its state become those of the thread. If a run is in progress, its
    * events follow until it ends. A thread without runs changes nothing.
    */
-  override connectAgent(parameters?: ConnectParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+  override async connectAgent(parameters?: ConnectParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     this.abortController = new AbortController();
-    return super.connectAgent(parameters, subscriber);
+    // The client would refuse to connect while interrupts are open. They come with the history.
+    const interrupts = this.pendingInterrupts;
+    this.pendingInterrupts = [];
+    try {
+      return await super.connectAgent(parameters, subscriber);
+    } catch (error) {
+      this.pendingInterrupts = interrupts;
+      throw error;
+    }
   }
 
   /** Ends the connection. The run continues on the server, unless the agent was made with `abort: "stop"`. */
@@ -173,20 +186,20 @@ export class PgaguiAgent extends HttpAgent {
   }
 
   override run(input: RunAgentInput): ReturnType<HttpAgent["run"]> {
-    return this.observe(input, (init, resume) => {
+    return this.observe(input, (request, resume) => {
       this.moveTo({ ...this.positionIn(input.threadId), runId: undefined });
       return {
         until: "run",
         // The same request a second time attaches to the run: until a frame has arrived, it is repeated as it is.
         open: (after, signal) => after === undefined
-          ? this.request(this.url, { ...init, signal })
+          ? request(this.url, signal)
           : resume(after, { run: input.runId }, signal),
       };
     });
   }
 
   protected override connect(input: RunAgentInput): ReturnType<HttpAgent["run"]> {
-    return this.observe(input, (init, resume) => {
+    return this.observe(input, (request, resume) => {
       const { branchRunId, stay } = connections.get(input) ?? {};
       const seen = this.positionIn(input.threadId).lastEventId;
       const query = { run: branchRunId, stay };
@@ -195,7 +208,7 @@ export class PgaguiAgent extends HttpAgent {
         open: (after, signal) => {
           if (after === undefined && seen === undefined && branchRunId === undefined && !stay) {
             // This endpoint takes threads that do not exist yet.
-            return this.request(this.url.replace(/\/run(\/?(\?.*)?)$/, "/connect$1"), { ...init, signal });
+            return request(this.url.replace(/\/run(\/?(\?.*)?)$/, "/connect$1"), signal);
           }
           return resume(after, query, signal, seen);
         },
@@ -276,18 +289,14 @@ export class PgaguiAgent extends HttpAgent {
     this.settings.positions.write(position);
   }
 
-  private freshHeaders(): ReturnType<Extract<HeadersSource, () => unknown>> {
-    return typeof this.settings.headers === "function" ? this.settings.headers() : this.headers;
-  }
-
   private request(url: string, init: RequestInit): Promise<Response> {
-    return send(url, init, { headers: () => this.freshHeaders(), fetch: (url, init) => this.fetch(url, init) });
+    return send(url, init, { headers: () => this.settings.headers?.() ?? {}, fetch: (url, init) => this.fetch(url, init) });
   }
 
   /** The events of a stream that continues over broken connections. `start` says how to request it. */
   private observe(
     input: RunAgentInput,
-    start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until" | "isEmpty">,
+    start: Start,
   ): ReturnType<HttpAgent["run"]> {
     const observable = new Observable<BaseEvent>((subscriber) => {
       const connection = new AbortController();
@@ -316,22 +325,24 @@ export class PgaguiAgent extends HttpAgent {
   }
 
   private async deliver(
-    input: RunAgentInput, start: (init: RequestInit, resume: Resume) => Pick<Following, "open" | "until" | "isEmpty">, signal: AbortSignal,
+    input: RunAgentInput, start: Start, signal: AbortSignal,
     transport: { next(event: FrameEvent): void },
   ): Promise<void> {
     const encoder = new TextEncoder();
     const { threadId } = input;
-    const init = this.requestInit(input);
-    const { body: _, headers, ...get } = init;
-    const { "Content-Type": __, ...accept } = headers as Record<string, string>;
-    const resume: Resume = (after, query, signal, seen) =>
-      this.request(
+    const { body } = this.requestInit(input); // a repeated request has the same bytes
+    const request = (url: string, signal: AbortSignal) => this.request(url, { ...this.requestInit(input), body: body!, signal });
+    const resume: Resume = (after, query, signal, seen) => {
+      const { body: _, headers, ...init } = this.requestInit(input);
+      const { "Content-Type": __, ...others } = headers as Record<string, string>;
+      return this.request(
         this.serverUrl + pathOf(threadId) + `/events${queryOf({ ...query, protocol_version: protocolOf(input) })}`,
-        { ...get, method: "GET", headers: { ...accept, ...(after && { "Last-Event-ID": after }), ...(seen && { [positionHeader]: seen }) }, signal },
+        { ...init, method: "GET", headers: { ...others, ...(after && { "Last-Event-ID": after }), ...(seen && { [positionHeader]: seen }) }, signal },
       );
+    };
     let runId: string | undefined;
     await follow({
-      ...start(init, resume),
+      ...start(request, resume),
       retry: this.settings.retry,
       signal,
       begin: (response) => transport.next({ type: "headers", status: response.status, headers: response.headers }),
@@ -345,6 +356,12 @@ export class PgaguiAgent extends HttpAgent {
     });
   }
 }
+
+/** Says how a stream is requested, and when it ends. */
+type Start = (request: Post, resume: Resume) => Pick<Following, "open" | "until" | "isEmpty">;
+
+/** Posts the input. */
+type Post = (url: string, signal: AbortSignal) => Promise<Response>;
 
 /** Requests what comes behind a frame, or the history. `seen` is what the answer must not be behind. */
 type Resume = (

@@ -832,7 +832,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The checkpoint that was saved last in a namespace
+         * The checkpoint that was saved last in a namespace, or at a run
          * @description Right: read.
          */
         get: operations["getLatestCheckpoint"];
@@ -1559,6 +1559,8 @@ export interface components {
             checkpointId: string;
             namespace: string;
             parentId?: string;
+            /** @description The run that the engine was working on. */
+            runId?: string;
             /** @description 1, 2, 3, … in the order in which they were saved. */
             number: number;
             savedAt: components["schemas"]["Time"];
@@ -2888,6 +2890,8 @@ export interface operations {
                     document: components["schemas"]["Anything"];
                     /** @description The checkpoint of the namespace that it follows. */
                     parentId?: string | null;
+                    /** @description The run that the engine is working on, whether it has begun or not. */
+                    runId?: string | null;
                 };
             };
         };
@@ -2933,6 +2937,8 @@ export interface operations {
             query?: {
                 /** @description The namespace of the checkpoint, which may be empty. */
                 namespace?: components["parameters"]["namespace"];
+                /** @description Only those saved at this run or, if there is none, at the nearest run before it. */
+                run?: string;
             };
             header?: {
                 /** @description With GET, the ETag that the client has; with PUT, `*`. */
