@@ -60,9 +60,10 @@ class History implements ThreadHistoryAdapter {
 
   async load(): Promise<Awaited<ReturnType<ThreadHistoryAdapter["load"]>>> {
     const { threadId, threads } = this.#agent;
+    const isNew = this.#options.isNew && !this.#known?.headRunId;
     const known = new Known(threadId);
     this.#inProgress = undefined;
-    const [runs, branches] = this.#options.isNew
+    const [runs, branches] = isNew
       ? [[], []]
       : await Promise.all([threads.runs(threadId), threads.branches(threadId)]).catch(emptyIfUnknown);
     const leaves = leavesOf(runs);
@@ -170,7 +171,7 @@ class Known {
   readonly tails = new Map<string, string>();
   /** The ids of messages that the user interface has under another id. */
   readonly copies = new Map<string, string>();
-  /** The run that the state of the client is from. */
+  /** The run that the state of the client is from; empty if there is none. */
   headRunId = "";
   #tail: string | undefined;
 
@@ -257,7 +258,7 @@ class MessageTree {
     return { headId: this.#headId, messages: ExportedMessageRepository.fromBranchableArray([...this.#items.values()]).messages };
   }
 
-  /** An id for a message, which is the id of the message unless an item that is `other` has it. */
+  /** The id for an item: that of the message, unless an item has it that is another one. */
   #freeId(id: string, isOther: (item: { parentId: string | null }) => boolean): string {
     let free = id;
     for (let copy = 2, item; (item = this.#items.get(free)) && isOther(item); copy++) {
@@ -272,10 +273,11 @@ type MessageLike = ReturnType<typeof fromAgUiMessages>[number];
 
 /** The messages with interrupts where useAgUiRuntime keeps them: with the last message of the assistant. */
 function withInterrupts(messages: Conversation["messages"], interrupts: unknown[], runId: string): Conversation["messages"] {
+  const metadata = { custom: { agui: { interrupts } } };
   const last = messages.findLastIndex(({ role }) => role === "assistant" || role === "user");
-  const isAnswer = messages[last]?.role === "assistant";
-  const answer = { ...(isAnswer ? messages[last] : { id: `${runId}:interrupted`, role: "assistant", content: "" }), metadata: { custom: { agui: { interrupts } } } };
-  return isAnswer ? messages.with(last, answer) : [...messages, answer];
+  return messages[last]?.role === "assistant"
+    ? messages.with(last, { ...messages[last], metadata })
+    : [...messages, { id: `${runId}:interrupted`, role: "assistant", content: "", metadata }];
 }
 
 /** The members of a message that name it. */

@@ -147,6 +147,21 @@ test("an edit at the first message begins a new root, with the state of the begi
   expect(calls.at(-1)!.state ?? {}).toEqual({});
 });
 
+test("a new thread is not asked for until it has a run", async () => {
+  const { agent } = await thread();
+  const requests: string[] = [];
+  agent.fetch = (url, init) => {
+    requests.push(String(url));
+    return fetch(url, init);
+  };
+  const history = historyAdapter(agent, { isNew: true });
+  expect(await history.load()).toEqual({ messages: [] });
+  expect(requests).toEqual([]);
+  agent.setMessages([user("u1")]);
+  await agent.runAgent({ runId: "r1" });
+  expect((await load(history)).messages()).toEqual(["u1", "a-r1"]);
+});
+
 test("a thread that does not exist is empty, and what the server refuses is an error", async () => {
   const { agent } = await thread();
   const history: ThreadHistoryAdapter = historyAdapter(agent);
