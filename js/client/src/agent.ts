@@ -6,7 +6,7 @@ import {
 } from "@ag-ui/client";
 import { Observable } from "rxjs";
 import { Positions, type Position, type PositionStorage } from "./position.ts";
-import { PgaguiError, send, type HeadersSource, type RetryOptions } from "./requests.ts";
+import { PgaguiError, recordOf, send, type HeadersSource, type RetryOptions } from "./requests.ts";
 import { follow, type Following } from "./stream.ts";
 import { pathOf, positionHeader, queryOf, Threads, type Conversation, type ForkPoint } from "./threads.ts";
 
@@ -55,8 +55,8 @@ const connections = new WeakMap<RunAgentInput, ConnectParameters>();
  * 404, 409, 410, …) fails at once with a {@link PgaguiError}.
  */
 export class PgaguiAgent extends HttpAgent {
-  /** Where the client is. Undefined before the first run. */
-  position: Position | undefined;
+  /** Where the client is, in the thread that it ran or connected to last. */
+  position: Position;
   private settings: Pick<PgaguiAgentConfig, "retry" | "abort"> & {
     headers: Extract<HeadersSource, () => unknown> | undefined;
     positions: Positions;
@@ -181,7 +181,7 @@ export class PgaguiAgent extends HttpAgent {
   override clone(): PgaguiAgent {
     const cloned = super.clone() as PgaguiAgent;
     cloned.settings = this.settings;
-    cloned.position = this.position && { ...this.position };
+    cloned.position = { ...this.position };
     return cloned;
   }
 
@@ -281,7 +281,7 @@ export class PgaguiAgent extends HttpAgent {
 
   /** The position, if it is in a thread; otherwise the one at its beginning. */
   private positionIn(threadId: string): Position {
-    return this.position?.threadId === threadId ? this.position : { threadId };
+    return this.position.threadId === threadId ? this.position : { threadId };
   }
 
   private moveTo(position: Position): void {
@@ -294,10 +294,7 @@ export class PgaguiAgent extends HttpAgent {
   }
 
   /** The events of a stream that continues over broken connections. `start` says how to request it. */
-  private observe(
-    input: RunAgentInput,
-    start: Start,
-  ): ReturnType<HttpAgent["run"]> {
+  private observe(input: RunAgentInput, start: Start): ReturnType<HttpAgent["run"]> {
     const observable = new Observable<BaseEvent>((subscriber) => {
       const connection = new AbortController();
       const { signal } = this.abortController;
@@ -324,9 +321,9 @@ export class PgaguiAgent extends HttpAgent {
     return observable as unknown as ReturnType<HttpAgent["run"]>;
   }
 
+  /** Passes the frames of a stream on to the client's reader. */
   private async deliver(
-    input: RunAgentInput, start: Start, signal: AbortSignal,
-    transport: { next(event: FrameEvent): void },
+    input: RunAgentInput, start: Start, signal: AbortSignal, transport: { next(event: FrameEvent): void },
   ): Promise<void> {
     const encoder = new TextEncoder();
     const { threadId } = input;
@@ -334,7 +331,7 @@ export class PgaguiAgent extends HttpAgent {
     const request = (url: string, signal: AbortSignal) => this.request(url, { ...this.requestInit(input), body: body!, signal });
     const resume: Resume = (after, query, signal, seen) => {
       const { body: _, headers, ...init } = this.requestInit(input);
-      const { "Content-Type": __, ...others } = headers as Record<string, string>;
+      const { "Content-Type": __, "content-type": ___, ...others } = recordOf(headers);
       return this.request(
         this.serverUrl + pathOf(threadId) + `/events${queryOf({ ...query, protocol_version: protocolOf(input) })}`,
         { ...init, method: "GET", headers: { ...others, ...(after && { "Last-Event-ID": after }), ...(seen && { [positionHeader]: seen }) }, signal },

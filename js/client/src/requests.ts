@@ -62,12 +62,17 @@ export interface RequestOptions {
 
 /** Sends a request once. */
 export async function send(url: string, init: RequestInit, options: RequestOptions): Promise<Response> {
-  const headers = { ...(init.headers as Record<string, string>), ...(await resolveHeaders(options.headers)) };
+  const headers = { ...recordOf(init.headers), ...(await resolveHeaders(options.headers)) };
   const response = await (options.fetch ?? ((url, init) => fetch(url, init)))(url, { ...init, headers });
   if (!response.ok) {
     throw await errorOf(`${init.method ?? "GET"} ${url}`, response);
   }
   return response;
+}
+
+/** Headers as an object. Applications may have them as Headers or as a list. */
+export function recordOf(headers: HeadersInit = {}): Record<string, string> {
+  return headers instanceof Headers || Array.isArray(headers) ? Object.fromEntries(new Headers(headers)) : headers;
 }
 
 async function resolveHeaders(source: HeadersSource | undefined): Promise<Record<string, string> | undefined> {

@@ -217,7 +217,7 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       await connecting;
       expect(texts(after)).toEqual(["Rome", "Hello, Rome"]);
       expect(after.state).toEqual({ turns: 1 });
-      expect(proxy.requests[0]!.headers["pgagui-position"]).toBe(before.position!.lastEventId);
+      expect(proxy.requests[0]!.headers["pgagui-position"]).toBe(before.position.lastEventId);
       expect(JSON.parse([...tab.items.values()][0]!)).toEqual(after.position);
 
       const other = new PgaguiAgent({ url: runURL(server), storage: tab });
@@ -569,7 +569,7 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       await cloned.runAgent();
       expect(texts(cloned).slice(-2)).toEqual(["Bern", "Hello, Bern"]);
       expect(ours.messages).toHaveLength(4);
-      expect(ours.position!.runId).toBe("run-2");
+      expect(ours.position.runId).toBe("run-2");
       cloned.url = "http://127.0.0.1:1/agent/x/run";
       cloned.headers = { "X-Own": "1" };
       expect((await ours.threads.get("thread-1")).runs).toBe(3);
