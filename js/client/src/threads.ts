@@ -3,6 +3,7 @@
 import { randomUUID } from "@ag-ui/client";
 import type { components, operations } from "./openapi.ts";
 import { Backoff, send, type RequestOptions, type RetryOptions } from "./requests.ts";
+import { follow } from "./stream.ts";
 
 type Schemas = components["schemas"];
 
@@ -125,6 +126,31 @@ export class Threads {
    */
   async stop(threadId: string, run: { runId?: string; reason?: string } = {}, options?: CallOptions): Promise<number> {
     return (await this.#call<{ stopped: number }>("POST", threadId, "/stop", run, options)).stopped;
+  }
+
+  /**
+   * The events of a run that are behind the frame or the seq `after`, as server-sent events: those so far, then those to
+   * come. If the connection breaks, the stream is resumed. It ends with the run.
+   */
+  events(threadId: string, { run, after }: { run: string; after: string }, { signal = never }: CallOptions = {}): Promise<Response> {
+    const url = `${this.#config.url}${pathOf(threadId)}/events${queryOf({ run })}`;
+    const reading = new AbortController();
+    const encoder = new TextEncoder();
+    return new Promise((resolve, reject) => {
+      let body!: ReadableStreamDefaultController<Uint8Array>;
+      const stream = new ReadableStream<Uint8Array>({ start: (controller) => void (body = controller), cancel: (reason) => reading.abort(reason) });
+      follow({
+        open: (last, signal) => send(url, { headers: { Accept: "text/event-stream", "Last-Event-ID": last ?? after }, signal }, this.#config),
+        until: "run",
+        retry: this.#config.retry,
+        signal: AbortSignal.any([signal, reading.signal]),
+        begin: ({ headers }) => resolve(new Response(stream, { headers })),
+        deliver: (frames) => body.enqueue(encoder.encode(frames)),
+      }).then(() => body.close(), (error: unknown) => {
+        reject(error);
+        body.error(error);
+      });
+    });
   }
 
   async #call<Answer>(
