@@ -33,6 +33,7 @@ export class Database {
   readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
   readonly #ownsPool: boolean;
+  #ended: Promise<void> | undefined;
 
   constructor(options: DatabaseOptions) {
     if (!options.pool && !options.connectionString) {
@@ -99,7 +100,7 @@ export class Database {
   /** Ends the pool, unless the caller gave it. */
   async close(): Promise<void> {
     if (this.#ownsPool) {
-      await this.#pool.end();
+      await (this.#ended ??= this.#pool.end());
     }
   }
 }
