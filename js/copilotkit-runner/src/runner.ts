@@ -190,12 +190,7 @@ export class PgaguiAgentRunner implements AgentRunner {
 
   /** The database, for the tenant of the request at hand. */
   #here(): Database {
-    const { scope = "" } = this.#options;
-    const own = typeof scope === "function" ? scope() : scope;
-    if (typeof own !== "string") {
-      throw new TypeError("pgagui: the function scope returned no string (return the scope of the request, or throw)");
-    }
-    return this.#database.inScope(own);
+    return this.#database.inScope(scopeOf(this.#options));
   }
 
   #start({ threadId, agent, input, persistedInputMessages }: Request<"run">, database: Database, to: ReplaySubject<AguiEvent>): void {
@@ -237,6 +232,15 @@ export class PgaguiAgentRunner implements AgentRunner {
     const recorded = record().then(() => to.complete(), (error: unknown) => to.error(error)).finally(() => this.#recordings.delete(recording));
     this.#recordings.set(recording, recorded);
   }
+}
+
+/** The scope of the request at hand. */
+export function scopeOf({ scope = "" }: DatabaseOptions): string {
+  const own = typeof scope === "function" ? scope() : scope;
+  if (typeof own !== "string") {
+    throw new TypeError("pgagui: the function scope returned no string (return the scope of the request, or throw)");
+  }
+  return own;
 }
 
 /** The parent that a client names: '' for none; undefined for the head. */
