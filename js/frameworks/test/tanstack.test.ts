@@ -288,7 +288,7 @@ test("TanStack's client, with connections that break, gets every chunk once", as
   let pieces = 0;
   let cuts = 0;
   proxy.cutAnswers(() => ++pieces % 5 === 0 && ++cuts > 0);
-  const connection = fetchServerSentEvents(proxy.url, { reconnect: { initialDelayMs: 1, maxDelayMs: 5 } as never });
+  const connection = fetchServerSentEvents(proxy.url, { reconnect: { delayMs: 10 } });
   const found: StreamChunk[] = [];
   const ids = { threadId: "t", runId: "r" };
   for await (const chunk of connection.connect([{ role: "user", content: "Hello" }] as never, {}, undefined, ids as never)) found.push(chunk);
