@@ -12,6 +12,7 @@ const count: Check = (value) => Number.isInteger(value) && (value as number) >= 
 const list: Check = Array.isArray;
 const oneOf = (...values: string[]): Check => (value) => values.includes(value as string);
 const listOf = (item: Check): Check => (value) => Array.isArray(value) && value.every(item);
+const atLeastOne = (item: Check): Check => (value) => listOf(item)(value) && (value as unknown[]).length > 0;
 const either = (...checks: Check[]): Check => (value) => checks.some((check) => check(value));
 /** An object with these members. Those whose names end with ? may be absent. */
 const shape = (members: Record<string, Check>): Check => (value) =>
@@ -52,7 +53,7 @@ const outcome = either(
   shape({ type: oneOf("success") }),
   shape({
     type: oneOf("interrupt"),
-    interrupts: listOf(shape({
+    interrupts: atLeastOne(shape({
       id: text, reason: text, "message?": text, "toolCallId?": text, "responseSchema?": isObject, "expiresAt?": text, "metadata?": isObject,
       "subagentRunId?": text,
     })),

@@ -89,8 +89,8 @@ export class ClientFilter {
       return [];
     }
     if (failure && !this.#finished) {
-      this.#phase = "failed";
-      return [{ type: "RUN_ERROR", ...failure }];
+      this.#take({ type: "RUN_ERROR", ...failure });
+      return this.#added;
     }
     this.#finished ??= { type: "RUN_FINISHED", ...this.#run };
     this.#finish();
@@ -111,26 +111,30 @@ export class ClientFilter {
         return;
       case "RUN_ERROR":
         if (this.#phase !== "failed") {
+          this.#ensureRun(); // the run before may have failed
+          this.#closeLanes();
           this.#finish();
           this.#phase = "failed";
           this.#added.push(event);
         }
         return;
     }
-    if (this.#phase === "finished" || this.#phase === "failed" || !this.#isAccepted(event, tag)) {
+    if (this.#phase === "finished" || this.#phase === "failed") {
       return;
     }
-    this.#ensureRun();
     const chunk = chunks.get(event.type);
-    if (chunk) {
-      return this.#takeChunk(chunk, event, tag);
+    const isAccepted = this.#isAccepted(event, tag);
+    if (isAccepted) {
+      this.#ensureRun();
     }
     if (event.type === "MESSAGES_SNAPSHOT") {
       this.#closeLanes();
-    } else if (!besideChunks.has(event.type)) {
-      this.#closeLane(tag);
+    } else if (!chunk && !besideChunks.has(event.type)) {
+      this.#closeLane(tag); // also where the event is left out
     }
-    this.#place(event, tag);
+    if (isAccepted) {
+      chunk ? this.#takeChunk(chunk, event, tag) : this.#place(event, tag);
+    }
   }
 
   // --- the life of a run ---
@@ -384,19 +388,23 @@ export class ClientFilter {
 
   #takeChunk(kind: Kind, event: AguiEvent, givenTag: Tag): void {
     const { tag, lane } = this.#laneOf(kind, event, givenTag)!;
-    const { delta, type: _, messageId: __, toolCallId: ___, toolCallName, parentMessageId, role, name, ...members } = event;
-    const common = { ...members, [kind.id]: lane.id, ...tagged(tag) };
+    const { delta, toolCallName, parentMessageId, role, name, timestamp, metadata } = event;
+    const common = {
+      [kind.id]: lane.id, ...this.#attributed(lane, tag), ...(timestamp !== undefined && { timestamp }), ...(metadata !== undefined && { metadata }),
+    };
+    let isStarted = true;
     if (this.#lanes.get(tag) !== lane) {
       this.#closeLane(tag);
       this.#lanes.set(tag, lane);
-      if (!this.#open.has(kind.end + lane.id)) { // otherwise a start began it
+      isStarted = this.#open.has(kind.end + lane.id); // by a start, not by a chunk
+      if (!isStarted) {
         const own = kind === call ? { toolCallName, parentMessageId } : kind === text ? { role: role ?? "assistant", name } : { role: "reasoning" };
         const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
         this.#start(kind, { type: kind.start, ...common, ...given }, tag);
       }
     }
-    if (delta !== undefined) {
-      this.#added.push({ type: kind.piece, ...common, delta });
+    if (delta !== undefined || isStarted && metadata !== undefined) {
+      this.#added.push({ type: kind.piece, ...common, delta: delta ?? "" });
     }
   }
 
@@ -406,8 +414,13 @@ export class ClientFilter {
     if (lane) {
       this.#lanes.delete(tag);
       this.#open.delete(lane.kind.end + lane.id);
-      this.#added.push({ type: lane.kind.end, [lane.kind.id]: lane.id, ...tagged(tag) });
+      this.#added.push({ type: lane.kind.end, [lane.kind.id]: lane.id, ...this.#attributed(lane, tag) });
     }
+  }
+
+  /** The agent of what a lane sends, unless the client has learned of another owner since. */
+  #attributed({ kind, id }: Lane, tag: Tag): { subagentRunId?: string } {
+    return this.#contradicts(kind.bucket, id, tag) ? {} : tagged(tag);
   }
 
   #closeLanes(): void {

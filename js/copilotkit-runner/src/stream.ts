@@ -54,7 +54,7 @@ export class Stream {
       this.#log({ level: "warn", message: "a client could not follow a thread to its end", threadId, error });
     }
     const failure = { message: `The conversation could not be followed to its end: ${messageOf(error)}`, code: "CONNECTION_LOST" };
-    (this.#filter ?? new ClientFilter(threadId, "")).end(failure).forEach(this.#send);
+    (this.#filter?.end(failure) ?? [{ type: "RUN_ERROR", ...failure }]).forEach(this.#send);
   }
 
   async #serveRuns(): Promise<void> {
