@@ -11,6 +11,7 @@ export default defineConfig({
     // The stock client of AG-UI reads a connection that broke once more, and leaves the error to nobody.
     onUnhandledError: (error) => !(error.message === "terminated" && (error.cause as { code?: string } | undefined)?.code === "UND_ERR_SOCKET"),
     include: ["test/**/*.test.ts"],
+    globals: true, // LangGraph's kit needs them
     globalSetup: "../testing/src/setup.ts",
     testTimeout: 120_000,
     hookTimeout: 120_000,
