@@ -1,5 +1,5 @@
-import type { AgentRunner } from "@copilotkit/runtime/v2";
-import { PgaguiAgentRunner } from "@pgagui/copilotkit-runner";
+import type { AgentRunner, createCopilotRuntimeHandler } from "@copilotkit/runtime/v2";
+import { PgaguiAgentRunner, threadHooks, type DatabaseOptions } from "@pgagui/copilotkit-runner";
 import { database } from "@pgagui/testing";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
@@ -7,6 +7,8 @@ import { App, begin, finish, say, startAgent, startRuntime, type Helper, type Se
 
 /** The class is an AgentRunner of CopilotKit, by its types. */
 export const asRunner = (runner: PgaguiAgentRunner): AgentRunner => runner;
+
+export const asHooks = (options: DatabaseOptions): NonNullable<Parameters<typeof createCopilotRuntimeHandler>[0]["hooks"]> => threadHooks(options);
 
 async function stage(runner: Settings["runner"], pgModule?: string): Promise<Settings & { agent: Helper }> {
   const databaseURL = await database();
@@ -118,6 +120,28 @@ test("stop from another process reaches the agent", async () => {
   await reloaded.connect();
   expect(reloaded.texts).toEqual(["Who?", "It"]);
   expect(await reloaded.stop()).toBe(false);
+});
+
+test("the list of threads, names, archive and deletion", async () => {
+  const settings = await stage("pgagui");
+  const runtime = await startRuntime(settings);
+  const app = await App.open(runtime, "t");
+  await converse(app, settings.agent, "q1", "Who?", "Me.");
+  await converse(await App.open(runtime, "t2"), settings.agent, "q2", "Why?", "Because.");
+  expect(await app.list()).toEqual(["t2 Why? false", "t Who? false"]);
+  await app.threads.renameThread("t", "A name");
+  await app.threads.archiveThread("t2");
+  expect(await app.list()).toEqual(["t A name false"]);
+  expect(await app.list(true)).toEqual(["t2 Why? true", "t A name false"]);
+  await app.threads.deleteThread("t");
+  expect(await app.list(true)).toEqual(["t2 Why? true"]);
+  const get = async (path: string) => (await fetch(`${runtime.url}/threads/${path}`)).json() as Promise<Record<string, unknown>>;
+  expect(await get("t2/messages")).toEqual({ messages: [{ id: "q2", role: "user", content: "Why?" }, expect.objectContaining({ content: "Because." })] });
+  expect(await get("t2/state")).toEqual({ state: {} });
+  expect(((await get("t2/events")).events as { type: string }[]).at(-1)!.type).toBe("RUN_FINISHED");
+  expect(await get("t/messages")).toEqual({ messages: [] });
+  const rename = await fetch(`${runtime.url}/threads/unknown`, { method: "PATCH", body: JSON.stringify({ agentId: "helper", name: "x" }) });
+  expect(rename.status).toBe(404);
 });
 
 test("what the runner in memory loses", async () => {

@@ -156,6 +156,19 @@ export class App {
     return ((await answer.json()) as { stopped: boolean }).stopped;
   }
 
+  /** The list of threads, as the app shows it: "id name archived". */
+  async list(includeArchived = false): Promise<string[]> {
+    this.threads.setContext(null);
+    this.threads.setContext({ runtimeUrl: this.runtimeUrl!, headers: {}, agentId: "helper", includeArchived });
+    await vi.waitFor(() => expect(this.threads.getState().isLoading).toBe(true), { interval: 1 }).catch(() => {}); // it may be over
+    await vi.waitFor(() => expect(this.threads.getState().isLoading).toBe(false), { timeout: 20_000, interval: 5 });
+    const { threads, error } = this.threads.getState();
+    if (error) {
+      throw error;
+    }
+    return threads.map(({ id, name, archived }) => `${id} ${name} ${archived}`);
+  }
+
   /** What the user sees. */
   get texts(): string[] {
     return this.agent.messages.map(({ content }) => String(content));
