@@ -5,7 +5,7 @@ export const library = (entry = ["src/index.ts"]): Options => ({
   entry,
   format: "esm",
   target: "es2022",
-  dts: true,
+  dts: { resolve: [/^@pgagui\/postgres/] },
   clean: true,
   noExternal: [/^@pgagui\/postgres/],
 });

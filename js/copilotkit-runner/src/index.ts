@@ -1,1 +1,4 @@
-export {};
+// CopilotKit's runtime on PostgreSQL, with pgagui.
+
+export { PgaguiAgentRunner, type DatabaseOptions, type LogEntry, type RunnerOptions } from "./runner.ts";
+export { threadHooks, type ThreadHooks } from "./threads.ts";

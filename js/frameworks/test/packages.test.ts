@@ -1,6 +1,91 @@
-import { expect, test } from "vitest";
-import { database } from "@pgagui/testing";
+// What users install: each package is packed, and its tarball is installed by npm outside of this tree, with its peers at the
+// oldest and at the newest version that is tested.
 
-test("a database has the schema", async () => {
-  expect(await database()).toContain("pgagui_js_");
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, onTestFinished, test } from "vitest";
+
+const execute = promisify(execFile);
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const installed = JSON.parse(readFileSync(join(root, "js/frameworks/package.json"), "utf8")).dependencies as Record<string, string>;
+const names = ["client", "copilotkit-runner", "tanstack-ai", "langgraph-checkpoint"]
+  .filter((name) => readFileSync(join(root, "js", name, "src/index.ts"), "utf8").trim() !== "export {};"); // not written yet
+
+interface Manifest {
+  name: string;
+  license: string;
+  type: string;
+  exports: Record<string, { types: string; default: string }>;
+  dependencies?: Record<string, string>;
+  peerDependencies?: Record<string, string>;
+}
+
+async function run(program: string, args: string[], cwd: string): Promise<string> {
+  const ended = execute(program, args, { cwd, maxBuffer: 1 << 26 });
+  return (await ended.catch((error) => {
+    throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
+  })).stdout;
+}
+
+/** Packs a package into a folder of the current test. */
+async function pack(name: string): Promise<{ folder: string; tarball: string; files: string[]; manifest: Manifest }> {
+  const folder = mkdtempSync(join(tmpdir(), "pgagui-package-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const output = await run("npm", ["pack", "--json", "--ignore-scripts=false", "--pack-destination", folder], join(root, "js", name));
+  const tarball = join(folder, JSON.parse(output.slice(output.indexOf("["))) [0].filename);
+  const files = (await run("tar", ["tzf", tarball], folder)).trim().split("\n").map((path) => path.replace(/^package\//, ""));
+  await run("tar", ["xzf", tarball], folder);
+  return { folder, tarball, files, manifest: JSON.parse(readFileSync(join(folder, "package/package.json"), "utf8")) };
+}
+
+/** The specifier of an entry: "." of @pgagui/client is "@pgagui/client". */
+const specifiers = ({ name, exports }: Manifest) =>
+  Object.keys(exports).filter((entry) => !entry.endsWith(".json")).map((entry) => name + entry.slice(1));
+
+const oldest = (range: string) => /\d+\.\d+\.\d+/.exec(range)![0];
+
+describe.each(names)("@pgagui/%s", (name) => {
+  test("has what belongs into a package, and nothing else", async () => {
+    const { folder, files, manifest } = await pack(name);
+    expect(files.filter((path) => !/^dist\/[\w./-]+\.(js|d\.ts)$/.test(path)).sort()).toEqual(["LICENSE", "README.md", "package.json"]);
+    expect(readFileSync(join(folder, "package/LICENSE"), "utf8")).toBe(readFileSync(join(root, "LICENSE"), "utf8"));
+    expect(manifest).toMatchObject({ license: "Apache-2.0", type: "module", engines: { node: ">=20" } });
+    expect(manifest.exports["."]).toBeDefined();
+    for (const { types, default: code } of Object.values(manifest.exports)) {
+      expect(files).toContain(types.slice("./".length));
+      expect(files).toContain(code.slice("./".length));
+    }
+    // The private packages are built in.
+    for (const path of files.filter((path) => path.startsWith("dist/"))) {
+      expect(readFileSync(join(folder, "package", path), "utf8"), path).not.toMatch(/from ["']@pgagui\/(postgres|testing)/);
+    }
+    expect(Object.keys(manifest.dependencies ?? {}).filter((dependency) => dependency.startsWith("@pgagui/"))).toEqual([]);
+  });
+
+  test.each(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", async (age) => {
+    const { folder, tarball, manifest } = await pack(name);
+    const peers = Object.entries(manifest.peerDependencies ?? {}).map(([peer, range]) => {
+      expect(installed[peer], `${peer} is tested here`).toBeDefined();
+      return `${peer}@${age === "oldest" ? oldest(range) : installed[peer]}`;
+    });
+    writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
+    await run("npm", [
+      "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", tarball, ...peers,
+      `typescript@${installed.typescript}`, `@types/node@${installed["@types/node"]}`,
+    ], folder);
+    const modules = specifiers(manifest);
+    writeFileSync(join(folder, "main.ts"), modules.map((module, i) => `export * as module${i} from "${module}";\n`).join(""));
+    const check = await execute(process.execPath, [
+      "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext",
+      "--lib", "es2023,dom,dom.iterable", "--types", "node", "--pretty", "false", "main.ts",
+    ], { cwd: folder }).catch((error) => error);
+    // Types of others may have faults of their own.
+    expect((check.stdout as string).split("\n").filter((line) => /^(main\.ts|node_modules\/@pgagui\/)/.test(line))).toEqual([]);
+    const count = "Promise.all(process.argv.slice(1).map((name) => import(name))).then((all) => console.log(Math.min(...all.map((m) => Object.keys(m).length))))";
+    expect(Number(await run(process.execPath, ["--input-type=module", "--eval", count, "--", ...modules], folder))).toBeGreaterThan(0);
+  }, 600_000);
 });

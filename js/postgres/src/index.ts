@@ -3,6 +3,8 @@
 
 import pg from "pg";
 
+export { retry, type RetryOptions } from "./retry.ts";
+
 export interface DatabaseOptions {
   /** A pool of the caller, who also ends it. Without one, `connectionString` is needed. */
   pool?: pg.Pool | undefined;
@@ -10,6 +12,11 @@ export interface DatabaseOptions {
   connectionString?: string | undefined;
   /** The tenant whose threads are meant. The default is the scope '', for databases without tenants. */
   scope?: string | undefined;
+  /**
+   * How long a statement waits for its answer, which the network may have lost, in milliseconds. Then it fails with an error for
+   * which isTransient is true. Without it, a statement waits as long as the pool says.
+   */
+  timeout?: number | undefined;
 }
 
 /** What statements run on: a pool, or a connection with an open transaction. */
@@ -23,16 +30,21 @@ export interface Queryable {
  */
 export class Database {
   readonly scope: string;
+  readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
   readonly #ownsPool: boolean;
+  #ended: Promise<void> | undefined;
 
   constructor(options: DatabaseOptions) {
     if (!options.pool && !options.connectionString) {
       throw new TypeError("pgagui: no database is given (set pool or connectionString)");
     }
     this.scope = options.scope ?? "";
+    this.#options = options;
     this.#ownsPool = !options.pool;
-    this.#pool = options.pool ?? new pg.Pool({ connectionString: options.connectionString });
+    this.#pool = options.pool ?? new pg.Pool({
+      connectionString: options.connectionString, connectionTimeoutMillis: 10_000, allowExitOnIdle: true,
+    });
     if (this.#ownsPool) {
       // Without a listener, a connection that breaks while nobody uses it would end the process. The next statement gets
       // another connection.
@@ -40,10 +52,15 @@ export class Database {
     }
   }
 
+  /** The same database for another tenant. It shares the pool, which only the original ends. */
+  inScope(scope: string): Database {
+    return scope === this.scope ? this : new Database({ ...this.#options, pool: this.#pool, scope });
+  }
+
   /** Runs one statement. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
     if (this.scope === "") {
-      return (await this.#pool.query<Row>(text, values)).rows;
+      return (await this.#pool.query<Row>(this.#timed(text, values))).rows;
     }
     return this.transaction(async (connection) => (await connection.query<Row>(text, values)).rows);
   }
@@ -56,9 +73,11 @@ export class Database {
     const note = (error: Error) => void (failure ??= error);
     connection.on("error", note);
     try {
-      await connection.query(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`);
-      const result = await work(connection);
-      await connection.query("commit");
+      await connection.query(this.#timed(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`));
+      const result = await work({
+        query: <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => connection.query<Row>(this.#timed(text, values)),
+      });
+      await connection.query(this.#timed("commit"));
       return result;
     } catch (error) {
       failure = error;
@@ -70,17 +89,27 @@ export class Database {
     }
   }
 
+  #timed(text: string, values?: unknown[]): pg.QueryConfig {
+    const statement: pg.QueryConfig & { query_timeout?: number | undefined } = { text, query_timeout: this.#options.timeout };
+    if (values?.length) {
+      statement.values = values;
+    }
+    return statement;
+  }
+
   /** Ends the pool, unless the caller gave it. */
   async close(): Promise<void> {
     if (this.#ownsPool) {
-      await this.#pool.end();
+      await (this.#ended ??= this.#pool.end());
     }
   }
 }
 
 /** The SQLSTATE of an error of the database, or undefined for other errors. */
 export function codeOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
+  // Not instanceof pg.DatabaseError: the pool may be of another copy of pg than this module's.
+  const { severity, code } = (error ?? {}) as { severity?: unknown; code?: unknown };
+  return error instanceof Error && typeof severity === "string" && typeof code === "string" ? code : undefined;
 }
 
 /** Whether a call may succeed when it is repeated: the connection, the server or a lock was in the way. */
@@ -92,5 +121,5 @@ export function isTransient(error: unknown): boolean {
   }
   const system = (error as { code?: unknown } | undefined)?.code;
   return (typeof system === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(system)) ||
-    (error instanceof Error && /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(error.message));
+    (error instanceof Error && /Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error/.test(error.message));
 }

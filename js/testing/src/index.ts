@@ -1,6 +1,8 @@
-// Databases, servers and agents for the tests of the packages.
+// Databases, servers, proxies and agents for the tests of the packages.
 
 export { serveAgent, type Call } from "./agent.ts";
+export { cutProxy, type CutProxy } from "./cutproxy.ts";
 export { createDatabase, database } from "./database.ts";
+export { pooler } from "./pooler.ts";
 export { serve, type Server } from "./serve.ts";
 export { binary } from "./server.ts";

@@ -1,0 +1,449 @@
+// Keeps a stream valid for the clients of CopilotKit 1.75 (@ag-ui/client 0.0.59). Their schema and their verifier end a run with
+// an error where an event is malformed or misplaced, but the log keeps whatever an agent sent.
+
+import { conform } from "./conform.ts";
+import { textOf, type AguiEvent } from "./events.ts";
+
+type Tag = string | undefined; // the subagent of an event; undefined: the main agent
+
+/** What a chunk continues: an agent has one stream of chunks at a time. */
+interface Lane {
+  kind: Kind;
+  id: string;
+}
+
+/** What has a start, pieces and an end. */
+interface Kind {
+  bucket: "message" | "toolCall" | "reasoning";
+  id: "messageId" | "toolCallId";
+  start: string;
+  piece: string;
+  end: string;
+}
+
+const text: Kind = {
+  bucket: "message", id: "messageId", start: "TEXT_MESSAGE_START", piece: "TEXT_MESSAGE_CONTENT", end: "TEXT_MESSAGE_END",
+};
+const call: Kind = { bucket: "toolCall", id: "toolCallId", start: "TOOL_CALL_START", piece: "TOOL_CALL_ARGS", end: "TOOL_CALL_END" };
+const thought: Kind = {
+  bucket: "reasoning", id: "messageId", start: "REASONING_MESSAGE_START", piece: "REASONING_MESSAGE_CONTENT", end: "REASONING_MESSAGE_END",
+};
+const span: Kind = { bucket: "reasoning", id: "messageId", start: "REASONING_START", piece: "", end: "REASONING_END" };
+
+const starts = new Map([text, call, thought, span].map((kind) => [kind.start, kind]));
+const pieces = new Map([text, call, thought].map((kind) => [kind.piece, kind]));
+const ends = new Map([text, call, thought, span].map((kind) => [kind.end, kind]));
+const chunks = new Map([["TEXT_MESSAGE_CHUNK", text], ["TOOL_CALL_CHUNK", call], ["REASONING_MESSAGE_CHUNK", thought]]);
+
+/** Events that the client accepts between two chunks of one stream. */
+const besideChunks = new Set(["RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED"]);
+
+/**
+ * The filter of one stream to one client. A valid stream passes unchanged, but chunks become starts, pieces and ends, and
+ * RUN_FINISHED waits for the end: agents send events after it. The filter adds starts and ends that are missing and leaves out
+ * what the client refuses.
+ */
+export class ClientFilter {
+  #run: { threadId: string; runId: string };
+  #phase: "before" | "running" | "finished" | "failed" = "before";
+  #finished: AguiEvent | undefined; // the RUN_FINISHED that waits
+  /** What is open, in the order of its starts, with the event that ends it. */
+  #open = new Map<string, AguiEvent>();
+  /** Whose the messages, calls and thoughts are. */
+  #owners = new Map<string, Tag>();
+  #callNames = new Map<string, string>();
+  #lanes = new Map<Tag, Lane>();
+  #endedSubagents = new Set<string>();
+  #added: AguiEvent[] = [];
+
+  constructor(threadId: string, runId: string) {
+    this.#run = { threadId, runId };
+  }
+
+  /** Says that the next events are those of another run. Returns what ends the run before, as end does. */
+  begin(runId: string): AguiEvent[] {
+    const ending = this.end();
+    this.#run = { ...this.#run, runId };
+    this.#phase = "before";
+    this.#reset();
+    return ending;
+  }
+
+  /** Takes the next event of the log, and returns what to send. */
+  push(event: AguiEvent): AguiEvent[] {
+    this.#added = [];
+    const conformed = conform(event, this.#run);
+    if (conformed) {
+      this.#take(conformed);
+    }
+    return this.#added;
+  }
+
+  /**
+   * Says that the run has no more events, and returns what ends it, if it has begun and has no end yet: the RUN_FINISHED that
+   * waits, a RUN_ERROR with the message failure, or else a RUN_FINISHED.
+   */
+  end(failure?: { message: string; code: string }): AguiEvent[] {
+    this.#added = [];
+    if (this.#phase === "finished" || this.#phase === "failed" || this.#phase === "before" && !failure) {
+      return [];
+    }
+    if (failure && !this.#finished) {
+      this.#take({ type: "RUN_ERROR", ...failure });
+      return this.#added;
+    }
+    this.#finished ??= { type: "RUN_FINISHED", ...this.#run };
+    this.#finish();
+    return this.#added;
+  }
+
+  #take(event: AguiEvent): void {
+    const tag = textOf(event, "subagentRunId");
+    switch (event.type) {
+      case "RUN_STARTED":
+        return this.#startRun(event);
+      case "RUN_FINISHED":
+        if (this.#phase === "before" || this.#phase === "running") {
+          this.#ensureRun();
+          this.#closeLanes();
+          this.#finished = event; // the last one counts
+        }
+        return;
+      case "RUN_ERROR":
+        if (this.#phase !== "failed") {
+          this.#ensureRun(); // the run before may have failed
+          this.#closeLanes();
+          this.#finish();
+          this.#phase = "failed";
+          this.#added.push(event);
+        }
+        return;
+    }
+    if (this.#phase === "finished" || this.#phase === "failed") {
+      return;
+    }
+    const chunk = chunks.get(event.type);
+    const isAccepted = this.#isAccepted(event, tag);
+    if (isAccepted) {
+      this.#ensureRun();
+    }
+    if (event.type === "MESSAGES_SNAPSHOT") {
+      this.#closeLanes();
+    } else if (!chunk && !besideChunks.has(event.type)) {
+      this.#closeLane(tag); // also where the event is left out
+    }
+    if (isAccepted) {
+      chunk ? this.#takeChunk(chunk, event, tag) : this.#place(event, tag);
+    }
+  }
+
+  // --- the life of a run ---
+
+  #startRun(event: AguiEvent): void {
+    if (this.#phase === "running" && !this.#finished) {
+      this.#closeLanes();
+      return; // a second one
+    }
+    this.#finish();
+    this.#reset();
+    this.#phase = "running";
+    this.#run = { threadId: textOf(event, "threadId")!, runId: textOf(event, "runId")! };
+    const input = event.input as { messages?: unknown } | undefined;
+    this.#learn(input?.messages, false);
+    this.#added.push(event);
+  }
+
+  #ensureRun(): void {
+    if (this.#phase === "before") {
+      this.#reset();
+      this.#phase = "running";
+      this.#added.push({ type: "RUN_STARTED", ...this.#run });
+    }
+  }
+
+  #reset(): void {
+    this.#open.clear();
+    this.#owners.clear();
+    this.#lanes.clear();
+    this.#endedSubagents.clear();
+  }
+
+  /** Sends the RUN_FINISHED that waits, if one does, behind the ends of what is open. */
+  #finish(): void {
+    if (this.#finished) {
+      this.#added.push(...[...this.#open.values()].reverse(), this.#finished);
+      this.#finished = undefined;
+      this.#phase = "finished";
+    }
+  }
+
+  // --- what the verifier accepts ---
+
+  /** Whether the verifier accepts an event of a subagent here, once what misses before it is added. */
+  #isAccepted(event: AguiEvent, tag: Tag): boolean {
+    const { type } = event;
+    const kind = starts.get(type) ?? pieces.get(type) ?? ends.get(type);
+    if (kind) {
+      const id = textOf(event, kind.id)!;
+      const isOpen = this.#open.has(kind.end + id);
+      if (type === kind.start ? isOpen && !isLane(this.#lanes.get(tag), kind, id) : !isOpen && type === kind.end) {
+        return false;
+      }
+      if (this.#contradicts(kind.bucket, id, tag) || type === kind.start && kind === call && !this.#fitsParent(event, id, tag)) {
+        return false;
+      }
+      return isOpen || kind !== call || type === kind.start || this.#callNames.has(id);
+    }
+    switch (type) {
+      case "TEXT_MESSAGE_CHUNK":
+      case "TOOL_CALL_CHUNK":
+      case "REASONING_MESSAGE_CHUNK":
+        return this.#laneOf(chunks.get(type)!, event, tag) !== undefined;
+      case "STEP_STARTED":
+        return !this.#open.has(stepKey(event, tag));
+      case "STEP_FINISHED":
+        return this.#open.has(stepKey(event, tag));
+      case "STATE_DELTA":
+        return !hasCycle(event.delta);
+      case "ACTIVITY_DELTA":
+        return !this.#contradicts("activity", textOf(event, "messageId")!, tag) && !hasCycle(event.patch);
+      case "REASONING_ENCRYPTED_VALUE": {
+        const id = textOf(event, "entityId")!;
+        const bucket = event.subtype === "tool-call" ? "toolCall" : this.#owners.has(`message ${id}`) ? "message" : "reasoning";
+        return !this.#contradicts(bucket, id, tag);
+      }
+      case "THINKING_START":
+        return !this.#open.has("THINKING_END");
+      case "THINKING_TEXT_MESSAGE_START":
+        return !this.#open.has("THINKING_TEXT_MESSAGE_END");
+      case "THINKING_END":
+      case "THINKING_TEXT_MESSAGE_END":
+        return this.#open.has(type);
+      case "SUBAGENT_STARTED": {
+        const parent = textOf(event, "parentSubagentRunId");
+        const isKnown = (id: string) => this.#open.has(`SUBAGENT_FINISHED${id}`) || this.#endedSubagents.has(id);
+        return !isKnown(tag!) && (parent === undefined || isKnown(parent));
+      }
+      case "SUBAGENT_FINISHED":
+      case "SUBAGENT_ERROR":
+        return this.#open.has(`SUBAGENT_FINISHED${tag}`);
+    }
+    return true;
+  }
+
+  /** Sends an event that the verifier accepts, and records what it means. */
+  #place(event: AguiEvent, tag: Tag): void {
+    const { type } = event;
+    const start = starts.get(type);
+    const piece = pieces.get(type);
+    const end = ends.get(type);
+    if (start) {
+      return this.#start(start, event, tag);
+    }
+    if (piece) {
+      const id = textOf(event, piece.id)!;
+      if (!this.#open.has(piece.end + id)) {
+        this.#start(piece, { type: piece.start, [piece.id]: id, ...this.#startMembers(piece, id), ...tagged(tag) }, tag);
+      }
+    } else if (end) {
+      const id = textOf(event, end.id)!;
+      for (const [owner, lane] of this.#lanes) {
+        if (isLane(lane, end, id)) {
+          this.#lanes.delete(owner);
+        }
+      }
+      if (!this.#open.delete(end.end + id)) {
+        return; // the end of the chunks was its end
+      }
+    }
+    switch (type) {
+      case "STEP_STARTED":
+        this.#open.set(stepKey(event, tag), { type: "STEP_FINISHED", stepName: event.stepName, ...tagged(tag) });
+        break;
+      case "STEP_FINISHED":
+        this.#open.delete(stepKey(event, tag));
+        break;
+      case "THINKING_START":
+        this.#open.set("THINKING_END", { type: "THINKING_END" });
+        break;
+      case "THINKING_TEXT_MESSAGE_START":
+        this.#think(false);
+        this.#open.set("THINKING_TEXT_MESSAGE_END", { type: "THINKING_TEXT_MESSAGE_END" });
+        break;
+      case "THINKING_TEXT_MESSAGE_CONTENT":
+        this.#think(true);
+        break;
+      case "THINKING_END":
+      case "THINKING_TEXT_MESSAGE_END":
+        this.#open.delete(type);
+        break;
+      case "SUBAGENT_STARTED":
+        this.#open.set(`SUBAGENT_FINISHED${tag}`, { type: "SUBAGENT_FINISHED", subagentRunId: tag });
+        break;
+      case "SUBAGENT_FINISHED":
+      case "SUBAGENT_ERROR":
+        this.#open.delete(`SUBAGENT_FINISHED${tag}`);
+        this.#endedSubagents.add(tag!);
+        break;
+      case "ACTIVITY_SNAPSHOT":
+        if (!this.#owners.has(`activity ${textOf(event, "messageId")}`) || event.replace !== false) {
+          this.#owners.set(`activity ${textOf(event, "messageId")}`, tag);
+        }
+        break;
+      case "TOOL_CALL_RESULT":
+        this.#owners.set(`message ${textOf(event, "messageId")}`, tag);
+        break;
+      case "MESSAGES_SNAPSHOT":
+        this.#learn(event.messages, true);
+        break;
+    }
+    this.#added.push(event);
+  }
+
+  #start(kind: Kind, event: AguiEvent, tag: Tag): void {
+    const id = textOf(event, kind.id)!;
+    const key = `${kind.bucket} ${id}`;
+    if (kind === call) {
+      this.#callNames.set(id, textOf(event, "toolCallName")!);
+    }
+    if (!this.#owners.has(key)) {
+      const parent = kind === call && tag === undefined ? `message ${textOf(event, "parentMessageId")}` : "";
+      this.#owners.set(key, this.#owners.has(parent) ? this.#owners.get(parent) : tag);
+    }
+    this.#open.set(kind.end + id, { type: kind.end, [kind.id]: id });
+    this.#added.push(event);
+  }
+
+  #startMembers(kind: Kind, id: string): object {
+    return kind === call ? { toolCallName: this.#callNames.get(id) } : { role: kind === thought ? "reasoning" : "assistant" };
+  }
+
+  /** Adds the start of thinking, and of its message, if they are missing. */
+  #think(inMessage: boolean): void {
+    for (const part of inMessage ? ["THINKING", "THINKING_TEXT_MESSAGE"] : ["THINKING"]) {
+      if (!this.#open.has(`${part}_END`)) {
+        this.#open.set(`${part}_END`, { type: `${part}_END` });
+        this.#added.push({ type: `${part}_START` });
+      }
+    }
+  }
+
+  #contradicts(bucket: string, id: string, tag: Tag): boolean {
+    return tag !== undefined && this.#owners.has(`${bucket} ${id}`) && this.#owners.get(`${bucket} ${id}`) !== tag;
+  }
+
+  /** Whether a call is of the agent whose message it belongs to. */
+  #fitsParent(event: AguiEvent, id: string, tag: Tag): boolean {
+    const parent = `message ${textOf(event, "parentMessageId")}`;
+    if (!this.#owners.has(parent)) {
+      return true;
+    }
+    const owner = this.#owners.get(parent);
+    return tag !== undefined ? owner === tag : !this.#owners.has(`toolCall ${id}`) || this.#owners.get(`toolCall ${id}`) === owner;
+  }
+
+  /** Records whose the messages of a list are, and the calls in them. A snapshot overrules what is known. */
+  #learn(messages: unknown, isSnapshot: boolean): void {
+    if (!Array.isArray(messages)) {
+      return;
+    }
+    const record = (key: string, tag: Tag) => {
+      if (isSnapshot || !this.#owners.has(key)) {
+        this.#owners.set(key, tag);
+      }
+    };
+    for (const message of messages as AguiEvent[]) {
+      const tag = textOf(message, "subagentRunId");
+      const role = textOf(message, "role");
+      record(`${role === "reasoning" || role === "activity" ? role : "message"} ${textOf(message, "id")}`, tag);
+      for (const item of (message.toolCalls ?? []) as { id: string; function: { name: string } }[]) {
+        record(`toolCall ${item.id}`, tag);
+        this.#callNames.set(item.id, item.function.name);
+      }
+    }
+  }
+
+  // --- chunks ---
+
+  /** Returns the agent and the lane that a chunk belongs to, or undefined if the client refuses the chunk. */
+  #laneOf(kind: Kind, event: AguiEvent, tag: Tag): { tag: Tag; lane: Lane } | undefined {
+    const id = textOf(event, kind.id);
+    const same = [...this.#lanes].filter(([, lane]) => lane.kind === kind && (id === undefined || lane.id === id));
+    const own = this.#lanes.get(tag);
+    if (id === undefined) {
+      if (own?.kind === kind) {
+        return { tag, lane: own };
+      }
+      return tag === undefined && same.length === 1 ? { tag: same[0]![0], lane: same[0]![1] } : undefined;
+    }
+    if (same[0]) {
+      return tag === undefined || tag === same[0][0] ? { tag: same[0][0], lane: same[0][1] } : undefined;
+    }
+    const isOpen = this.#open.has(kind.end + id);
+    if (kind === call && !isOpen && (textOf(event, "toolCallName") === undefined || !this.#fitsParent(event, id, tag))) {
+      return undefined;
+    }
+    return this.#contradicts(kind.bucket, id, tag) ? undefined : { tag, lane: { kind, id } };
+  }
+
+  #takeChunk(kind: Kind, event: AguiEvent, givenTag: Tag): void {
+    const { tag, lane } = this.#laneOf(kind, event, givenTag)!;
+    const { delta, toolCallName, parentMessageId, role, name, timestamp, metadata } = event;
+    const common = {
+      [kind.id]: lane.id, ...this.#attributed(lane, tag), ...(timestamp !== undefined && { timestamp }), ...(metadata !== undefined && { metadata }),
+    };
+    let isStarted = true;
+    if (this.#lanes.get(tag) !== lane) {
+      this.#closeLane(tag);
+      this.#lanes.set(tag, lane);
+      isStarted = this.#open.has(kind.end + lane.id); // by a start, not by a chunk
+      if (!isStarted) {
+        const own = kind === call ? { toolCallName, parentMessageId } : kind === text ? { role: role ?? "assistant", name } : { role: "reasoning" };
+        const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+        this.#start(kind, { type: kind.start, ...common, ...given }, tag);
+      }
+    }
+    if (delta !== undefined || isStarted && metadata !== undefined) {
+      this.#added.push({ type: kind.piece, ...common, delta: delta ?? "" });
+    }
+  }
+
+  /** Ends what the chunks of an agent began. */
+  #closeLane(tag: Tag): void {
+    const lane = this.#lanes.get(tag);
+    if (lane) {
+      this.#lanes.delete(tag);
+      this.#open.delete(lane.kind.end + lane.id);
+      this.#added.push({ type: lane.kind.end, [lane.kind.id]: lane.id, ...this.#attributed(lane, tag) });
+    }
+  }
+
+  /** The agent of what a lane sends, unless the client has learned of another owner since. */
+  #attributed({ kind, id }: Lane, tag: Tag): { subagentRunId?: string } {
+    return this.#contradicts(kind.bucket, id, tag) ? {} : tagged(tag);
+  }
+
+  #closeLanes(): void {
+    for (const tag of [...this.#lanes.keys()]) {
+      this.#closeLane(tag);
+    }
+  }
+}
+
+function isLane(lane: Lane | undefined, kind: Kind, id: string): boolean {
+  return lane?.kind === kind && lane.id === id;
+}
+
+function tagged(tag: Tag): { subagentRunId?: string } {
+  return tag === undefined ? {} : { subagentRunId: tag };
+}
+
+function stepKey(event: AguiEvent, tag: Tag): string {
+  return JSON.stringify(["step", tag ?? null, event.stepName]);
+}
+
+/** Whether a patch moves a value into itself. The client's state would get a cycle. */
+function hasCycle(patch: unknown): boolean {
+  return Array.isArray(patch) && patch.some((operation: { op?: unknown; from?: unknown; path?: unknown } | null) =>
+    operation?.op === "move" && String(operation.path).startsWith(`${String(operation.from)}/`));
+}

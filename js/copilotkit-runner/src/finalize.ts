@@ -1,0 +1,94 @@
+import { isEnd, textOf, type AguiEvent } from "./events.ts";
+
+/** Why a run ends without an end of its agent. */
+export interface Ending {
+  /** Somebody asked the run to stop. */
+  isStopped: boolean;
+  /** The error of the agent. */
+  message?: string | undefined;
+}
+
+/**
+ * Makes the events that end a run whose agent did not: as finalizeRunEvents of CopilotKit's runtime does, but RUN_FINISHED has
+ * the ids that clients require, and steps, reasoning and subagents are ended, too.
+ */
+export class Finalizer {
+  readonly #run: { threadId: string; runId: string };
+  #open = new Map<string, AguiEvent>();
+  #calls = new Map<string, { hasEnd: boolean; hasResult: boolean }>();
+  hasStarted = false;
+  hasEnded = false;
+
+  constructor(threadId: string, runId: string) {
+    this.#run = { threadId, runId };
+  }
+
+  observe(event: AguiEvent): void {
+    this.hasStarted = true;
+    this.hasEnded ||= isEnd(event);
+    const tag = event.subagentRunId === undefined ? {} : { subagentRunId: event.subagentRunId };
+    const kind = spans[event.type];
+    if (kind) {
+      const id = textOf(event, kind.id) ?? "";
+      const owner = kind.id === "stepName" ? JSON.stringify(tag) : ""; // agents may take steps of the same name
+      const key = `${kind.end}${owner} ${id}`;
+      if (event.type === kind.end || event.type === "SUBAGENT_ERROR") {
+        this.#open.delete(key);
+      } else {
+        this.#open.set(key, { type: kind.end, [kind.id]: id, ...tag });
+      }
+    }
+    const callId = textOf(event, "toolCallId");
+    if (callId === undefined) {
+      return;
+    }
+    const call = this.#calls.get(callId);
+    if (event.type === "TOOL_CALL_START" && !call) {
+      this.#calls.set(callId, { hasEnd: false, hasResult: false });
+    } else if (call && event.type === "TOOL_CALL_END") {
+      call.hasEnd = true;
+    } else if (call && event.type === "TOOL_CALL_RESULT") {
+      call.hasResult = true;
+    }
+    if (call?.hasEnd && call.hasResult) {
+      this.#calls.delete(callId);
+    }
+  }
+
+  /** Returns the events that end the run. */
+  end({ isStopped, message }: Ending): AguiEvent[] {
+    if (this.hasEnded) {
+      return [];
+    }
+    const reason = message ?? (isStopped ? "Run stopped by user" : "Run ended without emitting a terminal event");
+    const ending: AguiEvent[] = this.hasStarted ? [] : [{ type: "RUN_STARTED", ...this.#run }];
+    const open = [...this.#open.values()];
+    ending.push(...open.filter((event) => event.type === "TEXT_MESSAGE_END"));
+    for (const [toolCallId, call] of this.#calls) {
+      if (!call.hasEnd) {
+        ending.push({ type: "TOOL_CALL_END", toolCallId });
+      }
+      if (!call.hasResult) {
+        const content = isStopped
+          ? { status: "stopped", reason: "stop_requested", message: reason }
+          : { status: "error", reason: "missing_terminal_event", message: reason };
+        ending.push({ type: "TOOL_CALL_RESULT", toolCallId, messageId: `${toolCallId}-result`, role: "tool", content: JSON.stringify(content) });
+      }
+    }
+    ending.push(...open.filter((event) => event.type !== "TEXT_MESSAGE_END").reverse());
+    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: "INCOMPLETE_STREAM" });
+    return ending;
+  }
+}
+
+const spans: Record<string, { id: string; end: string }> = {};
+for (const [id, start, end] of [
+  ["messageId", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"],
+  ["messageId", "REASONING_START", "REASONING_END"],
+  ["messageId", "REASONING_MESSAGE_START", "REASONING_MESSAGE_END"],
+  ["stepName", "STEP_STARTED", "STEP_FINISHED"],
+  ["subagentRunId", "SUBAGENT_STARTED", "SUBAGENT_FINISHED"],
+] as const) {
+  spans[start] = spans[end] = { id, end };
+}
+spans["SUBAGENT_ERROR"] = spans["SUBAGENT_FINISHED"]!;

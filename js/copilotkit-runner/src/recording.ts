@@ -1,0 +1,280 @@
+import { randomUUID } from "node:crypto";
+import { codeOf, isTransient, retry, type Database } from "@pgagui/postgres";
+import { isEnd, isObject, textOf, type AguiEvent } from "./events.ts";
+import { Finalizer, type Ending } from "./finalize.ts";
+import type { Beating, Heartbeats, Signal } from "./heartbeat.ts";
+import { messageOf, Outage, type Log } from "./log.ts";
+
+export interface RecordingOptions {
+  threadId: string;
+  runId: string;
+  /** The RunAgentInput, kept beside the events of a run whose RUN_STARTED does not carry one. */
+  input: object;
+  /** The parent of the run: '' for none, undefined for the head. */
+  parentRunId: string | undefined;
+  /** The name of the agent, for lists of threads. */
+  agentId: string | undefined;
+  /** Called when events are stored, in their order. */
+  onStored(events: AguiEvent[]): void;
+  /** Called at most once, when the agent should end: the run should stop, or cannot be recorded. */
+  onStop(): void;
+  log: Log;
+}
+
+/** The bounds of a batch, which is a row of the log and a call of agui.append. */
+const maxBatchEvents = 500;
+const maxBatchBytes = 64 << 10;
+/** Beyond this, push waits: the agent sends more than the database takes, or the database is away. */
+const maxPendingBytes = 4 << 20;
+/** How long to retry while the database does not answer and nothing is stored yet: the client waits. */
+const claimTimeout = 15_000;
+
+/** Stores the events of one run, in batches, in order and each exactly once. */
+export class Recording implements Beating {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly scope: string;
+  readonly #database: Database;
+  readonly #heartbeats: Heartbeats;
+  readonly #options: RecordingOptions;
+  readonly #outage: Outage;
+  readonly #claimant = randomUUID();
+  readonly #finalizer: Finalizer;
+
+  #parentRunId = ""; // of the claim
+  #hasInput = false; // RUN_STARTED carries one
+  #pending: string[] = [];
+  #pendingBytes = 0;
+  #sending: Promise<void> | undefined;
+  #room: (() => void)[] = []; // callers of push that wait
+  #seq = 0; // of the last event that is stored
+  #held: AguiEvent[] = []; // ends of the agent, stored when it has ended
+  #isFinishing = false;
+
+  /** Why the run should stop before its agent has ended. */
+  #stop: Ending | undefined;
+  /** Why nothing more can be stored. */
+  failure: Error | undefined;
+
+  constructor(database: Database, heartbeats: Heartbeats, options: RecordingOptions) {
+    this.threadId = options.threadId;
+    this.runId = options.runId;
+    this.scope = database.scope;
+    this.#database = database;
+    this.#heartbeats = heartbeats;
+    this.#options = options;
+    this.#outage = new Outage(options.log, "appends");
+    this.#finalizer = new Finalizer(options.threadId, options.runId);
+  }
+
+  /** Takes the place of the run in its thread, and keeps it alive from then on. */
+  async claim(): Promise<void> {
+    const { threadId, runId, scope } = this;
+    const claim = () => this.#database.query<{ parent_run_id: string | null }>(
+      "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
+      [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
+    );
+    try {
+      const [row] = await retry(claim, { forAtMost: claimTimeout, onRetry: (error) => this.#outage.failed(error) });
+      this.#parentRunId = row?.parent_run_id ?? "";
+    } catch (error) {
+      if (codeOf(error) === "UI006") {
+        throw new Error("Thread already running", { cause: error });
+      }
+      throw error;
+    }
+    this.#heartbeats.add(this);
+  }
+
+  /** Takes an event of the agent. Resolves when there is room for more. After a failure it takes nothing. */
+  async push(event: AguiEvent): Promise<void> {
+    if (this.#isFinishing || this.failure) {
+      return;
+    }
+    if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
+      // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
+      this.#held.push(event);
+      return;
+    }
+    try {
+      this.#add(event);
+    } catch (error) {
+      this.#fail(new Error(`the agent sent an event that is no JSON: ${messageOf(error)}`, { cause: error }));
+    }
+    if (this.#pendingBytes > maxPendingBytes) {
+      await new Promise<void>((resolve) => this.#room.push(resolve));
+    }
+  }
+
+  /** Stores what is pending and the end of the run: that of the agent, or one that says why there is none. */
+  async finish(ending: { message?: string | undefined }): Promise<void> {
+    this.#isFinishing = true; // what the heartbeat says about the run from here on is old
+    if (!this.failure) {
+      this.#held.forEach((event) => this.#add(event));
+      this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
+    }
+    await this.#sending;
+    this.#heartbeats.delete(this);
+    if (this.failure) {
+      await this.#abandon(this.failure);
+    }
+  }
+
+  /** Whether the run should stop, or cannot be stored. */
+  get isStopped(): boolean {
+    return this.#stop !== undefined || this.failure !== undefined;
+  }
+
+  /** Makes the run end as the ending says, once its agent has ended. */
+  stop(ending: Ending): void {
+    if (!this.#stop && !this.#isFinishing) {
+      this.#stop = ending;
+      this.#options.onStop();
+    }
+  }
+
+  onSignal({ status, isStopRequested, cutOffReason }: Signal): void {
+    if (this.#isFinishing || this.failure) {
+      return;
+    }
+    if (status !== "running" && status !== "claimed") {
+      this.#fail(new Error(cutOffReason === null ? "another writer ended it" : `it was cut off: ${cutOffReason}`));
+    } else if (isStopRequested) {
+      this.stop({ isStopped: true });
+    }
+  }
+
+  #add(event: AguiEvent): void {
+    const { threadId, runId } = this;
+    if (this.#pending.length === 0 && this.#seq === 0 && !this.#finalizer.hasStarted && event.type !== "RUN_STARTED") {
+      this.#add({ type: "RUN_STARTED", threadId, runId });
+    }
+    if (event.type.startsWith("RUN_")) {
+      event = withIds(event, { threadId, runId });
+    }
+    if (!this.#finalizer.hasStarted) {
+      this.#hasInput = isObject(event.input);
+    }
+    this.#finalizer.observe(event);
+    const text = textOfEvent(event);
+    this.#pending.push(text);
+    this.#pendingBytes += text.length;
+    this.#sending ??= this.#send().finally(() => (this.#sending = undefined));
+  }
+
+  /** Sends what is pending, one call after the other. What arrives meanwhile shares the next call. */
+  async #send(): Promise<void> {
+    await undefined; // events that arrive together share a call
+    while (this.#pending.length > 0 && !this.failure) {
+      const batch = this.#nextBatch();
+      try {
+        this.#seq = await this.#append(batch);
+      } catch (error) {
+        this.#fail(error instanceof Error ? error : new Error(String(error)));
+        break;
+      }
+      this.#pending.splice(0, batch.length);
+      this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
+      this.#makeRoom();
+      this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
+    }
+  }
+
+  #nextBatch(): string[] {
+    let bytes = 0;
+    const end = this.#pending.findIndex((text, i) => i === maxBatchEvents || (bytes += text.length) > maxBatchBytes && i > 0);
+    return end < 0 ? [...this.#pending] : this.#pending.slice(0, end);
+  }
+
+  async #append(batch: string[]): Promise<number> {
+    const { threadId, runId, scope } = this;
+    const isFirst = this.#seq === 0;
+    const input = isFirst && !this.#hasInput ? JSON.stringify(this.#options.input) : null;
+    const append = async () => {
+      const [row] = await this.#database.query<{ seq: string }>(
+        `select agui.append(
+          thread_id => $1, run_id => $2, events => $3::json, after_seq => $4::bigint, input => $5::json, parent_run_id => $6, scope => $7
+        ) as seq`,
+        [threadId, runId, `[${batch.join(",")}]`, this.#seq, input, isFirst ? this.#parentRunId : null, scope],
+      );
+      return Number(row!.seq);
+    };
+    const seq = await retry(append, {
+      onRetry: async (error) => {
+        this.#outage.failed(error);
+        // After an outage the heartbeats come first: or a run that begins now could cut off one whose writer could not reach the
+        // database.
+        await this.#heartbeats.beat();
+      },
+    });
+    this.#outage.succeeded();
+    if (isFirst && this.#parentRunId === "" && this.#options.agentId) {
+      await this.#nameAgent(this.#options.agentId);
+    }
+    return seq;
+  }
+
+  /** Stores which agent began a thread. Only lists show it. */
+  async #nameAgent(agent: string): Promise<void> {
+    const { threadId, scope } = this;
+    try {
+      await this.#database.query("select from agui.set_thread(thread_id => $1, agent => $2, scope => $3)", [threadId, agent, scope]);
+    } catch (error) {
+      this.#options.log({ level: "warn", message: "the agent of a thread could not be stored", threadId, error });
+    }
+  }
+
+  #fail(error: Error): void {
+    this.failure = error;
+    this.#options.log({ level: "error", message: "the run could not be recorded to its end", threadId: this.threadId, runId: this.runId, error });
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#makeRoom();
+    this.#options.onStop();
+  }
+
+  #makeRoom(): void {
+    if (this.#pendingBytes <= maxPendingBytes) {
+      this.#room.splice(0).forEach((proceed) => proceed());
+    }
+  }
+
+  /** Ends the run in the log after a failure, so that the next one can begin. Otherwise its lease would end it. */
+  async #abandon(failure: Error): Promise<void> {
+    const { threadId, runId, scope } = this;
+    if (codeOf(failure) === "UI007") {
+      return; // another writer has the run
+    }
+    try {
+      await this.#database.query("select agui.release_claim(thread_id => $1, run_id => $2, claimant => $3, scope => $4)",
+        [threadId, runId, this.#claimant, scope]);
+      if (this.#seq > 0) {
+        await this.#database.query("select agui.abandon(thread_id => $1, run_id => $2, reason => $3, scope => $4)",
+          [threadId, runId, messageOf(failure), scope]);
+      }
+    } catch (error) {
+      if (!isTransient(error)) {
+        this.#options.log({ level: "warn", message: "a run could not be ended, its lease ends it", threadId, runId, error });
+      }
+    }
+  }
+}
+
+/** The event with the ids that the client gave the run. Some agents have ids of their own. */
+function withIds(event: AguiEvent, ids: { threadId: string; runId: string }): AguiEvent {
+  const isOther = (member: "threadId" | "runId") => textOf(event, member) !== undefined && event[member] !== ids[member];
+  if (!isOther("threadId") && !isOther("runId")) {
+    return event;
+  }
+  return { ...event, ...("threadId" in event && { threadId: ids.threadId }), ...("runId" in event && { runId: ids.runId }) };
+}
+
+/** The event as JSON. rawEvent, what a framework attached, may have no JSON. */
+function textOfEvent(event: AguiEvent): string {
+  try {
+    return JSON.stringify(event);
+  } catch {
+    const { rawEvent: _, ...rest } = event;
+    return JSON.stringify(rest);
+  }
+}

@@ -1,0 +1,192 @@
+// The thread endpoints of CopilotKit's runtime. The runtime asks a runner for threads with a synchronous interface, which no
+// database can meet, so these hooks answer the requests before the runtime does.
+
+import { codeOf, Database } from "@pgagui/postgres";
+import { isObject } from "./events.ts";
+import { scopeOf, type DatabaseOptions } from "./runner.ts";
+
+/** A request that the runtime has routed, as its hooks receive it. */
+interface Routed {
+  request: Request;
+  route: { method: string; threadId?: string };
+}
+
+/** Hooks for `createCopilotRuntimeHandler({ hooks })` and the other handlers of the runtime. */
+export interface ThreadHooks {
+  onBeforeHandler(context: Routed): Promise<void>;
+  onResponse(context: Routed & { response: Response }): Promise<Response | void>;
+}
+
+interface ThreadRow {
+  thread_id: string;
+  title: string | null;
+  agent: string | null;
+  archived: boolean;
+  created_at: Date;
+  active_at: Date;
+  head_run_id: string | null;
+}
+
+interface StoredMessage {
+  id?: unknown;
+  role?: unknown;
+  content?: unknown;
+  toolCallId?: unknown;
+  toolCalls?: { id: string; function: { name: string; arguments: string } }[];
+}
+
+const largestPage = 1000;
+
+/**
+ * Returns hooks that serve the list of threads, their names, archive, deletion, messages, events and state from the database,
+ * and tell clients that the runtime has them. Deletion is permanent and needs the role agui_maintainer.
+ *
+ * Errors: a TypeError if neither a pool nor a connectionString is given. Requests are answered 404 for an unknown thread, 400
+ * for invalid parameters, and otherwise with the error of the database, as the runtime answers errors.
+ */
+export function threadHooks(options: DatabaseOptions): ThreadHooks {
+  const database = new Database({ pool: options.pool, connectionString: options.connectionString });
+  return {
+    async onBeforeHandler({ request, route }) {
+      const answer = route.method.startsWith("threads/") && endpoints[route.method];
+      if (answer) {
+        // The runtime takes a response that is thrown for the answer.
+        throw await respond(() => answer(database.inScope(scopeOf(options)), request, route.threadId ?? ""));
+      }
+    },
+    async onResponse({ route, response }) {
+      if (route.method !== "info" || !response.ok) {
+        return;
+      }
+      const info = (await response.json()) as Record<string, unknown>;
+      const threadEndpoints = { list: true, inspect: true, mutations: true, realtimeMetadata: false };
+      info.threadEndpoints = threadEndpoints;
+      if (isObject(info.singleRoute)) {
+        info.singleRoute = { ...info.singleRoute, threadEndpoints };
+      }
+      return Response.json(info, { headers: withoutLength(response.headers) });
+    },
+  };
+}
+
+type Endpoint = (database: Database, request: Request, threadId: string) => Promise<unknown>;
+
+const endpoints: Record<string, Endpoint> = {
+  async "threads/list"(database, request) {
+    const query = new URL(request.url).searchParams;
+    const [page] = await database.query<{ threads: ThreadRow[]; next_cursor: string | null }>(
+      `select coalesce((select json_agg(thread) from unnest(page.threads) as thread), '[]') as threads, page.next_cursor
+      from agui.thread_page(agent => $1, archived => $2, max_rows => $3, cursor => $4, scope => $5) as page`,
+      [query.get("agentId"), query.get("includeArchived") === "true" ? null : false, limitOf(query.get("limit")), query.get("cursor"),
+        database.scope],
+    );
+    return { threads: page!.threads.map(threadOf), nextCursor: page!.next_cursor };
+  },
+  async "threads/update"(database, request, threadId) {
+    if (request.method.toUpperCase() === "DELETE") {
+      await erase(database, threadId);
+      return { threadId, deleted: true };
+    }
+    const body = (await request.json().catch(() => undefined)) as unknown;
+    if (!isObject(body) || !["string", "undefined"].includes(typeof body.name) || !["boolean", "undefined"].includes(typeof body.archived)) {
+      throw new BadRequest("expected a JSON object with a string name, or a boolean archived");
+    }
+    return setThread(database, threadId, { title: body.name, archived: body.archived });
+  },
+  async "threads/archive"(database, _request, threadId) {
+    await setThread(database, threadId, { archived: true });
+    return { threadId, archived: true };
+  },
+  async "threads/messages"(database, _request, threadId) {
+    const rows = await ofThread(() => database.query<{ message: StoredMessage }>(
+      "select message from agui.messages(thread_id => $1, scope => $2) order by position", [threadId, database.scope],
+    ));
+    return { messages: (rows ?? []).map(({ message }) => messageOf(message)) };
+  },
+  async "threads/events"(database, _request, threadId) {
+    const rows = await ofThread(() => database.query<{ event: unknown }>(
+      "select event from agui.replay(thread_id => $1, shape => 'stream', scope => $2) as event", [threadId, database.scope],
+    ));
+    return { events: (rows ?? []).map(({ event }) => event) };
+  },
+  async "threads/state"(database, _request, threadId) {
+    const rows = await ofThread(() => database.query<{ state: unknown }>(
+      "select agui.state(thread_id => $1, scope => $2) as state", [threadId, database.scope],
+    ));
+    return { state: isObject(rows?.[0]?.state) ? rows[0].state : null };
+  },
+};
+
+async function setThread(database: Database, threadId: string, changes: { title?: unknown; archived?: unknown }): Promise<object> {
+  const [row] = await database.query<ThreadRow & Record<string, unknown>>(
+    "select * from agui.set_thread(thread_id => $1, title => $2, archived => $3, scope => $4)",
+    [threadId, changes.title ?? null, changes.archived ?? null, database.scope],
+  );
+  return threadOf(row!);
+}
+
+/** Stops the runs of a thread and erases it. Once it is gone, the answer is the same. */
+async function erase(database: Database, threadId: string): Promise<void> {
+  await ofThread(() => database.query("select agui.request_stop(thread_id => $1, reason => 'the thread is deleted', scope => $2)",
+    [threadId, database.scope]));
+  await ofThread(() => database.query("select from agui.erase(thread_id => $1, reason => 'deleted by its user', scope => $2)",
+    [threadId, database.scope]));
+}
+
+/** The result of a query, or undefined if the thread is unknown or erased. */
+async function ofThread<Result>(query: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await query();
+  } catch (error) {
+    if (["UI001", "UI014"].includes(codeOf(error) ?? "")) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function threadOf(row: ThreadRow): object {
+  const updatedAt = new Date(row.active_at).toISOString();
+  return {
+    id: row.thread_id, name: row.title, agentId: row.agent ?? "", organizationId: "", createdById: "", archived: row.archived,
+    createdAt: new Date(row.created_at).toISOString(), updatedAt, ...(row.head_run_id !== null && { lastRunAt: updatedAt }),
+  };
+}
+
+/** A message as the inspector shows it. */
+function messageOf({ id, role, content, toolCallId, toolCalls = [] }: StoredMessage): object {
+  return {
+    id, role, content, toolCallId,
+    ...(toolCalls.length > 0 && { toolCalls: toolCalls.map((call) => ({ id: call.id, name: call.function.name, args: call.function.arguments })) }),
+  };
+}
+
+class BadRequest extends Error {}
+
+function limitOf(text: string | null): number {
+  const limit = text === null ? 50 : Number(text);
+  if (!Number.isInteger(limit) || limit < 1) {
+    throw new BadRequest(`limit is ${text} (expected a number from 1 on)`);
+  }
+  return Math.min(limit, largestPage);
+}
+
+async function respond(answer: () => Promise<unknown>): Promise<Response> {
+  try {
+    return Response.json(await answer());
+  } catch (error) {
+    if (error instanceof BadRequest || codeOf(error) === "22023") {
+      return Response.json({ error: (error as Error).message }, { status: 400 });
+    }
+    if (["UI001", "UI014"].includes(codeOf(error) ?? "")) {
+      return Response.json({ error: "Thread not found" }, { status: 404 });
+    }
+    throw error;
+  }
+}
+
+function withoutLength(headers: Headers): Headers {
+  const own = new Headers(headers);
+  own.delete("content-length");
+  return own;
+}

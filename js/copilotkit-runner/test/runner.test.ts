@@ -1,0 +1,307 @@
+import { database } from "@pgagui/testing";
+import { expect, test } from "vitest";
+import {
+  close, CountingPool, finished, inputOf, logOf, open, PlayedAgent, process, receive, request, sql, started, talk, talked, token, types,
+} from "./harness.ts";
+
+test("a run is stored as the agent sent it, and its subscriber sees it", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const received = await talked(runner, "t", "r", "Hello.");
+  expect(received.error).toBeUndefined();
+  expect(received.events).toEqual(talk("t", "r", "Hello."));
+  expect(await logOf(connectionString, "t")).toEqual(talk("t", "r", "Hello."));
+});
+
+test("the input is kept beside the events, unless RUN_STARTED carries one", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  await talked(runner, "t", "r", "Hello.");
+  const [row] = await sql<{ roles: string[] }>(connectionString, "select array_agg(role order by position) as roles from agui.messages('t')");
+  expect(row!.roles).toEqual(["user", "assistant"]);
+
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r2", agent)));
+  await agent.send({ ...started("t", "r2"), input: inputOf("t", "r2", { messages: [{ id: "other", role: "user", content: "Else." }] }) });
+  await agent.send(finished("t", "r2"));
+  await agent.end();
+  await received.done;
+  const inputs = await sql<{ n: string }>(connectionString, "select count(*) as n from agui.run_input");
+  expect(inputs[0]!.n).toBe("1");
+});
+
+test("a client sees an event only when it is stored", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  expect(types(await logOf(connectionString, "t"))).toEqual(["RUN_STARTED", "TEXT_MESSAGE_START"]);
+  await agent.end();
+  await received.done;
+});
+
+test("a second run of a thread in progress is refused, in any process, before its agent is called", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString }), process({ connectionString })];
+  const agent = new PlayedAgent();
+  const received = receive(one.run(request("t", "r", agent)));
+  await agent.called;
+  for (const runner of [one, other]) { // before its first event, the run is claimed
+    const second = receive(runner.run(request("t", "r2", new PlayedAgent())));
+    await second.done;
+    expect(second.error).toEqual(new Error("Thread already running"));
+    expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+  }
+  await agent.send(...talk("t", "r", "Hello."));
+  await agent.end();
+  await received.done;
+  expect(await other.isRunning({ threadId: "t" })).toBe(false);
+  expect((await talked(other, "t", "r3", "And?")).error).toBeUndefined();
+});
+
+test("connect to an unknown thread is empty and completes", async () => {
+  const runner = process({ connectionString: await database() });
+  const received = receive(runner.connect({ threadId: "unknown" }));
+  await received.done;
+  expect(received.events).toEqual([]);
+  expect(received.error).toBeUndefined();
+});
+
+test("connect sends the history as a snapshot", async () => {
+  const runner = process({ connectionString: await database() });
+  await talked(runner, "t", "r", "Hello.");
+  await talked(runner, "t", "r2", "Bye.");
+  const received = receive(runner.connect({ threadId: "t" }));
+  await received.done;
+  expect(types(received.events)).toEqual(["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+  const { messages } = received.events[1] as unknown as { messages: { content: string }[] };
+  expect(messages.map((message) => message.content)).toEqual(["Hello?", "Hello.", "Hello?", "Bye."]);
+});
+
+test("a client of another process joins a run in mid-message, and sees the rest live", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString }), process({ connectionString })];
+  const agent = new PlayedAgent();
+  const poster = receive(one.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"), token("m", "Hel"));
+  await poster.until("TEXT_MESSAGE_CONTENT");
+  const follower = receive(other.connect({ threadId: "t" }));
+  await follower.until("TEXT_MESSAGE_START");
+  await agent.send(token("m", "lo."));
+  await follower.until("TEXT_MESSAGE_CONTENT");
+  await agent.send(close("m"), finished("t", "r"));
+  await agent.end();
+  await follower.done;
+  expect(types(follower.events)).toEqual([
+    "RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED",
+  ]);
+  expect(follower.events[4]!.delta).toBe("lo.");
+});
+
+test("a client that connects before the first event of a run waits for it", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString }), process({ connectionString })];
+  const agent = new PlayedAgent();
+  receive(one.run(request("t", "r", agent)));
+  await agent.called;
+  const follower = receive(other.connect({ threadId: "t" }));
+  await agent.send(...talk("t", "r", "Hello."));
+  await agent.end();
+  await follower.done;
+  expect(types(follower.events).at(-1)).toBe("RUN_FINISHED");
+  expect(JSON.stringify(follower.events)).toContain("Hello");
+});
+
+test("a run goes on when its subscriber leaves", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  received.leave();
+  await agent.send(token("m", "Hello."), close("m"), finished("t", "r"));
+  await agent.end();
+  await runner.idle();
+  expect(types(await logOf(connectionString, "t"))).toEqual(types(talk("t", "r", "")));
+});
+
+test("an agent that fails ends its run as failed, with the input", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.end(new Error("no model today"));
+  await received.done;
+  expect(received.events).toEqual([started("t", "r"), { type: "RUN_ERROR", message: "no model today", code: "INCOMPLETE_STREAM" }]);
+  expect(await logOf(connectionString, "t")).toEqual(received.events);
+  const [question] = await sql<{ message: { content: string } }>(connectionString, "select message from agui.messages('t')");
+  expect(question!.message.content).toBe("Hello?");
+});
+
+test("ends of turns do not end the run, and events after the end are stored", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  const turn = (n: number) => [started("t", "agent's own"), open(`m${n}`), token(`m${n}`, "x"), close(`m${n}`), finished("t", "agent's own")];
+  await agent.send(...turn(1));
+  await received.until("TEXT_MESSAGE_END");
+  expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+  await agent.send(...turn(2));
+  await agent.end();
+  await received.done;
+  expect(types(await logOf(connectionString, "t"))).toEqual([
+    "RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END",
+    "RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED", "RUN_FINISHED",
+  ]);
+  expect(types(received.events).filter((type) => type.startsWith("RUN_"))).toEqual(["RUN_STARTED", "RUN_FINISHED"]);
+});
+
+test("stop reaches the agent from another process, and ends the run as CopilotKit does", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString, heartbeatInterval: 50 }), process({ connectionString })];
+  const agent = new PlayedAgent();
+  const received = receive(one.run(request("t", "r", agent)));
+  const call = [{ type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "search" }, { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{" }];
+  await agent.send(started("t", "r"), open("m"), ...call);
+  await received.until("TOOL_CALL_ARGS");
+  expect(await other.stop({ threadId: "t", runId: "not this one" })).toBe(false);
+  expect(await other.stop({ threadId: "t" })).toBe(true);
+  await received.done;
+  expect(agent.isAborted).toBe(true);
+  expect(types(received.events).slice(4)).toEqual(["TEXT_MESSAGE_END", "TOOL_CALL_END", "TOOL_CALL_RESULT", "RUN_FINISHED"]);
+  expect(JSON.parse(received.events[6]!.content as string)).toEqual({ status: "stopped", reason: "stop_requested", message: "aborted" });
+  expect(await logOf(connectionString, "t")).toEqual(received.events);
+  expect(await other.stop({ threadId: "t" })).toBe(false);
+  expect(await other.stop({ threadId: "unknown" })).toBe(false);
+});
+
+test("an agent that does not end when it is aborted does not hold its thread", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString, stopTimeout: 100 });
+  const agent = new PlayedAgent("ignored");
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  expect(await runner.stop({ threadId: "t", runId: "r" })).toBe(true);
+  await received.done;
+  await agent.send(token("m", "too late"));
+  expect(types(await logOf(connectionString, "t")).at(-1)).toBe("RUN_FINISHED");
+  expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
+});
+
+test("a run that stop reaches before its agent is called ends without it", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  while (!(await runner.stop({ threadId: "t" }))) {
+    // it is not claimed yet
+  }
+  await received.done;
+  expect(types(await logOf(connectionString, "t")).at(-1)).toBe("RUN_FINISHED");
+});
+
+test("close ends the runs of the process as failed, and its streams", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString }), process({ connectionString })];
+  const agent = new PlayedAgent("ignored");
+  const received = receive(one.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  const own = receive(one.connect({ threadId: "t" }));
+  const others = receive(other.connect({ threadId: "t" }));
+  await Promise.all([own.until("TEXT_MESSAGE_START"), others.until("TEXT_MESSAGE_START")]);
+  await one.close();
+  await Promise.all([received.done, own.done, others.done]);
+  for (const { events } of [received, own, others]) {
+    expect(events.at(-1)).toMatchObject({ type: "RUN_ERROR", message: expect.stringContaining("the process shuts down") as string });
+  }
+  const refused = receive(one.run(request("t2", "r", new PlayedAgent())));
+  await refused.done;
+  expect(refused.error).toBeInstanceOf(Error);
+});
+
+test("a run may name its parent, as a branch", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  await talked(runner, "t", "r1", "One.");
+  await talked(runner, "t", "r2", "Two.");
+  await talked(runner, "t", "r3", "Other two.", { forwardedProps: { pgagui: { parentRunId: "r1" } } });
+  await talked(runner, "t", "r4", "Anew.", { parentRunId: "" });
+  const runs = await sql<{ run_id: string; parent_run_id: string | null }>(connectionString, "select run_id, parent_run_id from agui.runs('t')");
+  expect(runs.map((run) => [run.run_id, run.parent_run_id])).toEqual([["r1", null], ["r2", "r1"], ["r3", "r1"], ["r4", null]]);
+  const unknown = receive(runner.run(request("t", "r5", new PlayedAgent(), { parentRunId: "missing" })));
+  await unknown.done;
+  expect(String(unknown.error)).toContain("missing");
+});
+
+test("events that arrive together share a batch", async () => {
+  const connectionString = await database();
+  const pool = new CountingPool({ connectionString });
+  const runner = process({ pool });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await Promise.all(Array.from({ length: 1200 }, (_, i) => agent.send(token("m", String(i)))));
+  await agent.send(close("m"), finished("t", "r"));
+  await agent.end();
+  await received.done;
+  expect(received.events).toHaveLength(1204);
+  expect(pool.calls("agui.append(")).toBeLessThan(10);
+  const stored = await logOf(connectionString, "t");
+  expect(stored).toEqual(received.events);
+});
+
+test("all followers of a process poll with one query, and followers at one position with one item", async () => {
+  const connectionString = await database();
+  const writer = process({ connectionString });
+  const pool = new CountingPool({ connectionString });
+  const reader = process({ pool });
+  const threads = await Promise.all(Array.from({ length: 30 }, async (_, i) => {
+    const agent = new PlayedAgent();
+    const poster = receive(writer.run(request(`t${i}`, "r", agent)));
+    await agent.send(started(`t${i}`, "r"), open("m"));
+    await poster.until("TEXT_MESSAGE_START");
+    const followers = [receive(reader.connect({ threadId: `t${i}` })), receive(reader.connect({ threadId: `t${i}` }))];
+    await Promise.all(followers.map((follower) => follower.until("TEXT_MESSAGE_START")));
+    return { agent, followers, i };
+  }));
+  pool.statements.length = 0;
+  const begin = Date.now();
+  for (let round = 1; round <= 10; round++) {
+    await Promise.all(threads.map(({ agent }) => agent.send(token("m", "x"))));
+    await Promise.all(threads.flatMap(({ followers }) => followers.map((follower) => follower.until("TEXT_MESSAGE_CONTENT", round))));
+  }
+  const most = (Date.now() - begin) / 20 + 2; // one each interval
+  expect(pool.statements.filter((statement) => !statement.includes("agui.poll") && !statement.includes("agui.status"))).toEqual([]);
+  expect(pool.calls("agui.poll")).toBeLessThan(most);
+  await Promise.all(threads.map(async ({ agent, i }) => {
+    await agent.send(close("m"), finished(`t${i}`, "r"));
+    await agent.end();
+  }));
+  await Promise.all(threads.flatMap(({ followers }) => followers.map((follower) => follower.done)));
+});
+
+test("one heartbeat serves all runs of a process", async () => {
+  const connectionString = await database();
+  const pool = new CountingPool({ connectionString });
+  const runner = process({ pool, heartbeatInterval: 30 });
+  const agents = Array.from({ length: 20 }, () => new PlayedAgent());
+  const posters = agents.map((agent, i) => receive(runner.run(request(`t${i}`, "r", agent))));
+  await Promise.all(agents.map((agent) => agent.called));
+  const before = pool.calls("agui.keep_alive");
+  const begin = Date.now();
+  while (pool.calls("agui.keep_alive") < before + 5) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(pool.calls("agui.keep_alive") - before).toBeLessThanOrEqual((Date.now() - begin) / 30 + 2);
+  await Promise.all(agents.map((agent) => agent.end()));
+  await Promise.all(posters.map((poster) => poster.done));
+  const after = pool.calls("agui.keep_alive"); // the timer has ended
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(pool.calls("agui.keep_alive")).toBe(after);
+});

@@ -1,0 +1,171 @@
+import type { AgentRunner, createCopilotRuntimeHandler } from "@copilotkit/runtime/v2";
+import { PgaguiAgentRunner, threadHooks, type DatabaseOptions } from "@pgagui/copilotkit-runner";
+import { database } from "@pgagui/testing";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { App, begin, finish, say, startAgent, startRuntime, type Helper, type Settings } from "./copilotkit-stage.ts";
+
+/** The class is an AgentRunner of CopilotKit, by its types. */
+export const asRunner = (runner: PgaguiAgentRunner): AgentRunner => runner;
+
+export const asHooks = (options: DatabaseOptions): NonNullable<Parameters<typeof createCopilotRuntimeHandler>[0]["hooks"]> => threadHooks(options);
+
+async function stage(runner: Settings["runner"], pgModule?: string): Promise<Settings & { agent: Helper }> {
+  const databaseURL = await database();
+  const client = new pg.Client(databaseURL);
+  await client.connect();
+  await client.query("select agui.set_setting('heartbeat_lease', '2 seconds')");
+  await client.end();
+  const agent = await startAgent();
+  return { runner, databaseURL, agentURL: agent.url, agent, ...(pgModule && { pg: pgModule }) };
+}
+
+/** A run with one answer. */
+async function converse(app: App, agent: Helper, id: string, question: string, answer: string): Promise<void> {
+  const sent = app.send(id, question);
+  const call = await agent.call();
+  begin(call, answer);
+  finish(call);
+  await sent;
+}
+
+describe.each(["pg", "pg-8.12"])("with the pool of %s", (pgModule) => {
+  test("run, reload, connect twice, run on", async () => {
+    const settings = await stage("pgagui", pgModule);
+    const runtime = await startRuntime(settings);
+    const app = await App.open(runtime, "t");
+    await app.connect();
+    expect(app.texts).toEqual([]);
+    await converse(app, settings.agent, "q1", "Who?", "Me.");
+    expect(app.texts).toEqual(["Who?", "Me."]);
+
+    const reloaded = await App.open(runtime, "t");
+    await reloaded.connect();
+    await reloaded.connect();
+    expect(reloaded.texts).toEqual(["Who?", "Me."]);
+    await converse(reloaded, settings.agent, "q2", "Why?", "Because.");
+    expect(reloaded.texts).toEqual(["Who?", "Me.", "Why?", "Because."]);
+    await app.connect();
+    expect(app.texts).toEqual(reloaded.texts);
+    expect([...app.errors, ...reloaded.errors]).toEqual([]);
+  });
+
+  test("kill -9 in mid-run: what was streamed is kept, clients see an error, and the thread is free when the lease ends", async () => {
+    const settings = await stage("pgagui", pgModule);
+    const [dying, other] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
+    const app = await App.open(dying, "t");
+    const sent = app.send("q1", "Who?");
+    const call = await settings.agent.call();
+    begin(call, "It is");
+    await app.shows("It is");
+    const watcher = await App.open(other, "t");
+    const watching = watcher.connect();
+    say(call, " me");
+    await watcher.shows("It is me");
+    await dying.kill();
+    await sent;
+
+    const impatient = await App.open(other, "t");
+    await impatient.send("q2", "Still there?");
+    expect(settings.agent.calls).toBe(1); // refused: the run may be alive
+
+    await watching; // it ends because the writer of the run is gone
+    expect(watcher.errors.join()).toContain("the process that wrote the run is gone");
+    const patient = await App.open(other, "t");
+    await patient.connect();
+    expect(patient.texts).toEqual(["Who?", "It is me"]);
+    await converse(patient, settings.agent, "q3", "And now?", "Here.");
+    const reloaded = await App.open(await startRuntime(settings), "t");
+    await reloaded.connect();
+    expect(reloaded.texts).toEqual(["Who?", "It is me", "And now?", "Here."]);
+    expect(reloaded.errors).toEqual([]);
+  });
+});
+
+test("two instances serve one thread: a client of the other joins in mid-run, and may not run beside it", async () => {
+  const settings = await stage("pgagui");
+  const [one, two] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
+  const app = await App.open(one, "t");
+  const sent = app.send("q1", "Who?");
+  const call = await settings.agent.call();
+  begin(call, "It");
+  await app.shows("It");
+  const other = await App.open(two, "t");
+  const connected = other.connect();
+  await other.shows("It");
+  say(call, " is me");
+  await other.shows("It is me");
+  const third = await App.open(two, "t");
+  await third.send("q2", "Me too?");
+  expect(settings.agent.calls).toBe(1);
+  finish(call);
+  await Promise.all([sent, connected]);
+  expect(other.texts).toEqual(["Who?", "It is me"]);
+  await converse(other, settings.agent, "q3", "Next?", "Yes.");
+  await app.connect();
+  expect(app.texts).toEqual(["Who?", "It is me", "Next?", "Yes."]);
+});
+
+test("stop from another process reaches the agent", async () => {
+  const settings = await stage("pgagui");
+  const [one, two] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
+  const app = await App.open(one, "t");
+  const sent = app.send("q1", "Who?");
+  const call = await settings.agent.call();
+  begin(call, "It");
+  await app.shows("It");
+  expect(await (await App.open(two, "t")).stop()).toBe(true);
+  await Promise.all([sent, call.gone]);
+  const reloaded = await App.open(two, "t");
+  await reloaded.connect();
+  expect(reloaded.texts).toEqual(["Who?", "It"]);
+  expect(await reloaded.stop()).toBe(false);
+});
+
+test("the list of threads, names, archive and deletion", async () => {
+  const settings = await stage("pgagui");
+  const runtime = await startRuntime(settings);
+  const app = await App.open(runtime, "t");
+  await converse(app, settings.agent, "q1", "Who?", "Me.");
+  await converse(await App.open(runtime, "t2"), settings.agent, "q2", "Why?", "Because.");
+  expect(await app.list()).toEqual(["t2 Why? false", "t Who? false"]);
+  await app.threads.renameThread("t", "A name");
+  await app.threads.archiveThread("t2");
+  expect(await app.list()).toEqual(["t A name false"]);
+  expect(await app.list(true)).toEqual(["t2 Why? true", "t A name false"]);
+  await app.threads.deleteThread("t");
+  expect(await app.list(true)).toEqual(["t2 Why? true"]);
+  const get = async (path: string) => (await fetch(`${runtime.url}/threads/${path}`)).json() as Promise<Record<string, unknown>>;
+  expect(await get("t2/messages")).toEqual({ messages: [{ id: "q2", role: "user", content: "Why?" }, expect.objectContaining({ content: "Because." })] });
+  expect(await get("t2/state")).toEqual({ state: {} });
+  expect(((await get("t2/events")).events as { type: string }[]).at(-1)!.type).toBe("RUN_FINISHED");
+  expect(await get("t/messages")).toEqual({ messages: [] });
+  const rename = await fetch(`${runtime.url}/threads/unknown`, { method: "PATCH", body: JSON.stringify({ agentId: "helper", name: "x" }) });
+  expect(rename.status).toBe(404);
+});
+
+test("what the runner in memory loses", async () => {
+  const settings = await stage("memory");
+  const [one, two] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
+  const app = await App.open(one, "t");
+  await converse(app, settings.agent, "q1", "Who?", "Me.");
+  const other = await App.open(two, "t");
+  await other.connect();
+  expect(other.texts).toEqual([]); // another instance has no history
+
+  const sent = app.send("q2", "Why?");
+  const call = await settings.agent.call();
+  begin(call, "Because");
+  await app.shows("Because");
+  expect(await other.stop()).toBe(false); // and cannot stop
+  const beside = other.send("q3", "Me too?");
+  const second = await settings.agent.call(); // but runs beside
+  begin(second, "Yes");
+  finish(second);
+  await beside;
+  await one.kill();
+  await sent;
+  const reloaded = await App.open(await startRuntime(settings), "t");
+  await reloaded.connect();
+  expect(reloaded.texts).toEqual([]); // a crash loses everything
+});

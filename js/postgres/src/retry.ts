@@ -1,0 +1,56 @@
+import { codeOf, isTransient } from "./index.ts";
+
+export interface RetryOptions {
+  /** Ends the attempts. The call then fails with the reason of the signal. */
+  signal?: AbortSignal | undefined;
+  /** How long to retry, in milliseconds. The default is until the call succeeds. */
+  forAtMost?: number | undefined;
+  /** Called with the error of each attempt that another one follows, before that. What it throws counts as a failed attempt. */
+  onRetry?: ((error: unknown, attempt: number) => void | Promise<void>) | undefined;
+}
+
+const shortestPause = 20;
+const longestPause = 2000;
+/** Attempts at a statement that the server canceled: for a statement_timeout that is too short, each attempt fails. */
+const maxCanceled = 4;
+
+/** Makes a call until it succeeds or fails with an error that is not transient, with growing random pauses. */
+export async function retry<Result>(call: () => Promise<Result>, options: RetryOptions = {}): Promise<Result> {
+  const { signal, forAtMost = Infinity, onRetry } = options;
+  const begin = Date.now();
+  let canceled = 0;
+  let failure: unknown;
+  for (let attempt = 1; ; attempt++) {
+    signal?.throwIfAborted();
+    try {
+      if (attempt > 1) {
+        await onRetry?.(failure, attempt);
+      }
+      return await call();
+    } catch (error) {
+      canceled = codeOf(error) === "57014" ? canceled + 1 : 0;
+      if (!isTransient(error) || canceled === maxCanceled) {
+        throw error;
+      }
+      failure = error;
+    }
+    const pause = Math.min(longestPause, shortestPause * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random());
+    if (Date.now() - begin + pause > forAtMost) {
+      throw failure;
+    }
+    await wait(pause, signal);
+  }
+}
+
+/** Waits, at most until the signal is aborted. */
+function wait(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal?.addEventListener("abort", end);
+  });
+}

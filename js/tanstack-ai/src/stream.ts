@@ -1,0 +1,300 @@
+import type { StreamChunk, StreamDurability } from "@tanstack/ai";
+import { codeOf, type Database } from "@pgagui/postgres";
+import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
+import type { Heartbeats, Signal } from "./heartbeats.ts";
+import type { Batch, Poller } from "./poller.ts";
+import { pauseFor, retry } from "./retry.ts";
+
+/** Milliseconds after which a reader without new events checks whether the writer is still alive. */
+const checkInterval = 5_000;
+
+/** Events of a run that are read in one call. */
+const pageLength = 1_000;
+
+interface StreamOptions {
+  database: Database;
+  poller: Poller;
+  heartbeats: Heartbeats;
+  retryTimeout: number;
+  firstChunkDeadline: number;
+  threadId: string;
+  runId: string;
+  offset: string | null;
+  input: string | undefined;
+  parentRunId: string | undefined;
+  abortController: AbortController | undefined;
+}
+
+interface RunStatus {
+  status: string;
+  firstSeq: number;
+  lastSeq: number;
+}
+
+interface StoredEvent {
+  seq: number;
+  event: Batch["events"][number];
+}
+
+/**
+ * The durable stream of one run, as a StreamDurability of TanStack AI. The offset of a chunk is its seq in the log of the
+ * thread. One process at a time writes a stream; any number of processes read it.
+ *
+ * An end (RUN_FINISHED, RUN_ERROR) does not close a stream, because an agent loop may send several. `close` appends an event
+ * that readers look for and do not return. A stream is closed as well when its run was cut off or has a child, because the
+ * log takes nothing more of such a run, and when its writer gives no sign of life for the setting heartbeat_lease.
+ */
+export class RunStream implements StreamDurability {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly #options: StreamOptions;
+  readonly #subject: string;
+  /** The last seq of the run that this writer has seen. 0: the run has not begun; undefined: not looked up yet. */
+  #lastSeq: number | undefined;
+  /** Whether the run has an end in the log. Events after it do not change that. */
+  #hasEnded = false;
+  #writtenAt = 0;
+  #isClosed = false;
+  /** The appends so far: the next one waits for them. */
+  #appended: Promise<unknown> = Promise.resolve();
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+    this.threadId = options.threadId;
+    this.runId = options.runId;
+    this.#subject = `run ${JSON.stringify(options.runId)} of thread ${JSON.stringify(options.threadId)}`;
+  }
+
+  /** The offset that the client wants to resume from. null: the stream is a new one, to be written. */
+  resumeFrom(): string | null {
+    return this.#options.offset;
+  }
+
+  /**
+   * Stores chunks, all or none, and returns their offsets. A call whose answer is lost is repeated and stores each chunk once.
+   * Rejects with the error of the database if it refuses (the thread was erased, the run was cut off, another process writes
+   * this stream), or stays away for longer than `retryTimeout`.
+   */
+  async append(chunks: StreamChunk[]): Promise<string[]> {
+    if (chunks.length === 0) return [];
+    const events = chunks.map((chunk) => eventOf(chunk, this.threadId, this.runId));
+    const hasEnd = chunks.some((chunk) => chunk.type === "RUN_FINISHED" || chunk.type === "RUN_ERROR");
+    return this.#inOrder(async () => {
+      const lastSeq = await this.#store(events);
+      this.#hasEnded ||= hasEnd;
+      this.#isClosed = false;
+      this.#options.heartbeats.add(this);
+      return events.map((_, i) => String(lastSeq - events.length + 1 + i));
+    });
+  }
+
+  /** Closes the stream: readers in all processes end. If the run has no end yet, it ends as failed. */
+  async close(): Promise<void> {
+    await this.#inOrder(async () => {
+      if (this.#isClosed) return;
+      this.#isClosed = true;
+      try {
+        if (await this.#tail() > 0) await this.#store([closingEvent(!this.#hasEnded)]);
+      } catch (error) {
+        // The log takes nothing more of this run: it has a child, was cut off or erased. So the stream is closed.
+        if (!["UI005", "UI014", "UI016"].includes(codeOf(error) ?? "")) throw error;
+      } finally {
+        this.#options.heartbeats.delete(this);
+      }
+    });
+  }
+
+  /** All chunks that are stored now. */
+  async snapshot(): Promise<{ offset: string; chunk: StreamChunk }[]> {
+    const chunks: { offset: string; chunk: StreamChunk }[] = [];
+    if (await this.#status() === undefined) return chunks;
+    for await (const page of this.#pages(0)) chunks.push(...chunksOf(page));
+    return chunks;
+  }
+
+  /**
+   * Returns the chunks behind an offset (`-1`: from the start; `now`: those to come) until the stream is closed or the signal
+   * is aborted. If the writer is gone, the run is ended on its behalf: the last chunk is then a RUN_ERROR with the code
+   * RUN_CUT_OFF. Fails if the run is unknown, or the offset is not one of it.
+   */
+  async *read(offset: string, signal?: AbortSignal): AsyncGenerator<{ offset: string; chunk: StreamChunk }> {
+    const run = await this.#begun(offset, signal);
+    if (!run) return;
+    const start = offset === "now" ? run.lastSeq : offset === "-1" ? run.firstSeq - 1 : Number(offset);
+    if (offset !== "-1" && (start < run.firstSeq || start > run.lastSeq)) {
+      throw new Error(`pgagui: offset ${offset} is not one of ${this.#subject} (expected ${run.firstSeq} to ${run.lastSeq})`);
+    }
+
+    // The page also has the event at the offset, which may be the one that closes the stream.
+    let seq = start;
+    let isClosed = false;
+    let hasEnded = run.status !== "running";
+    for await (const page of this.#pages(Math.max(start - 1, 0), signal)) {
+      for (const { seq: at, chunk } of withSeqs(page)) if (at > start && chunk) yield { offset: String(at), chunk };
+      seq = Math.max(seq, page.at(-1)!.seq);
+      isClosed = isClosing(page.at(-1)!.event);
+    }
+    let mustCheck = hasEnded;
+
+    const follower = this.#options.poller.follow(this.threadId, seq);
+    while (!isClosed && !signal?.aborted) {
+      if (mustCheck && await this.#isOver(seq, signal)) return;
+      const batches = await follower.next(checkInterval, signal);
+      mustCheck = batches.length === 0;
+      for (const batch of batches) {
+        if (batch.runId !== this.runId) {
+          mustCheck = hasEnded; // it may be a child
+          continue;
+        }
+        const page = batch.events.map((event, i) => ({ seq: batch.firstSeq + i, event }));
+        hasEnded = batch.status !== "running";
+        seq = page.at(-1)!.seq;
+        isClosed = isClosing(page.at(-1)!.event);
+        for (const { seq: at, chunk } of withSeqs(page)) {
+          if (chunk) yield { offset: String(at), chunk };
+        }
+        mustCheck ||= hasEnded && page.at(-1)!.event.code === "RUN_CUT_OFF"; // the writer cannot close it any more
+      }
+    }
+  }
+
+  /** Receives what a heartbeat says about this run. */
+  heartbeat(signal: Signal): void {
+    if (signal.stopRequested || signal.cutOffReason !== null) {
+      this.#options.abortController?.abort(signal.cutOffReason ?? signal.stopReason ?? "stop requested");
+    }
+    if (signal.cutOffReason !== null) {
+      this.#options.heartbeats.delete(this);
+    } else if (signal.status !== "running" && Date.now() - this.#writtenAt > signal.lease / 3) {
+      // A run that has ended takes no heartbeats, but its stream may go on. So its log takes them. If that fails, the next
+      // append says why.
+      const store = async () => void (this.#isClosed || await this.#store([aliveEvent()]));
+      this.#inOrder(store).catch(() => this.#options.heartbeats.delete(this));
+    }
+  }
+
+  /** Appends events behind those that this writer has seen, and returns the seq of the last one. */
+  async #store(events: string[]): Promise<number> {
+    const { database, poller, retryTimeout, input, parentRunId } = this.#options;
+    const lastSeq = await this.#tail();
+    const isNew = lastSeq === 0;
+    let parent = isNew ? parentRunId : undefined;
+    const append = async () => {
+      const [row] = await database.query<{ seq: string }>(
+        `select agui.append($1, $2, $3::json, after_seq => $4, input => $5::json, parent_run_id => $6, parallel => true, scope => $7)::text as seq`,
+        [this.threadId, this.runId, `[${events.join(",")}]`, lastSeq, isNew ? input : null, parent, database.scope],
+      );
+      return Number(row!.seq);
+    };
+    const seq = await retry(async () => {
+      try {
+        return await append();
+      } catch (error) {
+        // The head is in progress: the user did not wait for the answer. The new run then has the same parent.
+        if (!isNew || parent !== undefined || codeOf(error) !== "UI004") throw error;
+        const [head] = await database.query<{ parent: string | null }>(
+          `select parent_run_id as parent from agui.status($1, scope => $2)`, [this.threadId, database.scope],
+        );
+        parent = head!.parent ?? "";
+        return append();
+      }
+    }, { forAtMost: retryTimeout });
+    this.#lastSeq = seq;
+    this.#writtenAt = Date.now();
+    poller.wake();
+    return seq;
+  }
+
+  /** The last seq of the run, 0 if it has not begun. */
+  async #tail(): Promise<number> {
+    if (this.#lastSeq === undefined) {
+      const run = await this.#status();
+      this.#hasEnded = run !== undefined && run.status !== "running";
+      this.#lastSeq = run?.lastSeq ?? 0;
+    }
+    return this.#lastSeq;
+  }
+
+  #inOrder<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#appended.then(work);
+    this.#appended = result.catch(() => {});
+    return result;
+  }
+
+  /** The status of the run, undefined if it is unknown. */
+  async #status(signal?: AbortSignal): Promise<RunStatus | undefined> {
+    const { database, retryTimeout } = this.#options;
+    try {
+      const [row] = await retry(() => database.query<{ status: string; first_seq: string; last_seq: string }>(
+        `select status, first_seq::text, last_seq::text from agui.status($1, $2, $3)`, [this.threadId, this.runId, database.scope],
+      ), { forAtMost: retryTimeout, signal });
+      return { status: row!.status, firstSeq: Number(row!.first_seq), lastSeq: Number(row!.last_seq) };
+    } catch (error) {
+      if (["UI001", "UI002"].includes(codeOf(error) ?? "")) return undefined;
+      throw error;
+    }
+  }
+
+  /** Waits until the run has begun, if a reader from the start may be earlier than its writer. undefined: aborted. */
+  async #begun(offset: string, signal: AbortSignal | undefined): Promise<RunStatus | undefined> {
+    const { firstChunkDeadline, poller } = this.#options;
+    const isJoin = offset === "-1" || offset === "now";
+    if (!isJoin && !/^[1-9]\d{0,15}$/.test(offset)) {
+      throw new Error(`pgagui: ${JSON.stringify(offset)} is no offset of ${this.#subject} (expected a seq, "-1" or "now")`);
+    }
+    for (const deadline = Date.now() + firstChunkDeadline; ; ) {
+      const run = await this.#status(signal);
+      if (run || signal?.aborted) return signal?.aborted ? undefined : run;
+      if (!isJoin) throw new Error(`pgagui: ${this.#subject} is unknown`);
+      if (Date.now() >= deadline) throw new Error(`pgagui: ${this.#subject} has no chunk after ${firstChunkDeadline} ms`);
+      await pauseFor(Math.min(poller.interval, Math.max(deadline - Date.now(), 1)), signal);
+    }
+  }
+
+  /** The events of the run behind a seq that are stored now, in pages that are not empty. */
+  async *#pages(afterSeq: number, signal?: AbortSignal): AsyncGenerator<StoredEvent[]> {
+    const { database, retryTimeout } = this.#options;
+    for (let after = afterSeq; ; ) {
+      const rows = await retry(() => database.query<{ seq: string; event: string }>(
+        `select seq::text, payload::text as event from agui.events($1, $2, $3, lineage => false, scope => $4) limit ${pageLength}`,
+        [this.threadId, this.runId, after, database.scope],
+      ), { forAtMost: retryTimeout, signal });
+      if (rows.length > 0) yield rows.map((row) => ({ seq: Number(row.seq), event: JSON.parse(row.event) }));
+      if (rows.length < pageLength) return;
+      after = Number(rows.at(-1)!.seq);
+    }
+  }
+
+  /**
+   * Whether the stream ends although nothing closed it. A run whose writer is gone is ended first; that event is still to be
+   * read.
+   */
+  async #isOver(seenSeq: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const { database, retryTimeout } = this.#options;
+    const [run] = await retry(() => database.query<{ is_stale: boolean; is_over: boolean; last_seq: string }>(
+      `select is_stale, last_seq::text,
+          status <> 'running' and (
+              cut_off_reason is not null
+              or ended_at < clock_timestamp() - make_interval(secs => (select value from agui.setting where name = 'heartbeat_lease')::float)
+              or exists (select from agui.children($1, $2, $3))
+          ) as is_over
+      from agui.status($1, $2, $3)`,
+      [this.threadId, this.runId, database.scope],
+    ), { forAtMost: retryTimeout, signal });
+    if (run!.is_stale) {
+      await retry(
+        () => database.query(`select agui.abandon($1, $2, scope => $3)`, [this.threadId, this.runId, database.scope]),
+        { forAtMost: retryTimeout, signal },
+      );
+    }
+    return run!.is_over && Number(run!.last_seq) <= seenSeq;
+  }
+}
+
+function withSeqs(page: StoredEvent[]): { seq: number; chunk: StreamChunk | undefined }[] {
+  return page.map(({ seq, event }) => ({ seq, chunk: chunkOf(event) }));
+}
+
+function chunksOf(page: StoredEvent[]): { offset: string; chunk: StreamChunk }[] {
+  return withSeqs(page).flatMap(({ seq, chunk }) => (chunk ? [{ offset: String(seq), chunk }] : []));
+}
