@@ -1,5 +1,5 @@
 import type { StreamChunk, StreamDurability } from "@tanstack/ai";
-import { codeOf, type Database } from "@pgagui/postgres";
+import { codeOf, isTransient, type Database } from "@pgagui/postgres";
 import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
 import type { Heartbeats, Signal } from "./heartbeats.ts";
 import type { Batch, Poller } from "./poller.ts";
@@ -205,7 +205,10 @@ export class RunStream implements StreamDurability {
         }
       }
     };
-    const seq = await retry(lastSeq === 0 ? begin : append, { forAtMost: retryTimeout });
+    const seq = await retry(lastSeq === 0 ? begin : append, { forAtMost: retryTimeout }).catch((error) => {
+      if (isTransient(error)) this.#lastSeq = undefined; // it may be stored: the next call looks
+      throw error;
+    });
     this.#lastSeq = seq;
     this.#writtenAt = Date.now();
     poller.wake();

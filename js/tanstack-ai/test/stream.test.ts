@@ -268,6 +268,20 @@ test("an outage of the database ends no stream", async () => {
   expect(await read).toEqual([started, text("1"), finished]);
 });
 
+test("a writer that gave a call up continues behind what is stored", async () => {
+  const url = await database();
+  const proxy = await cutProxy(url);
+  const stream = streamsOf(proxy.url, { retryTimeout: 100 }).open({ threadId: "t", runId: "r" });
+  await stream.append([started]);
+  let isAway = true;
+  proxy.cutAnswers((piece) => isAway && piece.includes("seq")); // the call is made, its answer is lost
+  await expect(stream.append([text("1")])).rejects.toThrow("Connection terminated");
+  isAway = false;
+  expect(await stream.append([finished])).toEqual(["3"]);
+  await stream.close();
+  expect(await all(stream)).toEqual([started, text("1"), finished]);
+});
+
 test("a large stream of a long thread is read in pages", async () => {
   const url = await database();
   const streams = streamsOf(url);
