@@ -21,8 +21,12 @@ type CheckpointRef struct {
 	// Namespace keeps the checkpoints of several workflows of a thread apart. It may be empty.
 	Namespace string
 	// ID is the engine's name for the checkpoint, unique in its namespace. If empty, the one that
-	// was saved last in the namespace.
+	// was saved last in the namespace, or at RunID.
 	ID string
+	// RunID names a run instead of an ID: the checkpoint that was saved last at the run, or else at
+	// the nearest run before it on its lineage. So a branch of the conversation leads to the state
+	// that belongs to it. Only Load takes it.
+	RunID string
 }
 
 // Checkpoint is the state of a workflow engine at some point of a conversation.
@@ -33,6 +37,9 @@ type Checkpoint struct {
 	Namespace string
 	// ParentID is the checkpoint of the same namespace that it follows. Empty if there is none.
 	ParentID string
+	// RunID is the run of the log that the engine is working on, whether it has begun or not. Empty
+	// if none is named.
+	RunID string
 	// JSON is the checkpoint, byte for byte.
 	JSON json.RawMessage
 
@@ -58,21 +65,24 @@ type CheckpointsOptions struct {
 func (c Checkpoints) Save(ctx context.Context, threadID string, checkpoint Checkpoint) (number int64, err error) {
 	number, err = c.store.queries.SaveCheckpoint(ctx, db.SaveCheckpointParams{
 		ThreadID: threadID, CheckpointID: checkpoint.ID, Document: rawjson.Text(checkpoint.JSON), ParentID: orNull(checkpoint.ParentID),
-		Namespace: checkpoint.Namespace, Scope: c.store.scope,
+		Namespace: checkpoint.Namespace, RunID: orNull(checkpoint.RunID), Scope: c.store.scope,
 	})
 	return number, ErrorOf(err)
 }
 
 // Load returns a checkpoint.
 //
-// Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id), ErrKeyCollision.
+// Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id, or both an ID and a RunID),
+// ErrUnknownThread and ErrUnknownRun (if RunID is set), ErrKeyCollision.
 func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint CheckpointRef) (Checkpoint, error) {
 	rows, err := c.store.queries.LoadCheckpoint(ctx, db.LoadCheckpointParams{
-		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
+		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, RunID: orNull(checkpoint.RunID), Scope: c.store.scope,
 	})
 	switch {
 	case err != nil:
 		return Checkpoint{}, ErrorOf(err)
+	case len(rows) == 0 && checkpoint.RunID != "":
+		return Checkpoint{}, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q on the lineage of run %q", threadID, checkpoint.Namespace, checkpoint.RunID)
 	case len(rows) == 0:
 		return Checkpoint{}, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
 	}
@@ -117,6 +127,6 @@ func (c Checkpoints) Lineage(ctx context.Context, threadID string, checkpoint Ch
 func checkpointOf(row db.CheckpointsRow) Checkpoint {
 	return Checkpoint{
 		ID: row.CheckpointID, Namespace: row.Namespace, ParentID: row.ParentID, JSON: json.RawMessage(row.Document),
-		Number: row.CheckpointNo, SavedAt: row.SavedAt,
+		RunID: row.RunID, Number: row.CheckpointNo, SavedAt: row.SavedAt,
 	}
 }

@@ -186,3 +186,37 @@ func TestTheLineageOfManyCheckpoints(t *testing.T) {
 	}
 	mustVerify(t, store, "t")
 }
+
+// A branch of the conversation leads to the checkpoint that belongs to it: the last one at its run, or at the nearest run before.
+func TestCheckpointsAreFoundByTheRunsOfABranch(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "begun before the run", RunID: "run-1", JSON: json.RawMessage(`1`)})
+	for _, run := range []struct{ id, parent string }{{"run-1", ""}, {"run-2", "run-1"}, {"run-3", "run-2"}, {"edit of run-2", "run-1"}} {
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, pgagui.AppendOptions{ParentRunID: run.parent, NoParent: run.parent == ""}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"a", "b"} {
+		mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: id, RunID: "run-2", JSON: json.RawMessage(`2`)})
+	}
+	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "of no run", JSON: json.RawMessage(`3`)})
+	for run, want := range map[string]string{"run-1": "begun before the run", "run-2": "b", "run-3": "b", "edit of run-2": "begun before the run"} {
+		if got, err := store.Checkpoints().Load(t.Context(), "t", pgagui.CheckpointRef{RunID: run}); err != nil || got.ID != want {
+			t.Errorf("at %s there is %q (run %q), error %v, want %q", run, got.ID, got.RunID, err, want)
+		}
+	}
+	for _, wrong := range []struct {
+		reference pgagui.CheckpointRef
+		want      error
+	}{
+		{pgagui.CheckpointRef{RunID: "unknown"}, pgagui.ErrUnknownRun},
+		{pgagui.CheckpointRef{RunID: "run-1", ID: "a"}, pgagui.ErrInvalidEvents},
+		{pgagui.CheckpointRef{RunID: "run-1", Namespace: "other"}, pgagui.ErrUnknownCheckpoint},
+	} {
+		if got, err := store.Checkpoints().Load(t.Context(), "t", wrong.reference); !errors.Is(err, wrong.want) {
+			t.Errorf("%+v leads to %+v, error %v, want %v", wrong.reference, got, err, wrong.want)
+		}
+	}
+}

@@ -16,7 +16,7 @@ const CheckpointLineage = `-- name: CheckpointLineage :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
 from agui.checkpoint_lineage($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as checkpoint
 `
 
@@ -32,6 +32,7 @@ type CheckpointLineageRow struct {
 	Namespace    string
 	CheckpointID string
 	ParentID     string
+	RunID        string
 	SavedAt      time.Time
 	Document     rawjson.Text
 }
@@ -55,6 +56,7 @@ func (q *Queries) CheckpointLineage(ctx context.Context, arg CheckpointLineagePa
 			&i.Namespace,
 			&i.CheckpointID,
 			&i.ParentID,
+			&i.RunID,
 			&i.SavedAt,
 			&i.Document,
 		); err != nil {
@@ -72,7 +74,7 @@ const Checkpoints = `-- name: Checkpoints :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
 from agui.checkpoints($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as checkpoint
 `
 
@@ -87,6 +89,7 @@ type CheckpointsRow struct {
 	Namespace    string
 	CheckpointID string
 	ParentID     string
+	RunID        string
 	SavedAt      time.Time
 	Document     rawjson.Text
 }
@@ -105,6 +108,7 @@ func (q *Queries) Checkpoints(ctx context.Context, arg CheckpointsParams) ([]Che
 			&i.Namespace,
 			&i.CheckpointID,
 			&i.ParentID,
+			&i.RunID,
 			&i.SavedAt,
 			&i.Document,
 		); err != nil {
@@ -122,14 +126,17 @@ const LoadCheckpoint = `-- name: LoadCheckpoint :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
-from agui.load_checkpoint($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as checkpoint
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.load_checkpoint(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text, $5::pg_catalog.text
+) as checkpoint
 `
 
 type LoadCheckpointParams struct {
 	ThreadID     string
 	CheckpointID *string
 	Namespace    string
+	RunID        *string
 	Scope        string
 }
 
@@ -138,6 +145,7 @@ type LoadCheckpointRow struct {
 	Namespace    string
 	CheckpointID string
 	ParentID     string
+	RunID        string
 	SavedAt      time.Time
 	Document     rawjson.Text
 }
@@ -148,6 +156,7 @@ func (q *Queries) LoadCheckpoint(ctx context.Context, arg LoadCheckpointParams) 
 		arg.ThreadID,
 		arg.CheckpointID,
 		arg.Namespace,
+		arg.RunID,
 		arg.Scope,
 	)
 	if err != nil {
@@ -162,6 +171,7 @@ func (q *Queries) LoadCheckpoint(ctx context.Context, arg LoadCheckpointParams) 
 			&i.Namespace,
 			&i.CheckpointID,
 			&i.ParentID,
+			&i.RunID,
 			&i.SavedAt,
 			&i.Document,
 		); err != nil {
@@ -307,7 +317,7 @@ func (q *Queries) RemoveSessionState(ctx context.Context, arg RemoveSessionState
 
 const SaveCheckpoint = `-- name: SaveCheckpoint :one
 select agui.save_checkpoint(
-    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text, $5::pg_catalog.text, $6::pg_catalog.text
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.json, $4::pg_catalog.text, $5::pg_catalog.text, $6::pg_catalog.text, $7::pg_catalog.text
 )::bigint as checkpoint_no
 `
 
@@ -317,6 +327,7 @@ type SaveCheckpointParams struct {
 	Document     rawjson.Text
 	ParentID     *string
 	Namespace    string
+	RunID        *string
 	Scope        string
 }
 
@@ -327,6 +338,7 @@ func (q *Queries) SaveCheckpoint(ctx context.Context, arg SaveCheckpointParams) 
 		arg.Document,
 		arg.ParentID,
 		arg.Namespace,
+		arg.RunID,
 		arg.Scope,
 	)
 	var checkpoint_no int64

@@ -157,6 +157,9 @@ func shownCheckpoint(checkpoint pgagui.Checkpoint) json.RawMessage {
 	if checkpoint.ParentID != "" {
 		shown.value("parentId", checkpoint.ParentID)
 	}
+	if checkpoint.RunID != "" {
+		shown.value("runId", checkpoint.RunID)
+	}
 	shown.value("number", checkpoint.Number).value("savedAt", checkpoint.SavedAt)
 	return shown.raw("document", checkpoint.JSON).end()
 }
@@ -177,10 +180,13 @@ func (s *Server) getCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	return answerTexts(s, w, r, "checkpoints", checkpoints, shownCheckpoint)
 }
 
-// getCheckpoint returns a checkpoint, or the one that was saved last.
+// getCheckpoint returns a checkpoint, or the one that was saved last: in the thread, or at a run.
 func (s *Server) getCheckpoint(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	reference := pgagui.CheckpointRef{Namespace: q.text("namespace"), ID: r.PathValue("checkpoint")}
+	if reference.ID == "" {
+		reference.RunID = q.text("run")
+	}
 	if err := q.check(); err != nil {
 		return err
 	}
@@ -209,13 +215,14 @@ func (s *Server) putCheckpoint(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Document json.RawMessage
 		ParentID string
+		RunID    string
 	}
 	q := queryOf(r)
 	checkpoint := pgagui.Checkpoint{ID: r.PathValue("checkpoint"), Namespace: q.text("namespace")}
 	if err := errors.Join(q.check(), readObject(r, &body)); err != nil {
 		return err
 	}
-	checkpoint.JSON, checkpoint.ParentID = body.Document, body.ParentID
+	checkpoint.JSON, checkpoint.ParentID, checkpoint.RunID = body.Document, body.ParentID, body.RunID
 	number, err := s.tenantOf(r).Checkpoints().Save(r.Context(), r.PathValue("thread"), checkpoint)
 	if err != nil {
 		return err

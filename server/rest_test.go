@@ -474,6 +474,15 @@ func TestCheckpointsAsResources(t *testing.T) {
 		t.Errorf("lineage %v", lineage)
 	}
 	p.json(404, "GET", "/threads/t/checkpoints/c9", "")
+
+	p.json(404, "GET", "/threads/t/latest-checkpoint?run=run-1", "") // an unknown run
+	p.json(200, "POST", "/threads/t/runs/run-1/events", `{"events":[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]}`)
+	p.json(404, "GET", "/threads/t/latest-checkpoint?run=run-1", "") // a run without a checkpoint
+	p.json(200, "PUT", "/threads/t/checkpoints/at-run-1", `{"document":5,"runId":"run-1"}`)
+	p.json(200, "PUT", "/threads/t/checkpoints/at-run-2", `{"document":6,"runId":"run-2"}`)
+	if at := p.json(200, "GET", "/threads/t/latest-checkpoint?run=run-1", ""); at["checkpointId"] != "at-run-1" || at["runId"] != "run-1" {
+		t.Errorf("at the run %v", at)
+	}
 }
 
 func TestWrongRequestsAreProblems(t *testing.T) {

@@ -88,6 +88,9 @@ func newTenancy(t *testing.T) *tenancy {
 			select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE'), agui.erase('gone', 'secret of SCOPE', 'SCOPE');
 			select agui.save_session_state('t', 'k', '"secret of SCOPE"', 'r1', scope => 'SCOPE');
 			select agui.save_checkpoint('t', 'c', '"secret of SCOPE"', scope => 'SCOPE');
+			select agui.put_checkpoint('t', 'g', '{"channel_versions":{"list":1}}', '{"secret":"SCOPE"}', channels => '{list}', versions => '{1}', types => '{json}',
+				channel_values => json_build_array(json_build_array(repeat('secret of SCOPE', 30))), scope => 'SCOPE');
+			select agui.put_checkpoint_writes('t', 'g', 'task', '{list}', '{json}', '["secret of SCOPE"]', scope => 'SCOPE');
 			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
 	}
 	do(t, owner, `call agui.compact()`)

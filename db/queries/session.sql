@@ -52,7 +52,7 @@ select agui.save_sessions(@sessions::pg_catalog.json, @scope::pg_catalog.text)::
 
 -- name: SaveCheckpoint :one
 select agui.save_checkpoint(
-    @thread_id::pg_catalog.text, @checkpoint_id::pg_catalog.text, sqlc.narg(document)::pg_catalog.json, sqlc.narg(parent_id)::pg_catalog.text, @namespace::pg_catalog.text, @scope::pg_catalog.text
+    @thread_id::pg_catalog.text, @checkpoint_id::pg_catalog.text, sqlc.narg(document)::pg_catalog.json, sqlc.narg(parent_id)::pg_catalog.text, @namespace::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text
 )::bigint as checkpoint_no;
 
 -- name: LoadCheckpoint :many
@@ -60,19 +60,21 @@ select agui.save_checkpoint(
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
-from agui.load_checkpoint(@thread_id::pg_catalog.text, sqlc.narg(checkpoint_id)::pg_catalog.text, @namespace::pg_catalog.text, @scope::pg_catalog.text) as checkpoint;
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.load_checkpoint(
+    @thread_id::pg_catalog.text, sqlc.narg(checkpoint_id)::pg_catalog.text, @namespace::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text
+) as checkpoint;
 
 -- name: Checkpoints :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
 from agui.checkpoints(@thread_id::pg_catalog.text, sqlc.narg(namespace)::pg_catalog.text, @scope::pg_catalog.text) as checkpoint;
 
 -- name: CheckpointLineage :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
     (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
 from agui.checkpoint_lineage(@thread_id::pg_catalog.text, sqlc.narg(checkpoint_id)::pg_catalog.text, @namespace::pg_catalog.text, @scope::pg_catalog.text) as checkpoint;

@@ -9,6 +9,7 @@ export default defineConfig({
   resolve: { dedupe: ["vitest"] }, // @pgagui/testing is outside of this folder
   test: {
     include: ["test/**/*.test.ts"],
+    globals: true, // LangGraph's kit needs them
     globalSetup: "../testing/src/setup.ts",
     testTimeout: 120_000,
     hookTimeout: 120_000,

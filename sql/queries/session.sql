@@ -52,7 +52,7 @@ select agui.save_sessions(@sessions::json, @scope::text)::json as versions;
 
 -- name: SaveCheckpoint :one
 select agui.save_checkpoint(
-    @thread_id::text, @checkpoint_id::text, sqlc.narg(document)::json, sqlc.narg(parent_id)::text, @namespace::text, @scope::text
+    @thread_id::text, @checkpoint_id::text, sqlc.narg(document)::json, sqlc.narg(parent_id)::text, @namespace::text, sqlc.narg(run_id)::text, @scope::text
 )::bigint as checkpoint_no;
 
 -- name: LoadCheckpoint :many
@@ -60,19 +60,21 @@ select agui.save_checkpoint(
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
     (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.load_checkpoint(@thread_id::text, sqlc.narg(checkpoint_id)::text, @namespace::text, @scope::text) as checkpoint;
+    coalesce((checkpoint).run_id, '')::text as run_id, (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
+from agui.load_checkpoint(
+    @thread_id::text, sqlc.narg(checkpoint_id)::text, @namespace::text, sqlc.narg(run_id)::text, @scope::text
+) as checkpoint;
 
 -- name: Checkpoints :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
     (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
+    coalesce((checkpoint).run_id, '')::text as run_id, (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
 from agui.checkpoints(@thread_id::text, sqlc.narg(namespace)::text, @scope::text) as checkpoint;
 
 -- name: CheckpointLineage :many
 select
     (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
     (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
+    coalesce((checkpoint).run_id, '')::text as run_id, (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
 from agui.checkpoint_lineage(@thread_id::text, sqlc.narg(checkpoint_id)::text, @namespace::text, @scope::text) as checkpoint;

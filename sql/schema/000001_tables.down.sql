@@ -11,7 +11,7 @@ $$;
 drop function agui_internal.installed();
 -- End of the record.
 
-drop table agui_internal.job_note, agui_internal.claim, agui_internal.tenant, agui_internal.installed_object, agui_internal.uptime, agui_internal.setting, agui_internal.chained_scope, agui_internal.erasure_salt, agui.erasure, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
+drop table agui_internal.job_note, agui_internal.claim, agui_internal.tenant, agui_internal.installed_object, agui_internal.uptime, agui_internal.setting, agui_internal.chained_scope, agui_internal.erasure_salt, agui.erasure, agui.checkpoint_write, agui.channel_value, agui.channel_part, agui.channel, agui.checkpoint, agui.session_state, agui.session_key, agui.snapshot, agui.message, agui.thread_activity, agui.run_input, agui.batch, agui.run, agui.thread;
 
 -- A schema goes with the last thing in it: migration tools may keep their version table there.
 do $$

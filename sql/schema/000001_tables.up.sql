@@ -28,7 +28,10 @@ $$;
 --   session_state  a JSON document for each thread, run and key, verbatim, in its last versions;
 --                  read along the lineage of a run.
 --   session_key    the keys of a thread, which number their versions.
---   checkpoint     states of workflow engines, each after its parent.
+--   checkpoint     states of workflow engines and graphs, each after its parent; checkpoint_write has
+--                  what tasks wrote after one.
+--   channel        the channels in which graphs keep their state: channel_value has the versions of a
+--                  value, channel_part the elements of arrays, each once.
 --
 -- Users call and read the schema agui; agui_internal is its implementation. The functions come with
 -- the next migration.
@@ -369,15 +372,17 @@ comment on column agui.session_state.saved_at is 'When it was saved.';
 create table agui.checkpoint (
     thread_key    uuid not null references agui.thread,
     checkpoint_no bigint not null,
-    namespace     text not null,
-    checkpoint_id text not null,
+    namespace     text collate "C" not null,
+    checkpoint_id text collate "C" not null,
     parent_no     bigint,
-    document      json not null,
+    run_id        text,
+    document      json,
+    metadata      json,
     saved_at      timestamptz not null default clock_timestamp(),
     primary key (thread_key, checkpoint_no),
     unique (thread_key, namespace, checkpoint_id),
     foreign key (thread_key, parent_no) references agui.checkpoint,
-    constraint checkpoint_parent_is_older check (parent_no < checkpoint_no)
+    constraint checkpoint_parent_is_another check (parent_no <> checkpoint_no)
 );
 
 create index checkpoint_in_namespace on agui.checkpoint (thread_key, namespace, checkpoint_no);
@@ -386,21 +391,130 @@ create index checkpoint_children on agui.checkpoint (thread_key, parent_no) wher
 alter table agui.checkpoint alter column document set storage main;
 
 comment on table agui.checkpoint is
-    'The state of a workflow engine at some point of a conversation, which continues from the '
-    'state in its parent.';
-comment on column agui.checkpoint.checkpoint_no is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. A parent has a smaller number than its children.';
+    'The state of a workflow engine or a graph at some point of a conversation, which continues from '
+    'the state in its parent. Texts compare by code point, so that ids that begin with a time are in '
+    'the order of time.';
+comment on column agui.checkpoint.checkpoint_no is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order.';
 comment on column agui.checkpoint.namespace is
     'Separates the checkpoints of several workflows of a thread; '' by default.';
 comment on column agui.checkpoint.checkpoint_id is
     'The name that the engine gave it, unique in its namespace.';
 comment on column agui.checkpoint.parent_no is
-    'The checkpoint that it continues from, in the same namespace; null: a root.';
-comment on column agui.checkpoint.document is 'The checkpoint, byte for byte.';
+    'The checkpoint that it continues from, in the same namespace; null: a root. It has a smaller '
+    'number, unless agui.put_checkpoint stored it later than its child.';
+comment on column agui.checkpoint.run_id is
+    'The run that the engine was working on, as the caller named it; null: none was named.';
+comment on column agui.checkpoint.document is
+    'The checkpoint, byte for byte. Null: its writes, or a child, came before the checkpoint, which '
+    'does not exist for readers until agui.put_checkpoint stores it.';
+comment on column agui.checkpoint.metadata is
+    'What a graph notes about the checkpoint, an object, byte for byte. Null: the checkpoint is from '
+    'agui.save_checkpoint and cannot change.';
 comment on column agui.checkpoint.saved_at is 'When it was saved.';
 comment on index agui.checkpoint_children is
     'The checkpoints that continue from one. Without it the foreign key to the parent makes '
     'agui.erase quadratic.';
 comment on index agui.checkpoint_in_namespace is 'The last checkpoint of a namespace, and all of them in order.';
+
+create table agui.channel (
+    thread_key uuid not null references agui.thread,
+    channel_no int not null,
+    namespace  text collate "C" not null,
+    name       text collate "C" not null,
+    parts      int not null default 0,
+    primary key (thread_key, channel_no),
+    unique (thread_key, namespace, name)
+);
+
+comment on table agui.channel is
+    'The channels of the graphs of a thread. A graph keeps its state in channels, each with a value '
+    'and a version.';
+comment on column agui.channel.channel_no is 'The channels of a thread numbered 1, 2, 3, …';
+comment on column agui.channel.namespace is 'The namespace of the checkpoints that the channel belongs to.';
+comment on column agui.channel.name is 'The name of the channel, unique in its namespace.';
+comment on column agui.channel.parts is 'Number of its rows in agui.channel_part.';
+
+create table agui.channel_part (
+    thread_key uuid not null,
+    channel_no int not null,
+    part_no    int not null,
+    print      bigint not null,
+    body       json not null,
+    primary key (thread_key, channel_no, part_no),
+    foreign key (thread_key, channel_no) references agui.channel
+);
+
+create index channel_part_by_print on agui.channel_part (thread_key, channel_no, print);
+
+alter table agui.channel_part alter column body set storage main;
+
+comment on table agui.channel_part is
+    'The elements of the arrays in a channel, each stored once: versions of a value, and writes, '
+    'refer to them. So a list that grows takes the bytes of its elements, not of each of its versions.';
+comment on column agui.channel_part.channel_no is 'The channel that the part belongs to.';
+comment on column agui.channel_part.part_no is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
+comment on column agui.channel_part.print is 'The first 64 bits of sha256(body), by which an equal part is found. The bodies are compared as well.';
+comment on column agui.channel_part.body is 'The element, byte for byte.';
+comment on index agui.channel_part_by_print is 'Finds the stored part that equals a new one.';
+
+create table agui.channel_value (
+    thread_key uuid not null,
+    channel_no int not null,
+    version    text collate "C" not null,
+    type       text not null,
+    part_nos   int4range[],
+    body       json,
+    bytes      bytea,
+    primary key (thread_key, channel_no, version),
+    foreign key (thread_key, channel_no) references agui.channel,
+    constraint channel_value_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1)
+);
+
+alter table agui.channel_value alter column body set storage main;
+
+comment on table agui.channel_value is
+    'The values of the channels, each version once. The document of a checkpoint says which version of '
+    'each channel belongs to it (its member channel_versions).';
+comment on column agui.channel_value.channel_no is 'The channel that has the value.';
+comment on column agui.channel_value.version is 'The version, as text.';
+comment on column agui.channel_value.type is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.channel_value.part_nos is 'An array: its elements in order, as ranges of channel_part.part_no.';
+comment on column agui.channel_value.body is 'Any other JSON value, byte for byte.';
+comment on column agui.channel_value.bytes is 'A value that is no JSON.';
+
+create table agui.checkpoint_write (
+    thread_key    uuid not null,
+    checkpoint_no bigint not null,
+    task_id       text collate "C" not null,
+    place         int not null,
+    task_path     text collate "C" not null,
+    channel_no    int not null,
+    type          text not null,
+    part_nos      int4range[],
+    body          json,
+    bytes         bytea,
+    primary key (thread_key, checkpoint_no, task_id, place),
+    foreign key (thread_key, checkpoint_no) references agui.checkpoint,
+    constraint checkpoint_write_has_one_form check (num_nonnulls(part_nos, body, bytes) = 1)
+);
+
+alter table agui.checkpoint_write alter column body set storage main;
+
+comment on table agui.checkpoint_write is
+    'What the tasks after a checkpoint wrote to channels, before the next checkpoint has it: after a '
+    'crash a graph does not repeat the tasks that succeeded.';
+comment on column agui.checkpoint_write.checkpoint_no is 'The checkpoint that the task continued from.';
+comment on column agui.checkpoint_write.task_id is 'The task, as the graph names it.';
+comment on column agui.checkpoint_write.place is
+    'The place in the writes of the task, from 0 on. Negative: a special channel, such as the one for '
+    'errors, which a later call overwrites.';
+comment on column agui.checkpoint_write.task_path is
+    'The path of the task in the graph. Writes apply in the order (task_path, task_id, place).';
+comment on column agui.checkpoint_write.channel_no is 'The channel that the task wrote to.';
+comment on column agui.checkpoint_write.type is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.checkpoint_write.part_nos is 'An array: its elements in order, as ranges of channel_part.part_no.';
+comment on column agui.checkpoint_write.body is 'Any other JSON value, byte for byte.';
+comment on column agui.checkpoint_write.bytes is 'A value that is no JSON.';
 
 create table agui.erasure (
     erased_key uuid not null,
@@ -617,6 +731,9 @@ begin
         alter table agui.snapshot alter column state set compression lz4;
         alter table agui.session_state alter column document set compression lz4;
         alter table agui.checkpoint alter column document set compression lz4;
+        alter table agui.channel_part alter column body set compression lz4;
+        alter table agui.channel_value alter column body set compression lz4;
+        alter table agui.checkpoint_write alter column body set compression lz4;
         alter table agui.run_input alter column input set compression lz4;
     end if;
 end
@@ -628,14 +745,16 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
-index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
-index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
-routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
-table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+as 'select 1, ''5437b9815657383157803c1c1327f3f43dc7f775c8ca7be24a6d48ac1afaa08a'', ''{
+index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
+index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
+table agui.checkpoint_write, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

@@ -250,8 +250,24 @@ drop type agui_internal.inactive_thread;
 drop function agui_internal.erasure_key(thread_key uuid);
 drop function agui_internal.erased_at(thread_key uuid);
 drop function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval);
+drop function agui_internal.writes_of_checkpoint(checkpoint agui.checkpoint, only_channels text[]);
+drop function agui_internal.values_of_checkpoint(checkpoint agui.checkpoint, only_channels text[]);
+drop function agui_internal.store_parts(thread_key uuid, channel_no int, value json);
+drop function agui_internal.store_contents(thread_key uuid, namespace text, channels text[], types text[], contents json, subject text);
+drop type agui_internal.channel_content;
+drop function agui_internal.show_checkpoint_tuple(checkpoint agui.checkpoint, thread_id text);
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
+drop function agui_internal.parent_id_of(checkpoint agui.checkpoint);
+drop function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[]);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
+drop function agui_internal.ensure_checkpoint(thread_key uuid, namespace text, checkpoint_id text, parent_no bigint, run_id text, document json, metadata json, out kept agui.checkpoint, out is_new boolean);
+drop function agui_internal.ensure_channels(thread_key uuid, namespace text, names text[]);
+drop function agui_internal.delete_checkpoints(thread_key uuid);
+drop function agui_internal.checkpoint_subject(thread_id text, checkpoint_id text);
+drop function agui_internal.checkpoint_cursor(checkpoint agui.checkpoint);
+drop function agui_internal.checkpoint_at(run agui.run, namespace text);
+drop function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text);
+drop function agui_internal.channel_versions(document json);
 drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
 drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json, beginning bytea);
 drop function agui_internal.is_dense_call(events json, plain_count int);
@@ -407,11 +423,20 @@ drop type agui.activity;
 drop function agui.lift_erasure(thread_id text, scope text);
 drop procedure agui.erase_older(older_than interval, reason text, max_threads int, max_time interval, scope text);
 drop function agui.erase(thread_id text, reason text, scope text);
-drop function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text, namespace text, scope text);
-drop function agui.load_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
+drop function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text, namespace text, run_id text, scope text);
+drop function agui.remove_checkpoints(thread_id text, scope text);
+drop function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, task_id text, channels text[], types text[], channel_values json, places int[], task_path text, namespace text, scope text);
+drop function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json, parent_id text, channels text[], versions text[], types text[], channel_values json, run_id text, namespace text, scope text);
+drop function agui.load_checkpoint(thread_id text, checkpoint_id text, namespace text, run_id text, scope text);
 drop function agui.checkpoints(thread_id text, namespace text, scope text);
+drop function agui.checkpoint_tuples(thread_id text, checkpoint_id text, namespace text, before_id text, filter json, max_rows int, cursor text, scope text);
+drop type agui.checkpoint_tuple;
+drop type agui.checkpoint_write_row;
+drop type agui.channel_value_row;
 drop function agui.checkpoint_lineage(thread_id text, checkpoint_id text, namespace text, scope text);
 drop type agui.checkpoint_row;
+drop function agui.channel_history(thread_id text, channels text[], checkpoint_id text, namespace text, scope text);
+drop type agui.channel_write_row;
 drop function agui.heads(scope text);
 drop type agui.chain_head;
 drop function agui.enable_chain(scope text);
@@ -429,14 +454,16 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''2af323114ca4104f8c1cc27ce42a9c97dbe22bc7e35a3fe858278fcef42ac4f8'', ''{
-index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
-index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
-routine agui_internal.installed, table agui.batch, table agui.checkpoint, table agui.erasure, table agui.message,
-table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
-table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
-table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
-table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+as 'select 1, ''5437b9815657383157803c1c1327f3f43dc7f775c8ca7be24a6d48ac1afaa08a'', ''{
+index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
+index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
+table agui.checkpoint_write, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
+table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
+table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
+table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
+table agui_internal.tenant, table agui_internal.uptime
 }''::text[]';
 
 comment on function agui_internal.installed() is

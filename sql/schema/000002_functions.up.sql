@@ -459,20 +459,119 @@ comment on function agui.heads(text) is
 
 revoke execute on function agui.heads(text) from public;
 
+-- sql/api/types/channel_write_row.sql
+create type agui.channel_write_row as (
+    place         int,
+    checkpoint_id text,
+    channel       text,
+    task_id       text,
+    type          text,
+    body          json,
+    bytes         bytea
+);
+
+comment on type agui.channel_write_row is
+    'A step in the history of a channel: a write of a task, or (task_id is null) the value that the '
+    'writes after it build on. body, byte for byte, if it is JSON (its type is json), otherwise bytes. '
+    'place: its place in the history, -1 for the newest step, -2 for the one before it, ….';
+
+-- sql/api/checkpoint/channel_history.sql
+create or replace function agui.channel_history(
+    thread_id     text,
+    channels      text[],
+    checkpoint_id text default null,
+    namespace     text default '',
+    scope         text default ''
+)
+returns setof agui.channel_write_row
+language plpgsql
+stable
+security definer
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    key        uuid := agui_internal.checked_thread_key(thread_id, scope);
+    checkpoint agui.checkpoint;
+    remaining  text[] := channels;
+    step       agui.channel_write_row;
+    next_place int := 0;
+    known      agui.channel_value_row[];
+    -- A child may have been stored before its parent, so numbers do not rule out a cycle.
+    steps      bigint := (select max(candidate.checkpoint_no) from agui.checkpoint as candidate where candidate.thread_key = key);
+begin
+    if thread_id is null or channels is null or namespace is null or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'the history of channels needs a thread id, channels, a namespace and a scope that are not null';
+    end if;
+    select candidate.* into checkpoint
+    from agui.checkpoint as candidate
+    where candidate.thread_key = key
+        and candidate.namespace = channel_history.namespace
+        and (channel_history.checkpoint_id is null or candidate.checkpoint_id = channel_history.checkpoint_id)
+        and candidate.metadata is not null
+    order by candidate.checkpoint_id desc
+    limit 1;
+
+    -- What tasks wrote after the checkpoint itself is not part of its state.
+    while cardinality(remaining) > 0 loop
+        select parent.* into checkpoint
+        from agui.checkpoint as parent
+        where parent.thread_key = key and parent.checkpoint_no = checkpoint.parent_no and parent.metadata is not null and steps > 0;
+        exit when not found;
+        steps := steps - 1;
+        for step in
+            select (next_place - written.newest)::int, checkpoint.checkpoint_id, written.channel, written.task_id, written.type, written.body, written.bytes
+            from (
+                select one.*, row_number() over (order by one.ordinality desc) as newest
+                from unnest(agui_internal.writes_of_checkpoint(checkpoint, remaining)) with ordinality as one
+            ) as written
+            order by written.newest
+        loop
+            return next step;
+            next_place := step.place;
+        end loop;
+        known := agui_internal.values_of_checkpoint(checkpoint, remaining);
+        for step in
+            select (next_place - value.ordinality)::int, checkpoint.checkpoint_id, value.channel, null, value.type, value.body, value.bytes
+            from unnest(known) with ordinality as value
+        loop
+            return next step;
+            next_place := step.place;
+        end loop;
+        remaining := array(select name from unnest(remaining) as name where name <> all (select value.channel from unnest(known) as value));
+    end loop;
+end
+$$;
+
+comment on function agui.channel_history(text, text[], text, text, text) is
+    'Returns what built the values of channels at a checkpoint (null: the one with the greatest id in '
+    'the namespace): for each channel the value at its nearest ancestor that has one, and what tasks '
+    'wrote to the channel from that ancestor on. Newest first; order by place for oldest first. What tasks wrote after the checkpoint '
+    'itself is not included. The graph may store only what changes, as the DeltaChannel of LangGraph '
+    'does. Returns no row for an unknown thread or checkpoint. '
+    'Errors: UI008 an argument is null, UI012 another thread has the same key.';
+
+revoke execute on function agui.channel_history(text, text[], text, text, text) from public;
+
 -- sql/api/types/checkpoint_row.sql
 create type agui.checkpoint_row as (
     checkpoint_no bigint,
     namespace     text,
     checkpoint_id text,
     parent_id     text,
+    run_id        text,
     saved_at      timestamptz,
     document      json
 );
 
 comment on type agui.checkpoint_row is
     'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint '
-    'that it continues from (null: none); the time when it was saved; and its document, byte for '
-    'byte.';
+    'that it continues from (null: none); the run that the engine was working on (null: none was '
+    'named); the time when it was saved; and its document, byte for byte.';
 
 -- sql/api/checkpoint/checkpoint_lineage.sql
 create or replace function agui.checkpoint_lineage(
@@ -490,26 +589,30 @@ rows 100
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    most_steps bigint;
     leaf agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
 begin
+    -- A child may have been stored before its parent, so numbers do not rule out a cycle.
+    most_steps := (select max(checkpoint.checkpoint_no) from agui.checkpoint as checkpoint where checkpoint.thread_key = leaf.thread_key);
     return query
-    with recursive ancestor as (
-        select leaf.*
+    with recursive ancestor (checkpoint, depth) as (
+        select leaf, 0
         where leaf.checkpoint_no is not null
         union all
-        select parent.*
+        select parent, ancestor.depth + 1
         from ancestor
         join agui.checkpoint as parent
-            on parent.thread_key = ancestor.thread_key
-                and parent.checkpoint_no = ancestor.parent_no
-                and parent.checkpoint_no < ancestor.checkpoint_no
+            on parent.thread_key = (ancestor.checkpoint).thread_key and parent.checkpoint_no = (ancestor.checkpoint).parent_no
+        where parent.document is not null and ancestor.depth < most_steps
     )
-    select
-        ancestor.checkpoint_no, ancestor.namespace, ancestor.checkpoint_id,
-        lag(ancestor.checkpoint_id) over (order by ancestor.checkpoint_no),
-        ancestor.saved_at, ancestor.document
-    from ancestor
-    order by ancestor.checkpoint_no;
+    select shown.*
+    from (
+        select distinct on ((ancestor.checkpoint).checkpoint_no) ancestor.*
+        from ancestor
+        order by (ancestor.checkpoint).checkpoint_no, ancestor.depth
+    ) as ancestor
+    cross join agui_internal.show_checkpoint(ancestor.checkpoint) as shown
+    order by ancestor.depth desc;
 end
 $$;
 
@@ -520,6 +623,167 @@ comment on function agui.checkpoint_lineage(text, text, text, text) is
     'unknown checkpoint (when one is named).';
 
 revoke execute on function agui.checkpoint_lineage(text, text, text, text) from public;
+
+-- sql/api/types/channel_value_row.sql
+create type agui.channel_value_row as (
+    channel text,
+    version text,
+    type    text,
+    body    json,
+    bytes   bytea
+);
+
+comment on type agui.channel_value_row is
+    'A version of the value of a channel: body, byte for byte, if it is JSON (its type is json), '
+    'otherwise bytes.';
+
+-- sql/api/types/checkpoint_write_row.sql
+create type agui.checkpoint_write_row as (
+    task_id   text,
+    task_path text,
+    place     int,
+    channel   text,
+    type      text,
+    body      json,
+    bytes     bytea
+);
+
+comment on type agui.checkpoint_write_row is
+    'What a task wrote to a channel: body, byte for byte, if it is JSON (its type is json), otherwise '
+    'bytes. place is the place in the writes of the task, negative for special channels.';
+
+-- sql/api/types/checkpoint_tuple.sql
+create type agui.checkpoint_tuple as (
+    thread_id      text,
+    namespace      text,
+    checkpoint_id  text,
+    parent_id      text,
+    run_id         text,
+    saved_at       timestamptz,
+    document       json,
+    metadata       json,
+    channel_values agui.channel_value_row[],
+    writes         agui.checkpoint_write_row[],
+    cursor         text
+);
+
+comment on type agui.checkpoint_tuple is
+    'A checkpoint of a graph with all that belongs to it: its document without values, its metadata, '
+    'the values of its channels, and what tasks wrote after it, in the order (task_path, task_id, '
+    'place). parent_id: the checkpoint that it continues from (null: none). run_id: the run of the log '
+    'that the graph was working on (null: none was named). cursor: its place in a list, for '
+    'agui.checkpoint_tuples.';
+
+-- sql/api/checkpoint/checkpoint_tuples.sql
+create or replace function agui.checkpoint_tuples(
+    thread_id     text default null,
+    checkpoint_id text default null,
+    namespace     text default null,
+    before_id     text default null,
+    filter        json default null,
+    max_rows      int default 50,
+    cursor        text default null,
+    scope         text default ''
+)
+returns setof agui.checkpoint_tuple
+language plpgsql
+stable
+security definer
+parallel safe
+rows 50
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    most_rows constant int := 1000;
+    low       uuid;
+    high      uuid;
+    wanted    constant jsonb := agui_internal.json_guard(filter::text)::jsonb;
+    last_key  uuid;
+    last_no   bigint;
+    last_id   text;
+    listed    agui.checkpoint;
+begin
+    if scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'a list of checkpoints needs a scope that is not null';
+    end if;
+    if max_rows is null or max_rows not between 0 and most_rows then
+        raise exception using
+            errcode = 'UI011',
+            message = format('a list of checkpoints: max_rows must be between 0 and %s, not %s', most_rows, coalesce(max_rows::text, 'null')),
+            hint = 'To read the next page, pass the cursor of the last row.';
+    end if;
+    if cursor is not null then
+        if cursor !~ '^[0-9a-f]{48}.' then
+            raise exception using
+                errcode = '22023',
+                message = format('a list of checkpoints: "%s" is not a cursor', left(cursor, 100)),
+                hint = 'Use the cursor of a row of agui.checkpoint_tuples.';
+        end if;
+        last_key := left(cursor, 32)::uuid;
+        last_no := ('x' || substr(cursor, 33, 16))::bit(64)::bigint;
+        last_id := substr(cursor, 49);
+    end if;
+    if thread_id is not null then
+        low := agui_internal.checked_thread_key(thread_id, scope);
+        high := low;
+    else
+        -- The threads of a scope are one range of keys.
+        low := agui_internal.visible_key(agui_internal.first_key(scope));
+        high := agui_internal.visible_key(agui_internal.last_key(scope));
+    end if;
+
+    if thread_id is not null and namespace is not null then
+        -- In the order of the unique index.
+        for listed in
+            select checkpoint.*
+            from agui.checkpoint as checkpoint
+            where checkpoint.thread_key = low
+                and checkpoint.namespace = checkpoint_tuples.namespace
+                and (checkpoint_tuples.checkpoint_id is null or checkpoint.checkpoint_id = checkpoint_tuples.checkpoint_id)
+                and (before_id is null or checkpoint.checkpoint_id < before_id)
+                and (last_id is null or checkpoint.checkpoint_id < last_id)
+                and checkpoint.metadata is not null
+                and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
+            order by checkpoint.checkpoint_id desc
+            limit max_rows
+        loop
+            return next agui_internal.show_checkpoint_tuple(listed, thread_id);
+        end loop;
+        return;
+    end if;
+    for listed in
+        select checkpoint.*
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key between low and high
+            and (checkpoint_tuples.namespace is null or checkpoint.namespace = checkpoint_tuples.namespace)
+            and (checkpoint_tuples.checkpoint_id is null or checkpoint.checkpoint_id = checkpoint_tuples.checkpoint_id)
+            and (before_id is null or checkpoint.checkpoint_id < before_id)
+            and (last_id is null or (checkpoint.checkpoint_id, checkpoint.thread_key, checkpoint.checkpoint_no) < (last_id, last_key, last_no))
+            and checkpoint.metadata is not null
+            and (wanted is null or agui_internal.json_guard(checkpoint.metadata::text)::jsonb @> wanted)
+        order by checkpoint.checkpoint_id desc, checkpoint.thread_key desc, checkpoint.checkpoint_no desc
+        limit max_rows
+    loop
+        return next agui_internal.show_checkpoint_tuple(listed, thread_id);
+    end loop;
+end
+$$;
+
+comment on function agui.checkpoint_tuples(text, text, text, text, json, int, text, text) is
+    'Returns checkpoints that agui.put_checkpoint stored, with their values and writes, greatest id '
+    'first: those of a thread (null: of all threads of the scope), of a namespace (null: all), with an '
+    'id (null: any), whose id is less than before_id, and whose metadata contains the members of '
+    'filter (as jsonb @> does). Ids compare by code point. So the newest one has max_rows => 1, '
+    'if ids begin with a time, as those of LangGraph do. At most max_rows rows (0 to 1,000); to '
+    'continue, pass the cursor of the last one. Without thread and namespace a call reads all '
+    'checkpoints of the scope, or of the thread. Returns no row for an unknown thread or id. '
+    'Errors: UI008 no scope, UI011 max_rows is out of range, UI012 another thread has the same key, '
+    '22023 invalid cursor.';
+
+revoke execute on function agui.checkpoint_tuples(text, text, text, text, json, int, text, text) from public;
 
 -- sql/api/checkpoint/checkpoints.sql
 create or replace function agui.checkpoints(thread_id text, namespace text default null, scope text default '')
@@ -535,12 +799,12 @@ declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
-    select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
+    select shown.*
     from agui.checkpoint as checkpoint
-    left join agui.checkpoint as parent
-        on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+    cross join agui_internal.show_checkpoint(checkpoint) as shown
     where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
+        and checkpoint.document is not null
     order by checkpoint.checkpoint_no;
 end
 $$;
@@ -557,6 +821,7 @@ create or replace function agui.load_checkpoint(
     thread_id     text,
     checkpoint_id text default null,
     namespace     text default '',
+    run_id        text default null,
     scope         text default ''
 )
 returns setof agui.checkpoint_row
@@ -568,21 +833,243 @@ rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    checkpoint agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+    checkpoint agui.checkpoint;
 begin
+    if run_id is null then
+        checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+    elsif checkpoint_id is not null or namespace is null then
+        raise exception using
+            errcode = 'UI008',
+            message = format('to load the checkpoint of run "%s", give a namespace and no id of a checkpoint', left(run_id, 200));
+    else
+        checkpoint := agui_internal.checkpoint_at(agui_internal.find_run(thread_id, run_id, scope), namespace);
+    end if;
     if checkpoint.checkpoint_no is not null then
         return next agui_internal.show_checkpoint(checkpoint);
     end if;
 end
 $$;
 
-comment on function agui.load_checkpoint(text, text, text, text) is
-    'Returns a checkpoint (null: the one saved last in the namespace). Returns no row if the '
-    'namespace is empty. '
-    'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
-    'unknown checkpoint (when one is named).';
+comment on function agui.load_checkpoint(text, text, text, text, text) is
+    'Returns a checkpoint (null: the one saved last in the namespace). With run_id and without an id: '
+    'the one saved last at that run, or else at the nearest run before it on its lineage. So a branch '
+    'of the conversation leads to the state that belongs to it. Returns no row if there is none. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 no thread, namespace or scope, or both id '
+    'and run, UI012 another thread has the same key, UI019 unknown checkpoint (when one is named).';
 
-revoke execute on function agui.load_checkpoint(text, text, text, text) from public;
+revoke execute on function agui.load_checkpoint(text, text, text, text, text) from public;
+
+-- sql/api/checkpoint/put_checkpoint.sql
+create or replace function agui.put_checkpoint(
+    thread_id      text,
+    checkpoint_id  text,
+    document       json,
+    metadata       json default '{}',
+    parent_id      text default null,
+    channels       text[] default '{}',
+    versions       text[] default '{}',
+    types          text[] default '{}',
+    channel_values json default '[]',
+    run_id         text default null,
+    namespace      text default '',
+    scope          text default ''
+)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
+    key     uuid := agui_internal.own_thread_key(scope, thread_id);
+    parent  bigint;
+    existing record;
+begin
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    if document is null or metadata is null or json_typeof(document) <> 'object' or json_typeof(metadata) <> 'object' then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: document and metadata must be JSON objects', subject);
+    end if;
+    if parent_id is not null then
+        perform agui_internal.check_checkpoint_ids(parent_id, namespace, subject || ', its parent');
+    end if;
+    if parent_id = checkpoint_id then
+        raise exception using
+            errcode = 'UI003',
+            message = format('%s cannot be its own parent', subject);
+    end if;
+    if octet_length(run_id) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
+    end if;
+    if cardinality(versions) is distinct from cardinality(channels) or array_position(versions, null) is not null then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: each channel needs a version', subject);
+    end if;
+    perform agui_internal.refuse_large_document(document, subject);
+    perform agui_internal.refuse_large_document(metadata, subject);
+    key := agui_internal.ensure_writable_thread(thread_id, scope);
+
+    if parent_id is not null then
+        parent := ((agui_internal.ensure_checkpoint(key, namespace, parent_id)).kept).checkpoint_no;
+    end if;
+    select * into existing
+    from agui_internal.ensure_checkpoint(key, namespace, checkpoint_id, parent, run_id, document, metadata);
+    if (existing.kept).document is not null and (existing.kept).metadata is null then
+        raise exception using
+            errcode = 'UI007',
+            message = format('%s was saved by agui.save_checkpoint and cannot change', subject);
+    end if;
+    if not existing.is_new then
+        update agui.checkpoint as checkpoint
+        set
+            document = put_checkpoint.document,
+            metadata = put_checkpoint.metadata,
+            parent_no = parent,
+            run_id = put_checkpoint.run_id,
+            saved_at = clock_timestamp()
+        where checkpoint.thread_key = key and checkpoint.checkpoint_no = (existing.kept).checkpoint_no;
+    end if;
+
+    if cardinality(channels) > 0 then
+        insert into agui.channel_value (thread_key, channel_no, version, type, part_nos, body, bytes)
+        select key, stored.channel_no, versions[stored.ordinality], stored.type, stored.part_nos, stored.body, stored.bytes
+        from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
+        on conflict do nothing;
+    end if;
+    return (existing.kept).checkpoint_no;
+end
+$$;
+
+comment on function agui.put_checkpoint(text, text, json, json, text, text[], text[], text[], json, text, text, text) is
+    'Stores a checkpoint of a graph, as the checkpointers of LangGraph need it, and returns its number '
+    'in the thread. document is the checkpoint without its values; its member channel_versions says '
+    'which version of each channel belongs to it. channels, versions, types and channel_values bring '
+    'the values of the channels that have changed: a value of the type json is JSON, byte for byte; of '
+    'any other type it is a string of base64. A version that is stored already stays as it is. Arrays '
+    'of 256 bytes or more share their equal elements. parent_id may name a checkpoint that is '
+    'not stored. run_id names the run of the log that the graph is working on, whether it has begun or '
+    'not. If the checkpoint exists, document, metadata, parent and run are replaced. The thread does '
+    'not need to have runs. '
+    'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
+    'base64.';
+
+revoke execute on function agui.put_checkpoint(text, text, json, json, text, text[], text[], text[], json, text, text, text) from public;
+
+-- sql/api/checkpoint/put_checkpoint_writes.sql
+create or replace function agui.put_checkpoint_writes(
+    thread_id     text,
+    checkpoint_id text,
+    task_id       text,
+    channels      text[],
+    types         text[],
+    channel_values json,
+    places        int[] default null,
+    task_path     text default '',
+    namespace     text default '',
+    scope         text default ''
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
+    key     uuid := agui_internal.own_thread_key(scope, thread_id);
+    kept    agui.checkpoint;
+begin
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    if task_id is null or task_path is null then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: task_id and task_path must not be null', subject);
+    end if;
+    if greatest(octet_length(task_id), octet_length(task_path)) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: task_id and task_path are limited to 1,024 bytes each', subject);
+    end if;
+    if places is not null and (cardinality(places) is distinct from cardinality(channels) or array_position(places, null) is not null) then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: each write of task "%s" needs a place', subject, left(task_id, 200));
+    end if;
+    key := agui_internal.ensure_writable_thread(thread_id, scope);
+    kept := (agui_internal.ensure_checkpoint(key, namespace, checkpoint_id)).kept;
+    if kept.document is not null and kept.metadata is null then
+        raise exception using
+            errcode = 'UI007',
+            message = format('%s was saved by agui.save_checkpoint and has no writes', subject);
+    end if;
+
+    insert into agui.checkpoint_write as written (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
+    select
+        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[stored.ordinality], stored.ordinality - 1),
+        put_checkpoint_writes.task_path, stored.channel_no, stored.type, stored.part_nos, stored.body, stored.bytes
+    from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
+    on conflict on constraint checkpoint_write_pkey do update
+    set
+        task_path = excluded.task_path,
+        channel_no = excluded.channel_no,
+        type = excluded.type,
+        part_nos = excluded.part_nos,
+        body = excluded.body,
+        bytes = excluded.bytes
+    where written.place < 0;
+end
+$$;
+
+comment on function agui.put_checkpoint_writes(text, text, text, text[], text[], json, int[], text, text, text) is
+    'Stores what a task of a graph wrote to channels after a checkpoint. It may come before '
+    'the checkpoint. types and channel_values have the form that they have in agui.put_checkpoint. '
+    'places are the places of the writes in those of the task (null: 0, 1, 2, …). A place that is '
+    'stored already stays as it is; a negative one is replaced. Readers get the writes of a '
+    'checkpoint in the order (task_path, task_id, place). '
+    'Errors: UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
+    'base64.';
+
+revoke execute on function agui.put_checkpoint_writes(text, text, text, text[], text[], json, int[], text, text, text) from public;
+
+-- sql/api/checkpoint/remove_checkpoints.sql
+create or replace function agui.remove_checkpoints(thread_id text, scope text default '')
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key     uuid := agui_internal.own_thread_key(scope, thread_id);
+    removed bigint;
+begin
+    if thread_id is null or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'to remove checkpoints, thread_id and scope must not be null';
+    end if;
+    perform agui_internal.checked_thread_key(thread_id, scope);
+    -- Nothing is saved in the thread meanwhile.
+    perform from agui.thread as thread where thread.thread_key = key for update;
+    removed := (select count(*) from agui.checkpoint as checkpoint where checkpoint.thread_key = key and checkpoint.document is not null);
+    perform agui_internal.delete_checkpoints(key);
+    return removed;
+end
+$$;
+
+comment on function agui.remove_checkpoints(text, text) is
+    'Removes all checkpoints of a thread, with their values and writes, and returns their number. The '
+    'log of the thread stays, and new checkpoints can be saved; agui.erase removes a thread for good. '
+    'Errors: UI008 no thread or scope, UI012 another thread has the same key.';
+
+revoke execute on function agui.remove_checkpoints(text, text) from public;
 
 -- sql/api/checkpoint/save_checkpoint.sql
 create or replace function agui.save_checkpoint(
@@ -591,6 +1078,7 @@ create or replace function agui.save_checkpoint(
     document      json,
     parent_id     text default null,
     namespace     text default '',
+    run_id        text default null,
     scope         text default ''
 )
 returns bigint
@@ -600,21 +1088,22 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+    subject  text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
     key      uuid := agui_internal.own_thread_key(scope, thread_id);
-    existing agui.checkpoint;
+    existing record;
+    kept     agui.checkpoint;
     parent   agui.checkpoint;
-    new_no   bigint;
 begin
-    if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    if document is null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: a checkpoint needs a non-empty id, a document and a namespace that is not null', subject);
+            message = format('%s: there is no document to save', subject);
     end if;
-    if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
+    if octet_length(run_id) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
+            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);
@@ -624,7 +1113,8 @@ begin
         from agui.checkpoint as checkpoint
         where checkpoint.thread_key = key
             and checkpoint.namespace = save_checkpoint.namespace
-            and checkpoint.checkpoint_id = save_checkpoint.parent_id;
+            and checkpoint.checkpoint_id = save_checkpoint.parent_id
+            and checkpoint.document is not null;
         if not found then
             raise exception using
                 errcode = 'UI003',
@@ -633,47 +1123,38 @@ begin
         end if;
     end if;
 
-    -- If another transaction inserts the same number first, the insert waits for its commit, then
-    -- the loop tries the next one.
-    loop
-        select * into existing
-        from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key
-            and checkpoint.namespace = save_checkpoint.namespace
-            and checkpoint.checkpoint_id = save_checkpoint.checkpoint_id;
-        if existing.checkpoint_no is not null then
-            if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
-                raise exception using
-                    errcode = 'UI007',
-                    message = format('%s was already saved with another document or parent', subject),
-                    hint = 'A checkpoint is immutable. Save a new version under a new id.';
-            end if;
-            return existing.checkpoint_no;
-        end if;
-
-        select coalesce(max(checkpoint.checkpoint_no), 0) + 1 into new_no
-        from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key;
-        insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
-        values (key, new_no, namespace, checkpoint_id, parent.checkpoint_no, document)
-        on conflict do nothing;
-        if found then
-            return new_no;
-        end if;
-    end loop;
+    select * into existing
+    from agui_internal.ensure_checkpoint(key, namespace, checkpoint_id, parent.checkpoint_no, run_id, document);
+    kept := existing.kept;
+    if kept.document is null and kept.parent_no is null then
+        update agui.checkpoint as checkpoint
+        set document = save_checkpoint.document, parent_no = parent.checkpoint_no, run_id = save_checkpoint.run_id, saved_at = clock_timestamp()
+        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
+    elsif kept.metadata is not null
+        or kept.document::text <> document::text
+        or kept.parent_no is distinct from parent.checkpoint_no
+    then
+        raise exception using
+            errcode = 'UI007',
+            message = format('%s was already saved with another document or parent', subject),
+            hint = 'A checkpoint is immutable. Save a new version under a new id.';
+    end if;
+    return kept.checkpoint_no;
 end
 $$;
 
-comment on function agui.save_checkpoint(text, text, json, text, text, text) is
+comment on function agui.save_checkpoint(text, text, json, text, text, text, text) is
     'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
     'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
-    'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
-    'second time returns the same number. The thread does not need to have runs. '
+    'continues from, in the same namespace. run_id names the run of the log that the engine is working '
+    'on, whether it has begun or not: agui.load_checkpoint finds the checkpoint by it. The call is '
+    'idempotent: saving the same checkpoint a second time returns the same number. The thread does not '
+    'need to have runs. '
     'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
     'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
     'was erased.';
 
-revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
+revoke execute on function agui.save_checkpoint(text, text, json, text, text, text, text) from public;
 
 -- sql/api/erase/erase.sql
 create or replace function agui.erase(thread_id text, reason text default null, scope text default '')
@@ -6201,7 +6682,9 @@ select
     case
         when (select is_all from monitored)
             then pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state')
-                + pg_total_relation_size('agui.checkpoint')
+                + pg_total_relation_size('agui.checkpoint') + pg_total_relation_size('agui.checkpoint_write')
+                + pg_total_relation_size('agui.channel') + pg_total_relation_size('agui.channel_part')
+                + pg_total_relation_size('agui.channel_value')
     end as session_disk_bytes,
     (
         select count(*)
@@ -7852,6 +8335,225 @@ comment on function agui_internal.page_of_heads(text, uuid, int) is
 
 revoke execute on function agui_internal.page_of_heads(text, uuid, int) from public;
 
+-- sql/internal/checkpoint/channel_versions.sql
+create or replace function agui_internal.channel_versions(document json)
+returns table (channel text, version text)
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if strpos(document::text, '\') = 0 then
+        if json_typeof(document -> 'channel_versions') = 'object' then
+            return query select member.key, member.value from json_each_text(document -> 'channel_versions') as member;
+        end if;
+        return;
+    end if;
+    return query
+    select named.name, case when json_typeof(named.value) = 'string' then agui_internal.json_text(named.value::text) else named.value::text end
+    from agui_internal.json_members(document) as member
+    cross join agui_internal.json_members(case when json_typeof(member.value) = 'object' then member.value end) as named
+    where member.name = 'channel_versions';
+end
+$$;
+
+comment on function agui_internal.channel_versions(json) is
+    'The versions of the channels that belong to a checkpoint, as its document names them.';
+
+revoke execute on function agui_internal.channel_versions(json) from public;
+
+-- sql/internal/checkpoint/check_checkpoint_ids.sql
+create or replace function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if checkpoint_id is null or checkpoint_id = '' or namespace is null then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: a checkpoint needs a non-empty id and a namespace that is not null', subject);
+    end if;
+    if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
+    end if;
+end
+$$;
+
+comment on function agui_internal.check_checkpoint_ids(text, text, text) is
+    'Raises UI008 for an empty checkpoint id or a namespace that is null, and UI011 for ones that '
+    'are too long.';
+
+revoke execute on function agui_internal.check_checkpoint_ids(text, text, text) from public;
+
+-- sql/internal/checkpoint/checkpoint_at.sql
+create or replace function agui_internal.checkpoint_at(run agui.run, namespace text)
+returns agui.checkpoint
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select checkpoint.*
+    from agui_internal.ancestors(run) as ancestor
+    join agui.checkpoint as checkpoint
+        on checkpoint.thread_key = ancestor.thread_key
+            and checkpoint.namespace = checkpoint_at.namespace
+            and checkpoint.run_id = ancestor.run_id
+            and checkpoint.document is not null
+    order by ancestor.run_no desc, checkpoint.checkpoint_no desc
+    limit 1
+$$;
+
+comment on function agui_internal.checkpoint_at(agui.run, text) is
+    'The checkpoint of a namespace that was saved last at a run, or else at the nearest run before it '
+    'on its lineage; null if there is none.';
+
+revoke execute on function agui_internal.checkpoint_at(agui.run, text) from public;
+
+-- sql/internal/checkpoint/checkpoint_cursor.sql
+create or replace function agui_internal.checkpoint_cursor(checkpoint agui.checkpoint)
+returns text
+language sql
+immutable
+parallel safe
+return replace(checkpoint.thread_key::text, '-', '') || lpad(to_hex(checkpoint.checkpoint_no), 16, '0') || checkpoint.checkpoint_id;
+
+comment on function agui_internal.checkpoint_cursor(agui.checkpoint) is
+    'The place of a checkpoint in the list of agui.checkpoint_tuples: key and number in 48 digits, '
+    'then the id.';
+
+revoke execute on function agui_internal.checkpoint_cursor(agui.checkpoint) from public;
+
+-- sql/internal/checkpoint/checkpoint_subject.sql
+create or replace function agui_internal.checkpoint_subject(thread_id text, checkpoint_id text)
+returns text
+language sql
+immutable
+parallel safe
+return format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+
+comment on function agui_internal.checkpoint_subject(text, text) is
+    'How errors name a checkpoint.';
+
+revoke execute on function agui_internal.checkpoint_subject(text, text) from public;
+
+-- sql/internal/checkpoint/delete_checkpoints.sql
+create or replace function agui_internal.delete_checkpoints(thread_key uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from agui.checkpoint_write as written where written.thread_key = delete_checkpoints.thread_key;
+    delete from agui.channel_value as value where value.thread_key = delete_checkpoints.thread_key;
+    delete from agui.channel_part as part where part.thread_key = delete_checkpoints.thread_key;
+    delete from agui.channel as channel where channel.thread_key = delete_checkpoints.thread_key;
+    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = delete_checkpoints.thread_key;
+$$;
+
+comment on function agui_internal.delete_checkpoints(uuid) is
+    'Deletes the checkpoints of a thread, with their values and writes. The caller holds a lock of the '
+    'thread''s row.';
+
+revoke execute on function agui_internal.delete_checkpoints(uuid) from public;
+
+-- sql/internal/checkpoint/ensure_channels.sql
+create or replace function agui_internal.ensure_channels(thread_key uuid, namespace text, names text[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    missing text[];
+begin
+    -- Loops only if another transaction adds channels to the thread at the same time: its numbers, or
+    -- its names, are taken then.
+    loop
+        missing := array(
+            select distinct name
+            from unnest(names) as name
+            where not exists (
+                select
+                from agui.channel as channel
+                where channel.thread_key = ensure_channels.thread_key
+                    and channel.namespace = ensure_channels.namespace
+                    and channel.name = name.name
+            )
+        );
+        exit when missing = '{}';
+        insert into agui.channel (thread_key, channel_no, namespace, name)
+        select ensure_channels.thread_key, known.last_no + added.place, ensure_channels.namespace, added.name
+        from (
+            select coalesce(max(channel.channel_no), 0) as last_no
+            from agui.channel as channel
+            where channel.thread_key = ensure_channels.thread_key
+        ) as known
+        cross join unnest(missing) with ordinality as added (name, place)
+        on conflict do nothing;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.ensure_channels(uuid, text, text[]) is
+    'Creates those of the named channels that do not exist in the namespace.';
+
+revoke execute on function agui_internal.ensure_channels(uuid, text, text[]) from public;
+
+-- sql/internal/checkpoint/ensure_checkpoint.sql
+create or replace function agui_internal.ensure_checkpoint(
+    thread_key    uuid,
+    namespace     text,
+    checkpoint_id text,
+    parent_no     bigint default null,
+    run_id        text default null,
+    document      json default null,
+    metadata      json default null,
+    out kept      agui.checkpoint,
+    out is_new    boolean
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- If another transaction inserts the same number first, the insert waits for its commit, then
+    -- the loop tries the next one.
+    loop
+        select * into kept
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = ensure_checkpoint.thread_key
+            and checkpoint.namespace = ensure_checkpoint.namespace
+            and checkpoint.checkpoint_id = ensure_checkpoint.checkpoint_id;
+        is_new := not found;
+        exit when found;
+        insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, run_id, document, metadata)
+        select
+            ensure_checkpoint.thread_key, coalesce(max(checkpoint.checkpoint_no), 0) + 1, ensure_checkpoint.namespace,
+            ensure_checkpoint.checkpoint_id, ensure_checkpoint.parent_no, ensure_checkpoint.run_id, ensure_checkpoint.document,
+            ensure_checkpoint.metadata
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key = ensure_checkpoint.thread_key
+        on conflict do nothing
+        returning * into kept;
+        exit when found;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.ensure_checkpoint(uuid, text, text, bigint, text, json, json) is
+    'The row of a checkpoint, and whether it is new: if there is none, the function creates it with '
+    'the next number and these contents. Without a document it does not exist for readers.';
+
+revoke execute on function agui_internal.ensure_checkpoint(uuid, text, text, bigint, text, json, json) from public;
+
 -- sql/internal/checkpoint/find_checkpoint.sql
 create or replace function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text)
 returns agui.checkpoint
@@ -7872,7 +8574,7 @@ begin
     if checkpoint_id is null then
         select * into found_checkpoint
         from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key and checkpoint.namespace = find_checkpoint.namespace
+        where checkpoint.thread_key = key and checkpoint.namespace = find_checkpoint.namespace and checkpoint.document is not null
         order by checkpoint.checkpoint_no desc
         limit 1;
         return found_checkpoint;
@@ -7881,7 +8583,8 @@ begin
     from agui.checkpoint as checkpoint
     where checkpoint.thread_key = key
         and checkpoint.namespace = find_checkpoint.namespace
-        and checkpoint.checkpoint_id = find_checkpoint.checkpoint_id;
+        and checkpoint.checkpoint_id = find_checkpoint.checkpoint_id
+        and checkpoint.document is not null;
     if not found then
         raise exception using
             errcode = 'UI019',
@@ -7899,6 +8602,42 @@ comment on function agui_internal.find_checkpoint(text, text, text, text) is
 
 revoke execute on function agui_internal.find_checkpoint(text, text, text, text) from public;
 
+-- sql/internal/checkpoint/joined_parts.sql
+create or replace function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[])
+returns json
+language sql
+stable
+parallel safe
+return (
+    select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+    from unnest(part_nos) with ordinality as run (part_nos, place)
+    join agui.channel_part as part
+        on part.thread_key = joined_parts.thread_key and part.channel_no = joined_parts.channel_no
+            and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+);
+
+comment on function agui_internal.joined_parts(uuid, int, int4range[]) is
+    'The array that these parts of a channel are the elements of; null if part_nos is null.';
+
+revoke execute on function agui_internal.joined_parts(uuid, int, int4range[]) from public;
+
+-- sql/internal/checkpoint/parent_id_of.sql
+create or replace function agui_internal.parent_id_of(checkpoint agui.checkpoint)
+returns text
+language sql
+stable
+parallel safe
+return (
+    select parent.checkpoint_id
+    from agui.checkpoint as parent
+    where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+);
+
+comment on function agui_internal.parent_id_of(agui.checkpoint) is
+    'The id of the checkpoint that this one continues from; null: none.';
+
+revoke execute on function agui_internal.parent_id_of(agui.checkpoint) from public;
+
 -- sql/internal/checkpoint/show_checkpoint.sql
 create or replace function agui_internal.show_checkpoint(checkpoint agui.checkpoint)
 returns agui.checkpoint_row
@@ -7908,22 +8647,286 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        checkpoint.checkpoint_no,
-        checkpoint.namespace,
-        checkpoint.checkpoint_id,
-        (
-            select parent.checkpoint_id
-            from agui.checkpoint as parent
-            where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-        ),
-        checkpoint.saved_at,
-        checkpoint.document
+        checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, agui_internal.parent_id_of(checkpoint),
+        checkpoint.run_id, checkpoint.saved_at, checkpoint.document
 $$;
 
 comment on function agui_internal.show_checkpoint(agui.checkpoint) is
     'Converts a checkpoint to the row that users see, with the id of its parent.';
 
 revoke execute on function agui_internal.show_checkpoint(agui.checkpoint) from public;
+
+-- sql/internal/checkpoint/show_checkpoint_tuple.sql
+create or replace function agui_internal.show_checkpoint_tuple(checkpoint agui.checkpoint, thread_id text)
+returns agui.checkpoint_tuple
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        coalesce(show_checkpoint_tuple.thread_id, (select thread.thread_id from agui.thread as thread where thread.thread_key = checkpoint.thread_key)),
+        checkpoint.namespace,
+        checkpoint.checkpoint_id,
+        agui_internal.parent_id_of(checkpoint),
+        checkpoint.run_id,
+        checkpoint.saved_at,
+        checkpoint.document,
+        checkpoint.metadata,
+        agui_internal.values_of_checkpoint(checkpoint),
+        agui_internal.writes_of_checkpoint(checkpoint),
+        agui_internal.checkpoint_cursor(checkpoint)
+$$;
+
+comment on function agui_internal.show_checkpoint_tuple(agui.checkpoint, text) is
+    'Converts a checkpoint to the row that users see, with its values and writes. thread_id: the id of '
+    'its thread, if the caller knows it.';
+
+revoke execute on function agui_internal.show_checkpoint_tuple(agui.checkpoint, text) from public;
+
+-- sql/internal/types/channel_content.sql
+create type agui_internal.channel_content as (
+    ordinality int,
+    channel_no int,
+    type       text,
+    part_nos   int4range[],
+    body       json,
+    bytes      bytea
+);
+
+comment on type agui_internal.channel_content is
+    'A value of a channel as tables hold it: in exactly one of the forms part_nos, body and bytes. '
+    'ordinality is its place in the call.';
+
+-- sql/internal/checkpoint/store_contents.sql
+create or replace function agui_internal.store_contents(
+    thread_key uuid,
+    namespace  text,
+    channels   text[],
+    types      text[],
+    contents   json,
+    subject    text
+)
+returns setof agui_internal.channel_content
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A row of agui.channel_part takes about 130 bytes beside its body, so short arrays stay whole.
+    least_bytes constant int := 256;
+    bodies json[];
+    places int[];
+    stored agui_internal.channel_content;
+begin
+    if json_typeof(contents) is distinct from 'array' then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: the values must be a JSON array', subject);
+    end if;
+    perform agui_internal.refuse_large_document(contents, subject);
+    bodies := array(select element.value from json_array_elements(contents) with ordinality as element (value, place) order by element.place);
+    if cardinality(channels) <> cardinality(bodies) or cardinality(types) <> cardinality(bodies)
+        or array_position(channels, null) is not null or array_position(types, null) is not null
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: there are %s channels, %s types and %s values', subject,
+                coalesce(cardinality(channels), 0), coalesce(cardinality(types), 0), cardinality(bodies)),
+            hint = 'Each value needs a channel and a type that are not null.';
+    end if;
+    if octet_length(array_to_string(channels, '')) > 0
+        and (select max(octet_length(name)) from unnest(channels || types) as name) > 1024
+    then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: names of channels and types are limited to 1,024 bytes each', subject);
+    end if;
+
+    perform agui_internal.ensure_channels(thread_key, namespace, channels);
+    for stored.ordinality, stored.channel_no, stored.type, stored.body in
+        select named.ordinality, channel.channel_no, named.type, bodies[named.ordinality]
+        from rows from (unnest(channels), unnest(types)) with ordinality as named (name, type, ordinality)
+        join agui.channel as channel
+            on channel.thread_key = store_contents.thread_key and channel.namespace = store_contents.namespace and channel.name = named.name
+        -- One order for all calls, because parts are stored under a lock of the channel's row.
+        order by channel.channel_no, named.ordinality
+    loop
+        stored.part_nos := null;
+        stored.bytes := null;
+        if stored.type <> 'json' then
+            if json_typeof(stored.body) <> 'string' then
+                raise exception using
+                    errcode = 'UI008',
+                    message = format('%s: the value of channel "%s" has the type "%s", so it must be a string of base64', subject,
+                        left(channels[stored.ordinality], 200), left(stored.type, 200));
+            end if;
+            stored.bytes := decode(stored.body #>> '{}', 'base64');
+            stored.body := null;
+        elsif octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
+            stored.part_nos := agui_internal.store_parts(thread_key, stored.channel_no, stored.body);
+            if stored.part_nos is not null then
+                stored.body := null;
+            end if;
+        end if;
+        return next stored;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.store_contents(uuid, text, text[], text[], json, text) is
+    'Converts the values of a call to the form in which they are stored. Creates missing channels, and '
+    'stores the elements of arrays that are not stored yet. UI008: invalid arguments; UI011: too large '
+    'or too deep; 22023: no base64.';
+
+revoke execute on function agui_internal.store_contents(uuid, text, text[], text[], json, text) from public;
+
+-- sql/internal/checkpoint/store_parts.sql
+create or replace function agui_internal.store_parts(thread_key uuid, channel_no int, value json)
+returns int4range[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
+    prints   bigint[];
+    part_nos int[];
+    last_no  int;
+    ranges   int4range[];
+begin
+    -- Only the elements are stored. White space between them would be lost.
+    if bodies = '{}' or '[' || array_to_string(bodies, ',') || ']' <> value::text then
+        return null;
+    end if;
+    prints := array(
+        select ('x' || encode(substring(sha256(convert_to(element.body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint
+        from unnest(bodies) with ordinality as element (body, place)
+        order by element.place
+    );
+
+    -- Another call that stores parts of this channel waits here, then sees these.
+    select channel.parts into last_no
+    from agui.channel as channel
+    where channel.thread_key = store_parts.thread_key and channel.channel_no = store_parts.channel_no
+    for no key update;
+
+    part_nos := array(
+        select known.part_no
+        from rows from (unnest(bodies), unnest(prints)) with ordinality as element (body, print, place)
+        left join lateral (
+            select part.part_no
+            from agui.channel_part as part
+            where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no
+                and part.print = element.print and part.body::text = element.body
+            order by part.part_no
+            limit 1
+        ) as known on true
+        order by element.place
+    );
+    if array_position(part_nos, null) is not null then
+        with missing as (
+            select element.body, element.print, min(element.place) as place
+            from rows from (unnest(bodies), unnest(prints), unnest(part_nos)) with ordinality as element (body, print, part_no, place)
+            where element.part_no is null
+            group by element.body, element.print
+        ),
+        added as (
+            insert into agui.channel_part (thread_key, channel_no, part_no, print, body)
+            select store_parts.thread_key, store_parts.channel_no, last_no + row_number() over (order by missing.place), missing.print, missing.body::json
+            from missing
+            returning part_no, body
+        )
+        select array_agg(coalesce(element.part_no, added.part_no) order by element.place), max(added.part_no)
+        into part_nos, last_no
+        from rows from (unnest(bodies), unnest(part_nos)) with ordinality as element (body, part_no, place)
+        left join added on element.part_no is null and added.body::text = element.body;
+
+        update agui.channel as channel
+        set parts = last_no
+        where channel.thread_key = store_parts.thread_key and channel.channel_no = store_parts.channel_no;
+    end if;
+
+    select array_agg(int4range(run.first_no, run.last_no, '[]') order by run.run_no)
+    into ranges
+    from (
+        select numbered.run_no, min(numbered.part_no) as first_no, max(numbered.part_no) as last_no
+        from (
+            select beginning.part_no, sum(beginning.is_one::int) over (order by beginning.place) as run_no
+            from (
+                select element.part_no, element.place, element.part_no is distinct from lag(element.part_no) over (order by element.place) + 1 as is_one
+                from unnest(part_nos) with ordinality as element (part_no, place)
+            ) as beginning
+        ) as numbered
+        group by numbered.run_no
+    ) as run;
+    return ranges;
+end
+$$;
+
+comment on function agui_internal.store_parts(uuid, int, json) is
+    'Stores the elements of an array that its channel does not have yet, and returns the numbers of '
+    'all elements in order. Null: the array is empty, or has white space between its elements.';
+
+revoke execute on function agui_internal.store_parts(uuid, int, json) from public;
+
+-- sql/internal/checkpoint/values_of_checkpoint.sql
+create or replace function agui_internal.values_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
+returns agui.channel_value_row[]
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(array_agg(
+        (
+            channel.name, known.version, known.type,
+            coalesce(known.body, agui_internal.joined_parts(known.thread_key, known.channel_no, known.part_nos)), known.bytes
+        )::agui.channel_value_row
+        order by channel.name
+    ), '{}')
+    from agui_internal.channel_versions(checkpoint.document) as version
+    join agui.channel as channel
+        on channel.thread_key = checkpoint.thread_key and channel.namespace = checkpoint.namespace and channel.name = version.channel
+    join agui.channel_value as known
+        on known.thread_key = channel.thread_key and known.channel_no = channel.channel_no and known.version = version.version
+    where only_channels is null or channel.name = any (only_channels)
+$$;
+
+comment on function agui_internal.values_of_checkpoint(agui.checkpoint, text[]) is
+    'The values of the channels of a checkpoint, or of some of them: those versions that its document '
+    'names and that are stored.';
+
+revoke execute on function agui_internal.values_of_checkpoint(agui.checkpoint, text[]) from public;
+
+-- sql/internal/checkpoint/writes_of_checkpoint.sql
+create or replace function agui_internal.writes_of_checkpoint(checkpoint agui.checkpoint, only_channels text[] default null)
+returns agui.checkpoint_write_row[]
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(array_agg(
+        (
+            written.task_id, written.task_path, written.place, channel.name, written.type,
+            coalesce(written.body, agui_internal.joined_parts(written.thread_key, written.channel_no, written.part_nos)), written.bytes
+        )::agui.checkpoint_write_row
+        order by written.task_path, written.task_id, written.place
+    ), '{}')
+    from agui.checkpoint_write as written
+    join agui.channel as channel
+        on channel.thread_key = written.thread_key and channel.channel_no = written.channel_no
+    where written.thread_key = checkpoint.thread_key
+        and written.checkpoint_no = checkpoint.checkpoint_no
+        and (only_channels is null or channel.name = any (only_channels))
+$$;
+
+comment on function agui_internal.writes_of_checkpoint(agui.checkpoint, text[]) is
+    'What tasks wrote after a checkpoint, to all channels or to some, in the order in which a graph '
+    'applies it.';
+
+revoke execute on function agui_internal.writes_of_checkpoint(agui.checkpoint, text[]) from public;
 
 -- sql/internal/erase/erase_thread.sql
 create or replace function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval default null)
@@ -7980,7 +8983,7 @@ begin
 
     delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
     delete from agui.message as message where message.thread_key = erase_thread.thread_key;
-    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erase_thread.thread_key;
+    perform agui_internal.delete_checkpoints(thread_key);
     delete from agui.session_state as state where state.thread_key = erase_thread.thread_key;
     delete from agui.session_key as known where known.thread_key = erase_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;
@@ -13401,6 +14404,7 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
+                'table agui.checkpoint_write', 'table agui.channel', 'table agui.channel_part', 'table agui.channel_value',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
                 'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
@@ -13416,8 +14420,8 @@ as $$
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.release_claim',
-                'agui.remove_session_state', 'agui.request_stop',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.put_checkpoint',
+                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[
@@ -18914,6 +19918,7 @@ begin
             (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
             (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
             (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1),
+            (select channel.thread_key from agui.channel as channel where channel.thread_key > next_key order by channel.thread_key limit 1),
             (select activity.thread_key from agui.thread_activity as activity where activity.thread_key > next_key order by activity.thread_key limit 1)
         );
         exit when next_key is null or next_key > last_key;
@@ -19076,6 +20081,7 @@ as $$
         or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
         or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
         or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
+        or exists (select from agui.channel where channel.thread_key = derived.thread_key)
         or exists (select from agui.thread_activity where thread_activity.thread_key = derived.thread_key)
     union
     select thread.thread_key
@@ -19478,6 +20484,22 @@ as $$
         left join agui.checkpoint as parent
             on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
         where checkpoint.thread_key = verify_saved.thread_key
+    ),
+    channel as (
+        select channel.channel_no, channel.name, channel.parts, count(part.part_no) as stored, coalesce(max(part.part_no), 0) as newest
+        from agui.channel as channel
+        left join agui.channel_part as part using (thread_key, channel_no)
+        where channel.thread_key = verify_saved.thread_key
+        group by channel.channel_no, channel.name, channel.parts
+    ),
+    reference as (
+        select value.channel_no, format('version %s', value.version) as subject, value.part_nos
+        from agui.channel_value as value
+        where value.thread_key = verify_saved.thread_key
+        union all
+        select written.channel_no, format('what task "%s" wrote after checkpoint number %s', written.task_id, written.checkpoint_no), written.part_nos
+        from agui.checkpoint_write as written
+        where written.thread_key = verify_saved.thread_key
     )
     select null::text, problem.text, 'damage'
     from (
@@ -19508,13 +20530,28 @@ as $$
             format('the parent of checkpoint "%s", number %s, does not exist in its namespace', checkpoint.checkpoint_id, checkpoint.parent_no)
         from checkpoint
         where checkpoint.parent_no is not null and not checkpoint.has_parent
+        union all
+        select 5, channel.name, channel.channel_no,
+            format('channel "%s" has %s parts up to number %s, not %s', channel.name, channel.stored, channel.newest, channel.parts)
+        from channel
+        where channel.stored <> channel.parts or channel.newest <> channel.parts
+        union all
+        select 6, coalesce(channel.name, ''), reference.channel_no,
+            case
+                when channel.channel_no is null then format('%s belongs to channel number %s, which does not exist', reference.subject, reference.channel_no)
+                else format('%s of channel "%s" refers to parts beyond number %s', reference.subject, channel.name, channel.newest)
+            end
+        from reference
+        left join channel using (channel_no)
+        where channel.channel_no is null
+            or exists (select from unnest(reference.part_nos) as run where upper(run) > channel.newest + 1 or lower(run) < 1)
     ) as problem
     order by problem.kind, problem.place, problem.number
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
-    'The damage of the session state and the checkpoints of a thread: numbers, runs and parents. '
-    'The contents of documents are not checked.';
+    'The damage of the session state and the checkpoints of a thread: numbers, runs, parents, and the '
+    'parts of channels. The contents of documents are not checked.';
 
 revoke execute on function agui_internal.verify_saved(uuid) from public;
 
@@ -19737,11 +20774,12 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''5983d1df1d00c4c22d7573746c9049e438a087934f92fe8844ef87de0fe83b84'', ''{
-index agui.checkpoint_children, index agui.checkpoint_in_namespace, index agui.run_children, index agui.run_in_progress,
-index agui.run_to_compact, index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id,
-routine agui.abandon, routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach,
-routine agui.branches, routine agui.checkpoint_lineage, routine agui.checkpoints, routine agui.children,
+as 'select 2, ''6b81fc7839f536665252700525cce1954d505fa5704911c2557087b2b8831641'', ''{
+index agui.channel_part_by_print, index agui.checkpoint_children, index agui.checkpoint_in_namespace,
+index agui.run_children, index agui.run_in_progress, index agui.run_to_compact, index agui.run_to_repack,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon, routine agui.activities,
+routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches, routine agui.channel_history,
+routine agui.checkpoint_lineage, routine agui.checkpoint_tuples, routine agui.checkpoints, routine agui.children,
 routine agui.claim_run, routine agui.claims, routine agui.compact, routine agui.compact_events,
 routine agui.compact_running, routine agui.disable_chain, routine agui.disable_row_security, routine agui.enable_chain,
 routine agui.enable_row_security, routine agui.erase, routine agui.erase_older, routine agui.events,
@@ -19750,7 +20788,8 @@ routine agui.import_events, routine agui.interrupts, routine agui.json_patch, ro
 routine agui.keep_alive, routine agui.lift_erasure, routine agui.lineage, routine agui.load_checkpoint,
 routine agui.load_session, routine agui.load_session_state, routine agui.load_sessions, routine agui.map_operator,
 routine agui.map_pool, routine agui.map_tenant, routine agui.merge_base, routine agui.message_origin,
-routine agui.messages, routine agui.poll, routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim,
+routine agui.messages, routine agui.poll, routine agui.put_checkpoint, routine agui.put_checkpoint_writes,
+routine agui.reap, routine agui.rebuild_snapshots, routine agui.release_claim, routine agui.remove_checkpoints,
 routine agui.remove_session_state, routine agui.repack, routine agui.replay, routine agui.request_stop,
 routine agui.restore, routine agui.retry, routine agui.runs, routine agui.save_checkpoint, routine agui.save_session,
 routine agui.save_session_state, routine agui.save_sessions, routine agui.session_messages, routine agui.session_runs,
@@ -19764,15 +20803,18 @@ routine agui_internal.batch_with, routine agui_internal.batches_behind, routine 
 routine agui_internal.brings_message, routine agui_internal.caller_role, routine agui_internal.catalog_objects,
 routine agui_internal.chain_beginning, routine agui_internal.chain_events, routine agui_internal.chain_link,
 routine agui_internal.chain_origin, routine agui_internal.chain_text, routine agui_internal.chain_times,
-routine agui_internal.changed_objects, routine agui_internal.checked_thread_key,
+routine agui_internal.changed_objects, routine agui_internal.channel_versions,
+routine agui_internal.check_checkpoint_ids, routine agui_internal.checked_thread_key,
+routine agui_internal.checkpoint_at, routine agui_internal.checkpoint_cursor, routine agui_internal.checkpoint_subject,
 routine agui_internal.choose_to_compact, routine agui_internal.claim_alive_until,
 routine agui_internal.claimed_messages, routine agui_internal.close_run, routine agui_internal.close_stale_runs,
 routine agui_internal.compact_chunks, routine agui_internal.compact_input, routine agui_internal.compact_lanes,
 routine agui_internal.compact_metadata, routine agui_internal.compact_running_run, routine agui_internal.compact_runs,
 routine agui_internal.compact_sequence, routine agui_internal.compact_snapshots, routine agui_internal.compact_step,
 routine agui_internal.count_plain_events, routine agui_internal.define_settings,
-routine agui_internal.delete_unused_messages, routine agui_internal.drop_needless_snapshot,
-routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots, routine agui_internal.ensure_thread,
+routine agui_internal.delete_checkpoints, routine agui_internal.delete_unused_messages,
+routine agui_internal.drop_needless_snapshot, routine agui_internal.drop_snapshot, routine agui_internal.drop_snapshots,
+routine agui_internal.ensure_channels, routine agui_internal.ensure_checkpoint, routine agui_internal.ensure_thread,
 routine agui_internal.ensure_writable_thread, routine agui_internal.erase_thread, routine agui_internal.erased_at,
 routine agui_internal.erasure_key, routine agui_internal.event_references, routine agui_internal.event_time,
 routine agui_internal.event_type, routine agui_internal.expected_privileges, routine agui_internal.fill_title,
@@ -19801,12 +20843,12 @@ routine agui_internal.installed, routine agui_internal.is_chained, routine agui_
 routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
 routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
 routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.join_batches, routine agui_internal.joined_parts, routine agui_internal.json_as_string,
+routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,
@@ -19828,49 +20870,54 @@ routine agui_internal.note_run_begun, routine agui_internal.note_success, routin
 routine agui_internal.open_parts, routine agui_internal.origin_span, routine agui_internal.orphaned_keys,
 routine agui_internal.own_erased_keys, routine agui_internal.own_key, routine agui_internal.own_keys,
 routine agui_internal.own_thread_key, routine agui_internal.page_of_batches, routine agui_internal.page_of_heads,
-routine agui_internal.plain_event_count, routine agui_internal.pool_first_key, routine agui_internal.pool_last_key,
-routine agui_internal.previous_tip, routine agui_internal.privilege_changes, routine agui_internal.prune_snapshots,
-routine agui_internal.quoted_id, routine agui_internal.reachable_since, routine agui_internal.read_event_span,
-routine agui_internal.reap_run, routine agui_internal.rebuild_activity, routine agui_internal.record_objects,
-routine agui_internal.refuse_blocked, routine agui_internal.refuse_disorder, routine agui_internal.refuse_erased,
-routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign, routine agui_internal.refuse_large_document,
-routine agui_internal.refuse_log_change, routine agui_internal.refuse_quarantined,
-routine agui_internal.refuse_scope_collision, routine agui_internal.refuse_unless_operator,
-routine agui_internal.reopening_events, routine agui_internal.repack_after, routine agui_internal.repack_run,
-routine agui_internal.repair_steps, routine agui_internal.repair_subject, routine agui_internal.repaired_events,
-routine agui_internal.replay_events, routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent,
-routine agui_internal.run_at, routine agui_internal.run_size, routine agui_internal.runs_in_quarantine,
-routine agui_internal.scan_events, routine agui_internal.scope_key, routine agui_internal.scope_refusal,
-routine agui_internal.seq_at, routine agui_internal.sequence_to_compact, routine agui_internal.session_lock_id,
-routine agui_internal.session_run_no, routine agui_internal.session_subject,
-routine agui_internal.session_versions_kept, routine agui_internal.set_row_security,
-routine agui_internal.setting_value, routine agui_internal.settle_activity, routine agui_internal.show_checkpoint,
+routine agui_internal.parent_id_of, routine agui_internal.plain_event_count, routine agui_internal.pool_first_key,
+routine agui_internal.pool_last_key, routine agui_internal.previous_tip, routine agui_internal.privilege_changes,
+routine agui_internal.prune_snapshots, routine agui_internal.quoted_id, routine agui_internal.reachable_since,
+routine agui_internal.read_event_span, routine agui_internal.reap_run, routine agui_internal.rebuild_activity,
+routine agui_internal.record_objects, routine agui_internal.refuse_blocked, routine agui_internal.refuse_disorder,
+routine agui_internal.refuse_erased, routine agui_internal.refuse_fold, routine agui_internal.refuse_foreign,
+routine agui_internal.refuse_large_document, routine agui_internal.refuse_log_change,
+routine agui_internal.refuse_quarantined, routine agui_internal.refuse_scope_collision,
+routine agui_internal.refuse_unless_operator, routine agui_internal.reopening_events,
+routine agui_internal.repack_after, routine agui_internal.repack_run, routine agui_internal.repair_steps,
+routine agui_internal.repair_subject, routine agui_internal.repaired_events, routine agui_internal.replay_events,
+routine agui_internal.replay_snapshot, routine agui_internal.resolve_parent, routine agui_internal.run_at,
+routine agui_internal.run_size, routine agui_internal.runs_in_quarantine, routine agui_internal.scan_events,
+routine agui_internal.scope_key, routine agui_internal.scope_refusal, routine agui_internal.seq_at,
+routine agui_internal.sequence_to_compact, routine agui_internal.session_lock_id, routine agui_internal.session_run_no,
+routine agui_internal.session_subject, routine agui_internal.session_versions_kept,
+routine agui_internal.set_row_security, routine agui_internal.setting_value, routine agui_internal.settle_activity,
+routine agui_internal.show_checkpoint, routine agui_internal.show_checkpoint_tuple,
 routine agui_internal.show_session_state, routine agui_internal.show_threads, routine agui_internal.snapshot_bytes,
 routine agui_internal.snapshot_difference, routine agui_internal.snapshot_numbers, routine agui_internal.stale_runs,
-routine agui_internal.status_after, routine agui_internal.stored_bytes, routine agui_internal.strict_base,
-routine agui_internal.take_back_attempt, routine agui_internal.text_bytes, routine agui_internal.text_bytes_to_store,
-routine agui_internal.thread_cursor, routine agui_internal.thread_keys, routine agui_internal.thread_lock_id,
-routine agui_internal.timeline, routine agui_internal.title_of_input, routine agui_internal.title_of_message,
-routine agui_internal.verify_batches, routine agui_internal.verify_log, routine agui_internal.verify_references,
-routine agui_internal.verify_runs, routine agui_internal.verify_saved, routine agui_internal.verify_snapshots,
-routine agui_internal.verify_thread, routine agui_internal.verify_tree, routine agui_internal.visible_key,
-routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock, routine agui_internal.with_joined_text,
-routine agui_internal.write_session_state, routine agui_internal.write_snapshot, table agui.batch,
-table agui.checkpoint, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.tenant, table agui_internal.uptime, trigger refuse_change on agui.batch,
-trigger refuse_change on agui.run, trigger refuse_change on agui.run_input, trigger refuse_change on agui.thread,
-trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run, trigger refuse_truncate on agui.run_input,
-trigger refuse_truncate on agui.thread, trigger settle_activity on agui.thread_activity, type agui.activity,
-type agui.append_result, type agui.attachment, type agui.branch, type agui.chain_head, type agui.checkpoint_row,
-type agui.event_row, type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row,
-type agui.run_claim, type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message,
-type agui.session_run, type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
-type agui_internal.carried_fold, type agui_internal.event_fields, type agui_internal.event_inspection,
-type agui_internal.event_reference, type agui_internal.event_span, type agui_internal.fold,
-type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
+routine agui_internal.status_after, routine agui_internal.store_contents, routine agui_internal.store_parts,
+routine agui_internal.stored_bytes, routine agui_internal.strict_base, routine agui_internal.take_back_attempt,
+routine agui_internal.text_bytes, routine agui_internal.text_bytes_to_store, routine agui_internal.thread_cursor,
+routine agui_internal.thread_keys, routine agui_internal.thread_lock_id, routine agui_internal.timeline,
+routine agui_internal.title_of_input, routine agui_internal.title_of_message,
+routine agui_internal.values_of_checkpoint, routine agui_internal.verify_batches, routine agui_internal.verify_log,
+routine agui_internal.verify_references, routine agui_internal.verify_runs, routine agui_internal.verify_saved,
+routine agui_internal.verify_snapshots, routine agui_internal.verify_thread, routine agui_internal.verify_tree,
+routine agui_internal.visible_key, routine agui_internal.visible_thread_key, routine agui_internal.wait_for_lock,
+routine agui_internal.with_joined_text, routine agui_internal.write_session_state, routine agui_internal.write_snapshot,
+routine agui_internal.writes_of_checkpoint, table agui.batch, table agui.channel, table agui.channel_part,
+table agui.channel_value, table agui.checkpoint, table agui.checkpoint_write, table agui.erasure, table agui.message,
+table agui.run, table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot,
+table agui.thread, table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
+table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime,
+trigger refuse_change on agui.batch, trigger refuse_change on agui.run, trigger refuse_change on agui.run_input,
+trigger refuse_change on agui.thread, trigger refuse_truncate on agui.batch, trigger refuse_truncate on agui.run,
+trigger refuse_truncate on agui.run_input, trigger refuse_truncate on agui.thread,
+trigger settle_activity on agui.thread_activity, type agui.activity, type agui.append_result, type agui.attachment,
+type agui.branch, type agui.chain_head, type agui.channel_value_row, type agui.channel_write_row,
+type agui.checkpoint_row, type agui.checkpoint_tuple, type agui.checkpoint_write_row, type agui.event_row,
+type agui.history_row, type agui.keep_alive_row, type agui.message_row, type agui.poll_row, type agui.run_claim,
+type agui.run_info, type agui.run_status, type agui.session_document, type agui.session_message, type agui.session_run,
+type agui.thread_page_row, type agui.thread_row, type agui.tool_call, type agui.verify_row,
+type agui_internal.carried_fold, type agui_internal.channel_content, type agui_internal.event_fields,
+type agui_internal.event_inspection, type agui_internal.event_reference, type agui_internal.event_span,
+type agui_internal.fold, type agui_internal.fold_call, type agui_internal.fold_change, type agui_internal.fold_limits,
 type agui_internal.fold_message, type agui_internal.fold_step, type agui_internal.inactive_thread,
 type agui_internal.input_place, type agui_internal.insertion, type agui_internal.json_nodes,
 type agui_internal.life_event, type agui_internal.open_part, type agui_internal.run_position,

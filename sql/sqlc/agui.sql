@@ -27,22 +27,92 @@ comment on column agui.batch."text_bytes" is 'Size of the text of events in byte
 comment on column agui.batch."hash" is 'In a chained thread (agui.enable_chain): the hash of the last link of the batch (agui_internal.chain_link); null: the thread is not chained, or was not when the batch was appended.';
 comment on column agui.batch."links" is 'In a chained batch that agui.repack joined: the number of events in each of its links; null: the batch is one link.';
 
+create table agui.channel (
+    "thread_key" uuid not null,
+    "channel_no" integer not null,
+    "namespace" text not null,
+    "name" text not null,
+    "parts" integer not null
+);
+comment on table agui.channel is 'The channels of the graphs of a thread. A graph keeps its state in channels, each with a value and a version.';
+comment on column agui.channel."channel_no" is 'The channels of a thread numbered 1, 2, 3, …';
+comment on column agui.channel."namespace" is 'The namespace of the checkpoints that the channel belongs to.';
+comment on column agui.channel."name" is 'The name of the channel, unique in its namespace.';
+comment on column agui.channel."parts" is 'Number of its rows in agui.channel_part.';
+
+create table agui.channel_part (
+    "thread_key" uuid not null,
+    "channel_no" integer not null,
+    "part_no" integer not null,
+    "print" bigint not null,
+    "body" json not null
+);
+comment on table agui.channel_part is 'The elements of the arrays in a channel, each stored once: versions of a value, and writes, refer to them. So a list that grows takes the bytes of its elements, not of each of its versions.';
+comment on column agui.channel_part."channel_no" is 'The channel that the part belongs to.';
+comment on column agui.channel_part."part_no" is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
+comment on column agui.channel_part."print" is 'The first 64 bits of sha256(body), by which an equal part is found. The bodies are compared as well.';
+comment on column agui.channel_part."body" is 'The element, byte for byte.';
+
+create table agui.channel_value (
+    "thread_key" uuid not null,
+    "channel_no" integer not null,
+    "version" text not null,
+    "type" text not null,
+    "part_nos" int4range[],
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.channel_value is 'The values of the channels, each version once. The document of a checkpoint says which version of each channel belongs to it (its member channel_versions).';
+comment on column agui.channel_value."channel_no" is 'The channel that has the value.';
+comment on column agui.channel_value."version" is 'The version, as text.';
+comment on column agui.channel_value."type" is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.channel_value."part_nos" is 'An array: its elements in order, as ranges of channel_part.part_no.';
+comment on column agui.channel_value."body" is 'Any other JSON value, byte for byte.';
+comment on column agui.channel_value."bytes" is 'A value that is no JSON.';
+
 create table agui.checkpoint (
     "thread_key" uuid not null,
     "checkpoint_no" bigint not null,
     "namespace" text not null,
     "checkpoint_id" text not null,
     "parent_no" bigint,
-    "document" json not null,
+    "run_id" text,
+    "document" json,
+    "metadata" json,
     "saved_at" timestamp with time zone not null
 );
-comment on table agui.checkpoint is 'The state of a workflow engine at some point of a conversation, which continues from the state in its parent.';
-comment on column agui.checkpoint."checkpoint_no" is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. A parent has a smaller number than its children.';
+comment on table agui.checkpoint is 'The state of a workflow engine or a graph at some point of a conversation, which continues from the state in its parent. Texts compare by code point, so that ids that begin with a time are in the order of time.';
+comment on column agui.checkpoint."checkpoint_no" is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order.';
 comment on column agui.checkpoint."namespace" is 'Separates the checkpoints of several workflows of a thread; '' by default.';
 comment on column agui.checkpoint."checkpoint_id" is 'The name that the engine gave it, unique in its namespace.';
-comment on column agui.checkpoint."parent_no" is 'The checkpoint that it continues from, in the same namespace; null: a root.';
-comment on column agui.checkpoint."document" is 'The checkpoint, byte for byte.';
+comment on column agui.checkpoint."parent_no" is 'The checkpoint that it continues from, in the same namespace; null: a root. It has a smaller number, unless agui.put_checkpoint stored it later than its child.';
+comment on column agui.checkpoint."run_id" is 'The run that the engine was working on, as the caller named it; null: none was named.';
+comment on column agui.checkpoint."document" is 'The checkpoint, byte for byte. Null: its writes, or a child, came before the checkpoint, which does not exist for readers until agui.put_checkpoint stores it.';
+comment on column agui.checkpoint."metadata" is 'What a graph notes about the checkpoint, an object, byte for byte. Null: the checkpoint is from agui.save_checkpoint and cannot change.';
 comment on column agui.checkpoint."saved_at" is 'When it was saved.';
+
+create table agui.checkpoint_write (
+    "thread_key" uuid not null,
+    "checkpoint_no" bigint not null,
+    "task_id" text not null,
+    "place" integer not null,
+    "task_path" text not null,
+    "channel_no" integer not null,
+    "type" text not null,
+    "part_nos" int4range[],
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.checkpoint_write is 'What the tasks after a checkpoint wrote to channels, before the next checkpoint has it: after a crash a graph does not repeat the tasks that succeeded.';
+comment on column agui.checkpoint_write."checkpoint_no" is 'The checkpoint that the task continued from.';
+comment on column agui.checkpoint_write."task_id" is 'The task, as the graph names it.';
+comment on column agui.checkpoint_write."place" is 'The place in the writes of the task, from 0 on. Negative: a special channel, such as the one for errors, which a later call overwrites.';
+comment on column agui.checkpoint_write."task_path" is 'The path of the task in the graph. Writes apply in the order (task_path, task_id, place).';
+comment on column agui.checkpoint_write."channel_no" is 'The channel that the task wrote to.';
+comment on column agui.checkpoint_write."type" is 'How the graph encoded the value: json, or a name of its own.';
+comment on column agui.checkpoint_write."part_nos" is 'An array: its elements in order, as ranges of channel_part.part_no.';
+comment on column agui.checkpoint_write."body" is 'Any other JSON value, byte for byte.';
+comment on column agui.checkpoint_write."bytes" is 'A value that is no JSON.';
 
 create table agui.erasure (
     "erased_key" uuid not null,
@@ -375,15 +445,62 @@ create table agui.chain_head (
 );
 comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, and its hash (SHA-256, 32 bytes).';
 
+create table agui.channel_value_row (
+    "channel" text,
+    "version" text,
+    "type" text,
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.channel_value_row is 'A version of the value of a channel: body, byte for byte, if it is JSON (its type is json), otherwise bytes.';
+
+create table agui.channel_write_row (
+    "place" integer,
+    "checkpoint_id" text,
+    "channel" text,
+    "task_id" text,
+    "type" text,
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.channel_write_row is 'A step in the history of a channel: a write of a task, or (task_id is null) the value that the writes after it build on. body, byte for byte, if it is JSON (its type is json), otherwise bytes. place: its place in the history, -1 for the newest step, -2 for the one before it, ….';
+
 create table agui.checkpoint_row (
     "checkpoint_no" bigint not null,
     "namespace" text not null,
     "checkpoint_id" text not null,
     "parent_id" text,
+    "run_id" text,
     "saved_at" timestamp with time zone not null,
     "document" json not null
 );
-comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it continues from (null: none); the time when it was saved; and its document, byte for byte.';
+comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it continues from (null: none); the run that the engine was working on (null: none was named); the time when it was saved; and its document, byte for byte.';
+
+create table agui.checkpoint_tuple (
+    "thread_id" text,
+    "namespace" text,
+    "checkpoint_id" text,
+    "parent_id" text,
+    "run_id" text,
+    "saved_at" timestamp with time zone,
+    "document" json,
+    "metadata" json,
+    "channel_values" agui.channel_value_row[],
+    "writes" agui.checkpoint_write_row[],
+    "cursor" text
+);
+comment on table agui.checkpoint_tuple is 'A checkpoint of a graph with all that belongs to it: its document without values, its metadata, the values of its channels, and what tasks wrote after it, in the order (task_path, task_id, place). parent_id: the checkpoint that it continues from (null: none). run_id: the run of the log that the graph was working on (null: none was named). cursor: its place in a list, for agui.checkpoint_tuples.';
+
+create table agui.checkpoint_write_row (
+    "task_id" text,
+    "task_path" text,
+    "place" integer,
+    "channel" text,
+    "type" text,
+    "body" json,
+    "bytes" bytea
+);
+comment on table agui.checkpoint_write_row is 'What a task wrote to a channel: body, byte for byte, if it is JSON (its type is json), otherwise bytes. place is the place in the writes of the task, negative for special channels.';
 
 create table agui.event_row (
     "seq" bigint not null,
@@ -552,7 +669,9 @@ create function agui.append(thread_id text, run_id text, events json, after_seq 
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';
 create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns agui.attachment language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
+create function agui.channel_history(thread_id text, channels text[], checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.channel_write_row language sql as '';
 create function agui.checkpoint_lineage(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
+create function agui.checkpoint_tuples(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_tuple language sql as '';
 create function agui.checkpoints(thread_id text, namespace text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.children(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';
@@ -572,7 +691,7 @@ create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language s
 create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
 create function agui.lift_erasure(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lineage(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
-create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
+create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.load_session(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.load_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, version bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
 create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NULL::text[], scope text DEFAULT ''::text) returns json language sql as '';
@@ -583,15 +702,18 @@ create function agui.merge_base(thread_id text, run_a text, run_b text, scope te
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
+create function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json DEFAULT '{}'::json, parent_id text DEFAULT NULL::text, channels text[] DEFAULT '{}'::text[], versions text[] DEFAULT '{}'::text[], types text[] DEFAULT '{}'::text[], channel_values json DEFAULT '[]'::json, run_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, task_id text, channels text[], types text[], channel_values json, places integer[] DEFAULT NULL::integer[], task_path text DEFAULT ''::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns void language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.release_claim(thread_id text, run_id text, claimant text, scope text DEFAULT ''::text) returns boolean language sql as '';
+create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';
 create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns integer language sql as '';
 create function agui.restore(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.retry(job text DEFAULT NULL::text, thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.runs(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
-create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_session(session json, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.save_session_state(thread_id text, key text, document json, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_sessions(sessions json, scope text DEFAULT ''::text) returns json language sql as '';

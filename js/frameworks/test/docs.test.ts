@@ -2,7 +2,7 @@
 // no-run runs, block by block, with a database and a pgagui serve of the file's own.
 
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,8 +16,8 @@ const execute = promisify(execFile);
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const frameworks = fileURLToPath(new URL("..", import.meta.url));
 const packages = ["client", "copilotkit-runner", "tanstack-ai", "langgraph-checkpoint"];
-const written = packages.filter((name) => readFileSync(join(root, "js", name, "src/index.ts"), "utf8").trim() !== "export {};");
-const pages = [...written.map((name) => `js/${name}/README.md`), "docs/frameworks.md"];
+const pages = [...packages.map((name) => `js/${name}/README.md`), "docs/frameworks.md"]
+  .filter((page) => existsSync(join(root, page))); // packages.test.ts sees that each package has one
 
 interface Block {
   language: string;

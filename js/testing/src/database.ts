@@ -5,11 +5,16 @@ import { at, serverURL } from "./server.ts";
 
 /** Creates a database with the schema agui for the current test, and returns its address. */
 export async function database(): Promise<string> {
-  const template = process.env.PGAGUI_TEST_TEMPLATE;
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  return url;
+}
+
+/** Creates a database with the schema agui, which the caller drops. */
+export async function createDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `pgagui_js_${randomBytes(6).toString("hex")}`;
-  await onServer(`create database ${name} template ${template}`);
-  onTestFinished(() => onServer(`drop database ${name} with (force)`));
-  return at(name);
+  await onServer(`create database ${name} template ${process.env.PGAGUI_TEST_TEMPLATE}`);
+  return { url: at(name), drop: () => onServer(`drop database ${name} with (force)`) };
 }
 
 async function onServer(statement: string): Promise<void> {

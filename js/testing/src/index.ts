@@ -2,7 +2,7 @@
 
 export { serveAgent, type Call } from "./agent.ts";
 export { cutProxy, type CutProxy } from "./cutproxy.ts";
-export { database } from "./database.ts";
+export { createDatabase, database } from "./database.ts";
 export { isMissing } from "./needs.ts";
 export { hasPooler, pooler } from "./pooler.ts";
 export { serve, type Server } from "./serve.ts";

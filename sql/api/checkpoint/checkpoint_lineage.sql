@@ -13,26 +13,30 @@ rows 100
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    most_steps bigint;
     leaf agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
 begin
+    -- A child may have been stored before its parent, so numbers do not rule out a cycle.
+    most_steps := (select max(checkpoint.checkpoint_no) from agui.checkpoint as checkpoint where checkpoint.thread_key = leaf.thread_key);
     return query
-    with recursive ancestor as (
-        select leaf.*
+    with recursive ancestor (checkpoint, depth) as (
+        select leaf, 0
         where leaf.checkpoint_no is not null
         union all
-        select parent.*
+        select parent, ancestor.depth + 1
         from ancestor
         join agui.checkpoint as parent
-            on parent.thread_key = ancestor.thread_key
-                and parent.checkpoint_no = ancestor.parent_no
-                and parent.checkpoint_no < ancestor.checkpoint_no
+            on parent.thread_key = (ancestor.checkpoint).thread_key and parent.checkpoint_no = (ancestor.checkpoint).parent_no
+        where parent.document is not null and ancestor.depth < most_steps
     )
-    select
-        ancestor.checkpoint_no, ancestor.namespace, ancestor.checkpoint_id,
-        lag(ancestor.checkpoint_id) over (order by ancestor.checkpoint_no),
-        ancestor.saved_at, ancestor.document
-    from ancestor
-    order by ancestor.checkpoint_no;
+    select shown.*
+    from (
+        select distinct on ((ancestor.checkpoint).checkpoint_no) ancestor.*
+        from ancestor
+        order by (ancestor.checkpoint).checkpoint_no, ancestor.depth
+    ) as ancestor
+    cross join agui_internal.show_checkpoint(ancestor.checkpoint) as shown
+    order by ancestor.depth desc;
 end
 $$;
 

@@ -11,12 +11,12 @@ declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
 begin
     return query
-    select checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, parent.checkpoint_id, checkpoint.saved_at, checkpoint.document
+    select shown.*
     from agui.checkpoint as checkpoint
-    left join agui.checkpoint as parent
-        on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+    cross join agui_internal.show_checkpoint(checkpoint) as shown
     where checkpoint.thread_key = key
         and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
+        and checkpoint.document is not null
     order by checkpoint.checkpoint_no;
 end
 $$;

@@ -4,6 +4,7 @@ create or replace function agui.save_checkpoint(
     document      json,
     parent_id     text default null,
     namespace     text default '',
+    run_id        text default null,
     scope         text default ''
 )
 returns bigint
@@ -13,21 +14,22 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    subject  text := format('checkpoint "%s" of thread "%s"', left(checkpoint_id, 200), left(thread_id, 200));
+    subject  text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
     key      uuid := agui_internal.own_thread_key(scope, thread_id);
-    existing agui.checkpoint;
+    existing record;
+    kept     agui.checkpoint;
     parent   agui.checkpoint;
-    new_no   bigint;
 begin
-    if checkpoint_id is null or checkpoint_id = '' or document is null or namespace is null then
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    if document is null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: a checkpoint needs a non-empty id, a document and a namespace that is not null', subject);
+            message = format('%s: there is no document to save', subject);
     end if;
-    if greatest(octet_length(checkpoint_id), octet_length(namespace)) > 1024 then
+    if octet_length(run_id) > 1024 then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
+            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);
@@ -37,7 +39,8 @@ begin
         from agui.checkpoint as checkpoint
         where checkpoint.thread_key = key
             and checkpoint.namespace = save_checkpoint.namespace
-            and checkpoint.checkpoint_id = save_checkpoint.parent_id;
+            and checkpoint.checkpoint_id = save_checkpoint.parent_id
+            and checkpoint.document is not null;
         if not found then
             raise exception using
                 errcode = 'UI003',
@@ -46,44 +49,35 @@ begin
         end if;
     end if;
 
-    -- If another transaction inserts the same number first, the insert waits for its commit, then
-    -- the loop tries the next one.
-    loop
-        select * into existing
-        from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key
-            and checkpoint.namespace = save_checkpoint.namespace
-            and checkpoint.checkpoint_id = save_checkpoint.checkpoint_id;
-        if existing.checkpoint_no is not null then
-            if existing.document::text <> document::text or existing.parent_no is distinct from parent.checkpoint_no then
-                raise exception using
-                    errcode = 'UI007',
-                    message = format('%s was already saved with another document or parent', subject),
-                    hint = 'A checkpoint is immutable. Save a new version under a new id.';
-            end if;
-            return existing.checkpoint_no;
-        end if;
-
-        select coalesce(max(checkpoint.checkpoint_no), 0) + 1 into new_no
-        from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key;
-        insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
-        values (key, new_no, namespace, checkpoint_id, parent.checkpoint_no, document)
-        on conflict do nothing;
-        if found then
-            return new_no;
-        end if;
-    end loop;
+    select * into existing
+    from agui_internal.ensure_checkpoint(key, namespace, checkpoint_id, parent.checkpoint_no, run_id, document);
+    kept := existing.kept;
+    if kept.document is null and kept.parent_no is null then
+        update agui.checkpoint as checkpoint
+        set document = save_checkpoint.document, parent_no = parent.checkpoint_no, run_id = save_checkpoint.run_id, saved_at = clock_timestamp()
+        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
+    elsif kept.metadata is not null
+        or kept.document::text <> document::text
+        or kept.parent_no is distinct from parent.checkpoint_no
+    then
+        raise exception using
+            errcode = 'UI007',
+            message = format('%s was already saved with another document or parent', subject),
+            hint = 'A checkpoint is immutable. Save a new version under a new id.';
+    end if;
+    return kept.checkpoint_no;
 end
 $$;
 
-comment on function agui.save_checkpoint(text, text, json, text, text, text) is
+comment on function agui.save_checkpoint(text, text, json, text, text, text, text) is
     'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
     'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
-    'continues from, in the same namespace. The call is idempotent: saving the same checkpoint a '
-    'second time returns the same number. The thread does not need to have runs. '
+    'continues from, in the same namespace. run_id names the run of the log that the engine is working '
+    'on, whether it has begun or not: agui.load_checkpoint finds the checkpoint by it. The call is '
+    'idempotent: saving the same checkpoint a second time returns the same number. The thread does not '
+    'need to have runs. '
     'Errors: UI003 unknown parent, UI007 the id has another document or parent, UI008 no id or no '
     'document, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the thread '
     'was erased.';
 
-revoke execute on function agui.save_checkpoint(text, text, json, text, text, text) from public;
+revoke execute on function agui.save_checkpoint(text, text, json, text, text, text, text) from public;

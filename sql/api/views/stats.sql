@@ -47,7 +47,9 @@ select
     case
         when (select is_all from monitored)
             then pg_total_relation_size('agui.session_key') + pg_total_relation_size('agui.session_state')
-                + pg_total_relation_size('agui.checkpoint')
+                + pg_total_relation_size('agui.checkpoint') + pg_total_relation_size('agui.checkpoint_write')
+                + pg_total_relation_size('agui.channel') + pg_total_relation_size('agui.channel_part')
+                + pg_total_relation_size('agui.channel_value')
     end as session_disk_bytes,
     (
         select count(*)

@@ -17,7 +17,7 @@ begin
     if checkpoint_id is null then
         select * into found_checkpoint
         from agui.checkpoint as checkpoint
-        where checkpoint.thread_key = key and checkpoint.namespace = find_checkpoint.namespace
+        where checkpoint.thread_key = key and checkpoint.namespace = find_checkpoint.namespace and checkpoint.document is not null
         order by checkpoint.checkpoint_no desc
         limit 1;
         return found_checkpoint;
@@ -26,7 +26,8 @@ begin
     from agui.checkpoint as checkpoint
     where checkpoint.thread_key = key
         and checkpoint.namespace = find_checkpoint.namespace
-        and checkpoint.checkpoint_id = find_checkpoint.checkpoint_id;
+        and checkpoint.checkpoint_id = find_checkpoint.checkpoint_id
+        and checkpoint.document is not null;
     if not found then
         raise exception using
             errcode = 'UI019',

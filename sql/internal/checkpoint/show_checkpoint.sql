@@ -6,16 +6,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        checkpoint.checkpoint_no,
-        checkpoint.namespace,
-        checkpoint.checkpoint_id,
-        (
-            select parent.checkpoint_id
-            from agui.checkpoint as parent
-            where parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-        ),
-        checkpoint.saved_at,
-        checkpoint.document
+        checkpoint.checkpoint_no, checkpoint.namespace, checkpoint.checkpoint_id, agui_internal.parent_id_of(checkpoint),
+        checkpoint.run_id, checkpoint.saved_at, checkpoint.document
 $$;
 
 comment on function agui_internal.show_checkpoint(agui.checkpoint) is

@@ -52,7 +52,7 @@ begin
 
     delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
     delete from agui.message as message where message.thread_key = erase_thread.thread_key;
-    delete from agui.checkpoint as checkpoint where checkpoint.thread_key = erase_thread.thread_key;
+    perform agui_internal.delete_checkpoints(thread_key);
     delete from agui.session_state as state where state.thread_key = erase_thread.thread_key;
     delete from agui.session_key as known where known.thread_key = erase_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;

@@ -18,6 +18,7 @@ as $$
             array[
                 'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.thread_activity', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
+                'table agui.checkpoint_write', 'table agui.channel', 'table agui.channel_part', 'table agui.channel_value',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller',
                 'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
@@ -33,8 +34,8 @@ as $$
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.release_claim',
-                'agui.remove_session_state', 'agui.request_stop',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.put_checkpoint',
+                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[

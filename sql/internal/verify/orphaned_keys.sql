@@ -20,6 +20,7 @@ begin
             (select known.thread_key from agui.session_key as known where known.thread_key > next_key order by known.thread_key limit 1),
             (select state.thread_key from agui.session_state as state where state.thread_key > next_key order by state.thread_key limit 1),
             (select checkpoint.thread_key from agui.checkpoint as checkpoint where checkpoint.thread_key > next_key order by checkpoint.thread_key limit 1),
+            (select channel.thread_key from agui.channel as channel where channel.thread_key > next_key order by channel.thread_key limit 1),
             (select activity.thread_key from agui.thread_activity as activity where activity.thread_key > next_key order by activity.thread_key limit 1)
         );
         exit when next_key is null or next_key > last_key;

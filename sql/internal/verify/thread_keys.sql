@@ -15,6 +15,7 @@ as $$
         or exists (select from agui.session_key where session_key.thread_key = derived.thread_key)
         or exists (select from agui.session_state where session_state.thread_key = derived.thread_key)
         or exists (select from agui.checkpoint where checkpoint.thread_key = derived.thread_key)
+        or exists (select from agui.channel where channel.thread_key = derived.thread_key)
         or exists (select from agui.thread_activity where thread_activity.thread_key = derived.thread_key)
     union
     select thread.thread_key

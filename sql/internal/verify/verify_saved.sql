@@ -23,6 +23,22 @@ as $$
         left join agui.checkpoint as parent
             on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
         where checkpoint.thread_key = verify_saved.thread_key
+    ),
+    channel as (
+        select channel.channel_no, channel.name, channel.parts, count(part.part_no) as stored, coalesce(max(part.part_no), 0) as newest
+        from agui.channel as channel
+        left join agui.channel_part as part using (thread_key, channel_no)
+        where channel.thread_key = verify_saved.thread_key
+        group by channel.channel_no, channel.name, channel.parts
+    ),
+    reference as (
+        select value.channel_no, format('version %s', value.version) as subject, value.part_nos
+        from agui.channel_value as value
+        where value.thread_key = verify_saved.thread_key
+        union all
+        select written.channel_no, format('what task "%s" wrote after checkpoint number %s', written.task_id, written.checkpoint_no), written.part_nos
+        from agui.checkpoint_write as written
+        where written.thread_key = verify_saved.thread_key
     )
     select null::text, problem.text, 'damage'
     from (
@@ -53,12 +69,27 @@ as $$
             format('the parent of checkpoint "%s", number %s, does not exist in its namespace', checkpoint.checkpoint_id, checkpoint.parent_no)
         from checkpoint
         where checkpoint.parent_no is not null and not checkpoint.has_parent
+        union all
+        select 5, channel.name, channel.channel_no,
+            format('channel "%s" has %s parts up to number %s, not %s', channel.name, channel.stored, channel.newest, channel.parts)
+        from channel
+        where channel.stored <> channel.parts or channel.newest <> channel.parts
+        union all
+        select 6, coalesce(channel.name, ''), reference.channel_no,
+            case
+                when channel.channel_no is null then format('%s belongs to channel number %s, which does not exist', reference.subject, reference.channel_no)
+                else format('%s of channel "%s" refers to parts beyond number %s', reference.subject, channel.name, channel.newest)
+            end
+        from reference
+        left join channel using (channel_no)
+        where channel.channel_no is null
+            or exists (select from unnest(reference.part_nos) as run where upper(run) > channel.newest + 1 or lower(run) < 1)
     ) as problem
     order by problem.kind, problem.place, problem.number
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
-    'The damage of the session state and the checkpoints of a thread: numbers, runs and parents. '
-    'The contents of documents are not checked.';
+    'The damage of the session state and the checkpoints of a thread: numbers, runs, parents, and the '
+    'parts of channels. The contents of documents are not checked.';
 
 revoke execute on function agui_internal.verify_saved(uuid) from public;
