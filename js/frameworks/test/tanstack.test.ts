@@ -20,7 +20,7 @@ type Adapter = newest.StreamDurability;
 const versions: [string, TanStack][] = [["0.43.0", oldest as unknown as TanStack], ["0.58.0", newest]];
 
 function streamsOf(connectionString: string): PostgresStreams {
-  const streams = new PostgresStreams({ connectionString, firstChunkDeadlineMs: 10_000 });
+  const streams = new PostgresStreams({ connectionString, firstChunkDeadlineMs: 30_000 });
   onTestFinished(() => streams.close());
   return streams;
 }

@@ -33,15 +33,18 @@ export class Heartbeats {
   readonly #database: Database;
   readonly #writers = new Set<Writer>();
   #timer: NodeJS.Timeout | undefined;
+  #isBeating = false;
   #isStopped = false;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
+  /** Adds a writer, and sends its first heartbeat at once: from then on its run has the lease of heartbeats. */
   add(writer: Writer): void {
+    if (this.#writers.has(writer)) return;
     this.#writers.add(writer);
-    this.#schedule();
+    this.#schedule(0);
   }
 
   delete(writer: Writer): void {
@@ -53,14 +56,16 @@ export class Heartbeats {
     clearTimeout(this.#timer);
   }
 
-  #schedule(): void {
-    if (this.#timer || this.#isStopped || this.#writers.size === 0) return;
-    this.#timer = setTimeout(() => void this.#beat(), interval);
+  #schedule(delay: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isStopped || this.#isBeating || this.#writers.size === 0) return;
+    this.#timer = setTimeout(() => void this.#beat(), delay);
     this.#timer.unref();
   }
 
   async #beat(): Promise<void> {
     const writers = [...this.#writers];
+    this.#isBeating = true;
     try {
       const rows = await this.#database.query<Row>(
         `select call_no, status, stop_requested_at is not null as is_stop_requested, stop_reason, cut_off_reason,
@@ -77,7 +82,7 @@ export class Heartbeats {
     } catch {
       // The next heartbeat comes in a second, and the lease is longer. If the database stays away, appends fail and say so.
     }
-    this.#timer = undefined;
-    this.#schedule();
+    this.#isBeating = false;
+    this.#schedule([...this.#writers].every((writer) => writers.includes(writer)) ? interval : 0);
   }
 }

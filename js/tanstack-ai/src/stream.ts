@@ -1,5 +1,5 @@
 import type { StreamChunk, StreamDurability } from "@tanstack/ai";
-import { codeOf, type Database } from "@pgagui/postgres";
+import { codeOf, isTransient, type Database } from "@pgagui/postgres";
 import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
 import type { Heartbeats, Signal } from "./heartbeats.ts";
 import type { Batch, Poller } from "./poller.ts";
@@ -177,28 +177,38 @@ export class RunStream implements StreamDurability {
   async #store(events: string[]): Promise<number> {
     const { database, poller, retryTimeout, input, parentRunId } = this.#options;
     const lastSeq = await this.#tail();
-    const isNew = lastSeq === 0;
-    let parent = isNew ? parentRunId : undefined;
-    const append = async () => {
+    const append = async (beginning: { parallel?: boolean; parent?: string | undefined } = {}) => {
       const [row] = await database.query<{ seq: string }>(
-        `select agui.append($1, $2, $3::json, after_seq => $4, input => $5::json, parent_run_id => $6, parallel => true, scope => $7)::text as seq`,
-        [this.threadId, this.runId, `[${events.join(",")}]`, lastSeq, isNew ? input : null, parent, database.scope],
+        `select agui.append($1, $2, $3::json, after_seq => $4, input => $5::json, parent_run_id => $6, parallel => $7, scope => $8)::text as seq`,
+        [
+          this.threadId, this.runId, `[${events.join(",")}]`, lastSeq, lastSeq === 0 ? input : null, beginning.parent,
+          beginning.parallel ?? false, database.scope,
+        ],
       );
       return Number(row!.seq);
     };
-    const seq = await retry(async () => {
-      try {
-        return await append();
-      } catch (error) {
-        // The head is in progress: the user did not wait for the answer. The new run then has the same parent.
-        if (!isNew || parent !== undefined || codeOf(error) !== "UI004") throw error;
-        const [head] = await database.query<{ parent: string | null }>(
-          `select parent_run_id as parent from agui.status($1, scope => $2)`, [this.threadId, database.scope],
+    const begin = async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await append({ parent: parentRunId });
+        } catch (error) {
+          if (codeOf(error) !== "UI006") throw error;
+        }
+        // Another run is in progress: the user did not wait for the answer. If it is the head, the new run gets its parent.
+        const [head] = await database.query<{ parent: string | null; status: string }>(
+          `select parent_run_id as parent, status from agui.status($1, scope => $2)`, [this.threadId, database.scope],
         );
-        parent = head!.parent ?? "";
-        return append();
+        try {
+          return await append({ parallel: true, parent: parentRunId ?? (head!.status === "running" ? head!.parent ?? "" : undefined) });
+        } catch (error) {
+          if (codeOf(error) !== "UI004" || parentRunId !== undefined || attempt === 5) throw error; // UI004: a third run began
+        }
       }
-    }, { forAtMost: retryTimeout });
+    };
+    const seq = await retry(lastSeq === 0 ? begin : append, { forAtMost: retryTimeout }).catch((error) => {
+      if (isTransient(error)) this.#lastSeq = undefined; // it may be stored: the next call looks
+      throw error;
+    });
     this.#lastSeq = seq;
     this.#writtenAt = Date.now();
     poller.wake();

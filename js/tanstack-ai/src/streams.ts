@@ -11,8 +11,8 @@ export interface PostgresStreamsOptions extends DatabaseOptions {
   /** Milliseconds for which a call is retried, with backoff, while the database is away. Default: 30 000. */
   retryTimeout?: number | undefined;
   /**
-   * Milliseconds that a reader from the start (`-1`, `now`) waits for the first chunk of an unknown run. Then its read
-   * fails. Default: 100, as with TanStack's memoryStream.
+   * Milliseconds that a reader from the start (`-1`, `now`) waits for the first chunk of an unknown run, which another
+   * process may be about to begin. Then its read fails. Default: 1 000.
    */
   firstChunkDeadlineMs?: number | undefined;
 }
@@ -61,7 +61,7 @@ export class PostgresStreams {
   constructor(options: PostgresStreamsOptions) {
     this.#database = new Database(options);
     this.#retryTimeout = options.retryTimeout ?? 30_000;
-    this.#firstChunkDeadline = options.firstChunkDeadlineMs ?? 100;
+    this.#firstChunkDeadline = options.firstChunkDeadlineMs ?? 1_000;
     this.#poller = new Poller(this.#database, options.pollInterval ?? 50, this.#retryTimeout);
     this.#heartbeats = new Heartbeats(this.#database);
   }

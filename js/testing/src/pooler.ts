@@ -7,10 +7,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 
+const program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) => existsSync(path));
+
+/** Whether PgBouncer is installed. */
+export const hasPooler = program !== undefined;
+
 /** Starts PgBouncer in transaction mode in front of a database, for the current test, and returns the address through it. */
 export async function pooler(databaseURL: string): Promise<string> {
   const url = new URL(databaseURL);
-  const program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) => existsSync(path));
   if (!program) throw new Error("PgBouncer is not installed (package pgbouncer)");
   const folder = mkdtempSync(join(tmpdir(), "pgagui-pooler-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
