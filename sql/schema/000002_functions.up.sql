@@ -8811,6 +8811,9 @@ returns int4range[]
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
+-- A plan made while the tables were small would read all parts of the channel for each element.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
@@ -8842,30 +8845,37 @@ begin
         from rows from (unnest(bodies), unnest(prints)) with ordinality as element (body, print, place)
         left join lateral (
             select part.part_no
-            from agui.channel_part as part
-            where part.print = element.print
-                and part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
+            -- The offset keeps the other conditions from the choice of the index.
+            from (select * from agui.channel_part as part where part.print = element.print offset 0) as part
+            where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
             limit 1
         ) as known on true
         order by element.place
     );
     if array_position(part_nos, null) is not null then
-        with missing as (
-            select element.body, element.print, min(element.place) as place
-            from rows from (unnest(bodies), unnest(prints), unnest(part_nos)) with ordinality as element (body, print, part_no, place)
-            where element.part_no is null
-            group by element.body, element.print
+        -- Equal elements get the number of the first of them.
+        with numbered as (
+            select
+                element.body, element.print, element.place, element.first_place,
+                coalesce(
+                    element.part_no,
+                    last_no + (dense_rank() over (partition by element.part_no is null order by element.first_place))::int
+                ) as part_no,
+                element.part_no is null as is_new
+            from (
+                select element.*, min(element.place) over (partition by element.part_no is null, element.print, element.body collate "C") as first_place
+                from rows from (unnest(bodies), unnest(prints), unnest(part_nos)) with ordinality as element (body, print, part_no, place)
+            ) as element
         ),
         added as (
             insert into agui.channel_part (thread_key, channel_no, part_no, print, body)
-            select store_parts.thread_key, store_parts.channel_no, last_no + row_number() over (order by missing.place), missing.print, missing.body::json
-            from missing
-            returning part_no, body
+            select store_parts.thread_key, store_parts.channel_no, numbered.part_no, numbered.print, numbered.body::json
+            from numbered
+            where numbered.is_new and numbered.place = numbered.first_place
         )
-        select array_agg(coalesce(element.part_no, added.part_no) order by element.place), max(added.part_no)
+        select array_agg(numbered.part_no order by numbered.place), max(numbered.part_no) filter (where numbered.is_new)
         into part_nos, last_no
-        from rows from (unnest(bodies), unnest(part_nos)) with ordinality as element (body, part_no, place)
-        left join added on element.part_no is null and added.body::text = element.body;
+        from numbered;
 
         update agui.channel as channel
         set parts = last_no
@@ -8914,9 +8924,14 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                join agui.channel_part as part
-                    on part.thread_key = known.thread_key and part.channel_no = known.channel_no
+                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
+                cross join lateral (
+                    select part.part_no, part.body
+                    from agui.channel_part as part
+                    where part.thread_key = known.thread_key and part.channel_no = known.channel_no
                         and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+                    offset 0
+                ) as part
             )
         end,
         known.bytes
@@ -8955,9 +8970,14 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(written.part_nos) with ordinality as run (part_nos, place)
-                join agui.channel_part as part
-                    on part.thread_key = written.thread_key and part.channel_no = written.channel_no
+                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
+                cross join lateral (
+                    select part.part_no, part.body
+                    from agui.channel_part as part
+                    where part.thread_key = written.thread_key and part.channel_no = written.channel_no
                         and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+                    offset 0
+                ) as part
             )
         end,
         written.bytes
@@ -20823,7 +20843,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''f4f0d4bbe2adadc481119af3ae4a9eba4f62f857b6411338195d5132b7a62347'', ''{
+as 'select 2, ''2bdebaa7c5c68db20d57a58e787214f24db4f05e134770e94840c1af82af68fc'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -16,9 +16,14 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                join agui.channel_part as part
-                    on part.thread_key = known.thread_key and part.channel_no = known.channel_no
+                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
+                cross join lateral (
+                    select part.part_no, part.body
+                    from agui.channel_part as part
+                    where part.thread_key = known.thread_key and part.channel_no = known.channel_no
                         and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+                    offset 0
+                ) as part
             )
         end,
         known.bytes
