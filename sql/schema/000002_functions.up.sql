@@ -500,7 +500,8 @@ as $$
 declare
     key        uuid := agui_internal.checked_thread_key(thread_id, scope);
     checkpoint agui.checkpoint;
-    remaining  text[] := channels;
+    remaining  text[] := array(select distinct name from unnest(channels) as name where name is not null);
+    found_here text[];
     step       agui.channel_write_row;
     next_place int := 0;
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
@@ -542,14 +543,18 @@ begin
             return next step;
             next_place := step.place;
         end loop;
+        found_here := '{}';
         for step in
             select (next_place - value.ordinality)::int, checkpoint.checkpoint_id, value.channel, null, value.type, value.body, value.bytes
             from agui_internal.values_of_checkpoint(checkpoint, remaining) with ordinality as value
         loop
             return next step;
             next_place := step.place;
-            remaining := array_remove(remaining, step.channel);
+            found_here := found_here || step.channel;
         end loop;
+        if found_here <> '{}' then
+            remaining := array(select unnest(remaining) except select unnest(found_here));
+        end if;
     end loop;
 end
 $$;
@@ -766,6 +771,12 @@ security definer
 parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     most_steps bigint;
@@ -897,6 +908,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -937,12 +952,8 @@ begin
     end if;
     select * into existing
     from agui_internal.ensure_checkpoint(key, namespace, checkpoint_id, parent, run_id, document, metadata);
-    if (existing.kept).document is not null and (existing.kept).metadata is null then
-        raise exception using
-            errcode = 'UI007',
-            message = format('%s was saved by agui.save_checkpoint and cannot change', subject);
-    end if;
     if not existing.is_new then
+        -- Another transaction may have saved it since it was read.
         update agui.checkpoint as checkpoint
         set
             document = put_checkpoint.document,
@@ -950,12 +961,19 @@ begin
             parent_no = parent,
             run_id = put_checkpoint.run_id,
             saved_at = clock_timestamp()
-        where checkpoint.thread_key = key and checkpoint.checkpoint_no = (existing.kept).checkpoint_no;
+        where checkpoint.thread_key = key
+            and checkpoint.checkpoint_no = (existing.kept).checkpoint_no
+            and (checkpoint.document is null or checkpoint.metadata is not null);
+        if not found then
+            raise exception using
+                errcode = 'UI007',
+                message = format('%s was saved by agui.save_checkpoint and cannot change', subject);
+        end if;
     end if;
 
     if cardinality(channels) > 0 then
         insert into agui.channel_value (thread_key, channel_no, version, type, part_nos, body, bytes)
-        select key, stored.channel_no, versions[stored.ordinality], stored.type, stored.part_nos, stored.body, stored.bytes
+        select key, stored.channel_no, versions[array_lower(versions, 1) + stored.ordinality - 1], stored.type, stored.part_nos, stored.body, stored.bytes
         from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
         on conflict do nothing;
     end if;
@@ -997,6 +1015,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -1029,7 +1051,7 @@ begin
 
     insert into agui.checkpoint_write as written (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
     select
-        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[stored.ordinality], stored.ordinality - 1),
+        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1),
         put_checkpoint_writes.task_path, stored.channel_no, stored.type, stored.part_nos, stored.body, stored.bytes
     from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
     on conflict on constraint checkpoint_write_pkey do update
@@ -1104,6 +1126,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject  text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -1147,10 +1173,16 @@ begin
     if kept.document is null and kept.parent_no is null then
         update agui.checkpoint as checkpoint
         set document = save_checkpoint.document, parent_no = parent.checkpoint_no, run_id = save_checkpoint.run_id, saved_at = clock_timestamp()
-        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
-    elsif kept.metadata is not null
+        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no and checkpoint.document is null;
+        if found then
+            return kept.checkpoint_no;
+        end if;
+        -- Another transaction has stored it meanwhile.
+        select * into kept from agui.checkpoint as checkpoint where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
+    end if;
+    if not existing.is_new and (kept.metadata is not null
         or kept.document::text <> document::text
-        or kept.parent_no is distinct from parent.checkpoint_no
+        or kept.parent_no is distinct from parent.checkpoint_no)
     then
         raise exception using
             errcode = 'UI007',
@@ -8525,6 +8557,10 @@ returns void
 language sql
 volatile
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
     delete from agui.checkpoint_write as written where written.thread_key = delete_checkpoints.thread_key;
     delete from agui.channel_value as value where value.thread_key = delete_checkpoints.thread_key;
@@ -8561,6 +8597,7 @@ begin
                 where channel.thread_key = ensure_channels.thread_key
                     and channel.namespace = ensure_channels.namespace
                     and channel.name = name.name
+                offset 0  -- a look-up for each name, not a join
             )
         );
         exit when missing = '{}';
@@ -8767,8 +8804,13 @@ begin
     for stored.ordinality, stored.channel_no, stored.type, stored.body in
         select named.ordinality, channel.channel_no, named.type, bodies[named.ordinality]
         from rows from (unnest(channels), unnest(types)) with ordinality as named (name, type, ordinality)
-        join agui.channel as channel
-            on channel.thread_key = store_contents.thread_key and channel.namespace = store_contents.namespace and channel.name = named.name
+        -- The offset makes this a look-up for each name, not a pass over all names for each channel.
+        cross join lateral (
+            select channel.channel_no
+            from agui.channel as channel
+            where channel.thread_key = store_contents.thread_key and channel.namespace = store_contents.namespace and channel.name = named.name
+            offset 0
+        ) as channel
         -- One order for all calls, because parts are stored under a lock of the channel's row.
         order by channel.channel_no, named.ordinality
     loop
@@ -8811,9 +8853,6 @@ returns int4range[]
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
--- A plan made while the tables were small would read all parts of the channel for each element.
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 as $$
 declare
     bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
@@ -8845,7 +8884,8 @@ begin
         from rows from (unnest(bodies), unnest(prints)) with ordinality as element (body, print, place)
         left join lateral (
             select part.part_no
-            -- The offset keeps the other conditions from the choice of the index.
+            -- The offset keeps the other conditions from the choice of the index: a plan made while the
+            -- table was small would read all parts of the channel for each element.
             from (select * from agui.channel_part as part where part.print = element.print offset 0) as part
             where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
             limit 1
@@ -8916,6 +8956,8 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Each offset makes its query a look-up for each row before it. A join could read all channels of the thread, or all parts of a
+    -- channel, for each row.
     return query
     select
         named.name, known.version, coalesce(known.type, 'json'),
@@ -8924,7 +8966,6 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
                 cross join lateral (
                     select part.part_no, part.body
                     from agui.channel_part as part
@@ -8936,11 +8977,19 @@ begin
         end,
         known.bytes
     from agui_internal.channel_versions(checkpoint.document) as current
-    join agui.channel as named
-        on named.thread_key = checkpoint.thread_key and named.namespace = checkpoint.namespace and named.name = current.channel
-    join agui.channel_value as known
-        on known.thread_key = named.thread_key and known.channel_no = named.channel_no and known.version = current.version
-    where only_channels is null or named.name = any (only_channels)
+    cross join lateral (
+        select channel.channel_no, channel.name
+        from agui.channel as channel
+        where channel.thread_key = checkpoint.thread_key and channel.namespace = checkpoint.namespace and channel.name = current.channel
+        offset 0
+    ) as named
+    cross join lateral (
+        select value.*
+        from agui.channel_value as value
+        where value.thread_key = checkpoint.thread_key and value.channel_no = named.channel_no and value.version = current.version
+        offset 0
+    ) as known
+    where only_channels is null or current.channel in (select unnest(only_channels))
     order by named.name;
 end
 $$;
@@ -8962,6 +9011,7 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- The offsets as in agui_internal.values_of_checkpoint.
     return query
     select
         written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
@@ -8970,7 +9020,6 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(written.part_nos) with ordinality as run (part_nos, place)
-                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
                 cross join lateral (
                     select part.part_no, part.body
                     from agui.channel_part as part
@@ -8982,11 +9031,15 @@ begin
         end,
         written.bytes
     from agui.checkpoint_write as written
-    join agui.channel as named
-        on named.thread_key = written.thread_key and named.channel_no = written.channel_no
+    cross join lateral (
+        select channel.name
+        from agui.channel as channel
+        where channel.thread_key = written.thread_key and channel.channel_no = written.channel_no
+        offset 0
+    ) as named
     where written.thread_key = checkpoint.thread_key
         and written.checkpoint_no = checkpoint.checkpoint_no
-        and (only_channels is null or named.name = any (only_channels))
+        and (only_channels is null or named.name in (select unnest(only_channels)))
     order by written.task_path, written.task_id, written.place;
 end
 $$;
@@ -20843,7 +20896,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''2bdebaa7c5c68db20d57a58e787214f24db4f05e134770e94840c1af82af68fc'', ''{
+as 'select 2, ''f68d1128912d1aa1683dbb488cceb0b29ac2e0d079d9425ff35405ceae0d256e'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -161,6 +161,14 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     );
   }
 
+  /**
+   * Returns the version after `current`, with a random fraction. Branches that begin at one checkpoint count on from the same
+   * version, and a version of a channel is stored once, so equal versions would give one branch the values of the other.
+   */
+  override getNextVersion(current: number | undefined): number {
+    return Math.floor(super.getNextVersion(current)) + Math.random();
+  }
+
   /** Removes the checkpoints of a thread. Its log stays. */
   async deleteThread(threadId: string): Promise<void> {
     await this.#database.query("select agui.remove_checkpoints($1, $2)", [threadId, this.#database.scope]);

@@ -22,7 +22,8 @@ as $$
 declare
     key        uuid := agui_internal.checked_thread_key(thread_id, scope);
     checkpoint agui.checkpoint;
-    remaining  text[] := channels;
+    remaining  text[] := array(select distinct name from unnest(channels) as name where name is not null);
+    found_here text[];
     step       agui.channel_write_row;
     next_place int := 0;
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
@@ -64,14 +65,18 @@ begin
             return next step;
             next_place := step.place;
         end loop;
+        found_here := '{}';
         for step in
             select (next_place - value.ordinality)::int, checkpoint.checkpoint_id, value.channel, null, value.type, value.body, value.bytes
             from agui_internal.values_of_checkpoint(checkpoint, remaining) with ordinality as value
         loop
             return next step;
             next_place := step.place;
-            remaining := array_remove(remaining, step.channel);
+            found_here := found_here || step.channel;
         end loop;
+        if found_here <> '{}' then
+            remaining := array(select unnest(remaining) except select unnest(found_here));
+        end if;
     end loop;
 end
 $$;

@@ -17,6 +17,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -57,12 +61,8 @@ begin
     end if;
     select * into existing
     from agui_internal.ensure_checkpoint(key, namespace, checkpoint_id, parent, run_id, document, metadata);
-    if (existing.kept).document is not null and (existing.kept).metadata is null then
-        raise exception using
-            errcode = 'UI007',
-            message = format('%s was saved by agui.save_checkpoint and cannot change', subject);
-    end if;
     if not existing.is_new then
+        -- Another transaction may have saved it since it was read.
         update agui.checkpoint as checkpoint
         set
             document = put_checkpoint.document,
@@ -70,12 +70,19 @@ begin
             parent_no = parent,
             run_id = put_checkpoint.run_id,
             saved_at = clock_timestamp()
-        where checkpoint.thread_key = key and checkpoint.checkpoint_no = (existing.kept).checkpoint_no;
+        where checkpoint.thread_key = key
+            and checkpoint.checkpoint_no = (existing.kept).checkpoint_no
+            and (checkpoint.document is null or checkpoint.metadata is not null);
+        if not found then
+            raise exception using
+                errcode = 'UI007',
+                message = format('%s was saved by agui.save_checkpoint and cannot change', subject);
+        end if;
     end if;
 
     if cardinality(channels) > 0 then
         insert into agui.channel_value (thread_key, channel_no, version, type, part_nos, body, bytes)
-        select key, stored.channel_no, versions[stored.ordinality], stored.type, stored.part_nos, stored.body, stored.bytes
+        select key, stored.channel_no, versions[array_lower(versions, 1) + stored.ordinality - 1], stored.type, stored.part_nos, stored.body, stored.bytes
         from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
         on conflict do nothing;
     end if;

@@ -15,6 +15,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject constant text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -47,7 +51,7 @@ begin
 
     insert into agui.checkpoint_write as written (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
     select
-        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[stored.ordinality], stored.ordinality - 1),
+        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1),
         put_checkpoint_writes.task_path, stored.channel_no, stored.type, stored.part_nos, stored.body, stored.bytes
     from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
     on conflict on constraint checkpoint_write_pkey do update

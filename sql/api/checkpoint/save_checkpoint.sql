@@ -12,6 +12,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     subject  text := agui_internal.checkpoint_subject(thread_id, checkpoint_id);
@@ -55,10 +59,16 @@ begin
     if kept.document is null and kept.parent_no is null then
         update agui.checkpoint as checkpoint
         set document = save_checkpoint.document, parent_no = parent.checkpoint_no, run_id = save_checkpoint.run_id, saved_at = clock_timestamp()
-        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
-    elsif kept.metadata is not null
+        where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no and checkpoint.document is null;
+        if found then
+            return kept.checkpoint_no;
+        end if;
+        -- Another transaction has stored it meanwhile.
+        select * into kept from agui.checkpoint as checkpoint where checkpoint.thread_key = key and checkpoint.checkpoint_no = kept.checkpoint_no;
+    end if;
+    if not existing.is_new and (kept.metadata is not null
         or kept.document::text <> document::text
-        or kept.parent_no is distinct from parent.checkpoint_no
+        or kept.parent_no is distinct from parent.checkpoint_no)
     then
         raise exception using
             errcode = 'UI007',

@@ -3,6 +3,10 @@ returns void
 language sql
 volatile
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
     delete from agui.checkpoint_write as written where written.thread_key = delete_checkpoints.thread_key;
     delete from agui.channel_value as value where value.thread_key = delete_checkpoints.thread_key;

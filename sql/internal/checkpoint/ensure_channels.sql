@@ -19,6 +19,7 @@ begin
                 where channel.thread_key = ensure_channels.thread_key
                     and channel.namespace = ensure_channels.namespace
                     and channel.name = name.name
+                offset 0  -- a look-up for each name, not a join
             )
         );
         exit when missing = '{}';

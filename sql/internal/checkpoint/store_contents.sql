@@ -46,8 +46,13 @@ begin
     for stored.ordinality, stored.channel_no, stored.type, stored.body in
         select named.ordinality, channel.channel_no, named.type, bodies[named.ordinality]
         from rows from (unnest(channels), unnest(types)) with ordinality as named (name, type, ordinality)
-        join agui.channel as channel
-            on channel.thread_key = store_contents.thread_key and channel.namespace = store_contents.namespace and channel.name = named.name
+        -- The offset makes this a look-up for each name, not a pass over all names for each channel.
+        cross join lateral (
+            select channel.channel_no
+            from agui.channel as channel
+            where channel.thread_key = store_contents.thread_key and channel.namespace = store_contents.namespace and channel.name = named.name
+            offset 0
+        ) as channel
         -- One order for all calls, because parts are stored under a lock of the channel's row.
         order by channel.channel_no, named.ordinality
     loop

@@ -3,9 +3,6 @@ returns int4range[]
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
--- A plan made while the tables were small would read all parts of the channel for each element.
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 as $$
 declare
     bodies   text[] := array(select element.body::text from json_array_elements(value) with ordinality as element (body, place) order by element.place);
@@ -37,7 +34,8 @@ begin
         from rows from (unnest(bodies), unnest(prints)) with ordinality as element (body, print, place)
         left join lateral (
             select part.part_no
-            -- The offset keeps the other conditions from the choice of the index.
+            -- The offset keeps the other conditions from the choice of the index: a plan made while the
+            -- table was small would read all parts of the channel for each element.
             from (select * from agui.channel_part as part where part.print = element.print offset 0) as part
             where part.thread_key = store_parts.thread_key and part.channel_no = store_parts.channel_no and part.body::text = element.body
             limit 1

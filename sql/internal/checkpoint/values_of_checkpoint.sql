@@ -8,6 +8,8 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Each offset makes its query a look-up for each row before it. A join could read all channels of the thread, or all parts of a
+    -- channel, for each row.
     return query
     select
         named.name, known.version, coalesce(known.type, 'json'),
@@ -16,7 +18,6 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
                 cross join lateral (
                     select part.part_no, part.body
                     from agui.channel_part as part
@@ -28,11 +29,19 @@ begin
         end,
         known.bytes
     from agui_internal.channel_versions(checkpoint.document) as current
-    join agui.channel as named
-        on named.thread_key = checkpoint.thread_key and named.namespace = checkpoint.namespace and named.name = current.channel
-    join agui.channel_value as known
-        on known.thread_key = named.thread_key and known.channel_no = named.channel_no and known.version = current.version
-    where only_channels is null or named.name = any (only_channels)
+    cross join lateral (
+        select channel.channel_no, channel.name
+        from agui.channel as channel
+        where channel.thread_key = checkpoint.thread_key and channel.namespace = checkpoint.namespace and channel.name = current.channel
+        offset 0
+    ) as named
+    cross join lateral (
+        select value.*
+        from agui.channel_value as value
+        where value.thread_key = checkpoint.thread_key and value.channel_no = named.channel_no and value.version = current.version
+        offset 0
+    ) as known
+    where only_channels is null or current.channel in (select unnest(only_channels))
     order by named.name;
 end
 $$;

@@ -8,6 +8,7 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- The offsets as in agui_internal.values_of_checkpoint.
     return query
     select
         written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
@@ -16,7 +17,6 @@ begin
             else (
                 select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
                 from unnest(written.part_nos) with ordinality as run (part_nos, place)
-                -- The offset makes this a look-up for each range, not a pass over all parts of the channel.
                 cross join lateral (
                     select part.part_no, part.body
                     from agui.channel_part as part
@@ -28,11 +28,15 @@ begin
         end,
         written.bytes
     from agui.checkpoint_write as written
-    join agui.channel as named
-        on named.thread_key = written.thread_key and named.channel_no = written.channel_no
+    cross join lateral (
+        select channel.name
+        from agui.channel as channel
+        where channel.thread_key = written.thread_key and channel.channel_no = written.channel_no
+        offset 0
+    ) as named
     where written.thread_key = checkpoint.thread_key
         and written.checkpoint_no = checkpoint.checkpoint_no
-        and (only_channels is null or named.name = any (only_channels))
+        and (only_channels is null or named.name in (select unnest(only_channels)))
     order by written.task_path, written.task_id, written.place;
 end
 $$;
