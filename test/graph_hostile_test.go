@@ -12,8 +12,8 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// rowsRead counts the rows of the tables of graphs that the transaction has read.
-func rowsRead(t *testing.T, tx pgx.Tx) (rows int) {
+// graphRowsRead counts the rows of the tables of graphs that the transaction has read.
+func graphRowsRead(t *testing.T, tx pgx.Tx) (rows int) {
 	t.Helper()
 	if err := tx.QueryRow(t.Context(), `select sum(seq_tup_read + idx_tup_fetch) from pg_stat_xact_user_tables where relname ~ '^(channel|checkpoint)'`).Scan(&rows); err != nil {
 		t.Fatal(err)
@@ -72,11 +72,11 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				before := rowsRead(t, tx) // of earlier transactions, not reported yet
+				before := graphRowsRead(t, tx) // of earlier transactions, not reported yet
 				if _, err := tx.Exec(t.Context(), step.statement); err != nil {
 					t.Fatalf("%s: %v", step.name, err)
 				}
-				if rows := rowsRead(t, tx) - before; rows > step.most {
+				if rows := graphRowsRead(t, tx) - before; rows > step.most {
 					t.Errorf("%s reads %d rows, want at most %d", step.name, rows, step.most)
 				}
 				if err := tx.Commit(t.Context()); err != nil {
