@@ -8591,14 +8591,14 @@ begin
         missing := array(
             select distinct name
             from unnest(names) as name
-            -- Not "not exists", whose plan may read half of the thread's channels for each name.
-            where (
-                select channel.channel_no
+            where not exists (
+                select
                 from agui.channel as channel
                 where channel.thread_key = ensure_channels.thread_key
                     and channel.namespace = ensure_channels.namespace
                     and channel.name = name.name
-            ) is null
+                offset 0  -- a look-up for each name, not a join
+            )
         );
         exit when missing = '{}';
         insert into agui.channel (thread_key, channel_no, namespace, name)
@@ -20896,7 +20896,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''6c95521e6c05acaa09dd55ab5aec123a2ada2f1e8593eda7fb665bd99af04028'', ''{
+as 'select 2, ''f68d1128912d1aa1683dbb488cceb0b29ac2e0d079d9425ff35405ceae0d256e'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

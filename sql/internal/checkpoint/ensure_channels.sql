@@ -13,14 +13,14 @@ begin
         missing := array(
             select distinct name
             from unnest(names) as name
-            -- Not "not exists", whose plan may read half of the thread's channels for each name.
-            where (
-                select channel.channel_no
+            where not exists (
+                select
                 from agui.channel as channel
                 where channel.thread_key = ensure_channels.thread_key
                     and channel.namespace = ensure_channels.namespace
                     and channel.name = name.name
-            ) is null
+                offset 0  -- a look-up for each name, not a join
+            )
         );
         exit when missing = '{}';
         insert into agui.channel (thread_key, channel_no, namespace, name)
