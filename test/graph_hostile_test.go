@@ -47,6 +47,12 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 				}
 			}
 			const many = 3000
+			channelRows := 10 * many
+			if analyzed {
+				// Where the statistics say that there is one channel, PostgreSQL finds those of a thread by its key, and then compares
+				// names. That lasts until the next analyze.
+				channelRows = many * many
+			}
 			sequence := `(select '[[' || string_agg(n::text, ',' order by %s) || ']]' from generate_series(1, 3000) as n)::json`
 			shuffled := fmt.Sprintf(sequence, `md5(n::text)`)
 			for _, step := range []struct {
@@ -62,7 +68,7 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 				{"the list shuffled, as a write", `select agui.put_checkpoint_writes('t', 'shuffled', 'task', '{list}', '{json}', ` + shuffled + `)`, 4 * many},
 				{"read the shuffled list", `select count(*) from agui.checkpoint_contents('t', 'shuffled', '')`, 4 * many},
 				{"many channels", `select agui.put_checkpoint('t', 'channels', json_build_object('channel_versions', json_object_agg('c' || n, n)), channels => array_agg('c' || n),
-					versions => array_agg(n::text), types => array_agg('json'::text), channel_values => json_agg(n)) from generate_series(1, 3000) as n`, many * many}, // The plans of foreign keys are not ours: until the next analyze they may read half of the thread's channels.
+					versions => array_agg(n::text), types => array_agg('json'::text), channel_values => json_agg(n)) from generate_series(1, 3000) as n`, channelRows},
 				{"read many channels", `select count(*) from agui.checkpoint_contents('t', 'channels', '')`, 5 * many},
 				{"read few of many", `select count(*) from agui.checkpoint_contents('t', namespace => '', before_id => 'a9', max_rows => 50)`, 50 * 10},
 				{"history", `select count(*) from agui.channel_history('t', '{none}', 'a500')`, 500 * 10},

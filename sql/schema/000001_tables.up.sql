@@ -414,7 +414,9 @@ create table agui.channel (
     name       text collate "C" not null,
     parts      int not null default 0,
     primary key (thread_key, channel_no),
-    unique (thread_key, namespace, name)
+    -- The key comes last. Otherwise a look-up by number, as foreign keys do, might use this index and
+    -- read all channels of the thread.
+    unique (namespace, name, thread_key)
 );
 
 comment on table agui.channel is
@@ -738,7 +740,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''8135789a0fa7dbf2f385887a3aa85b055c1fa15a19218baedfe2f51972c044c3'', ''{
+as 'select 1, ''eeee74d79245a9e98107cc10996c2f3340596f34733af3b91b2b4800f182469f'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
 table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,

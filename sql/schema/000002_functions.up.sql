@@ -20896,7 +20896,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''f68d1128912d1aa1683dbb488cceb0b29ac2e0d079d9425ff35405ceae0d256e'', ''{
+as 'select 2, ''9a4106874e704c7e6bf9051080e048bfed516eb75f21201c330e6c02d1d57d25'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
