@@ -1,8 +1,9 @@
 // Keeps a stream valid for the clients of CopilotKit 1.75 (@ag-ui/client 0.0.59). Their schema and their verifier end a run with
 // an error where an event is malformed or misplaced, but the log keeps whatever an agent sent.
 
+import type { AguiEvent } from "@pgagui/postgres";
 import { conform } from "./conform.ts";
-import { textOf, type AguiEvent } from "./events.ts";
+import { textOf } from "./events.ts";
 
 type Tag = string | undefined; // the subagent of an event; undefined: the main agent
 
