@@ -13,6 +13,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globals: true, // LangGraph's kit needs them
     globalSetup: "../testing/src/setup.ts",
+    maxWorkers: 3, // tests wait more than they work
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

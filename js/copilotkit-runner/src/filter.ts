@@ -195,11 +195,11 @@ export class ClientFilter {
       }
       return isOpen || kind !== call || type === kind.start || this.#callNames.has(id);
     }
+    const chunk = chunks.get(type);
+    if (chunk) {
+      return this.#laneOf(chunk, event, tag) !== undefined;
+    }
     switch (type) {
-      case "TEXT_MESSAGE_CHUNK":
-      case "TOOL_CALL_CHUNK":
-      case "REASONING_MESSAGE_CHUNK":
-        return this.#laneOf(chunks.get(type)!, event, tag) !== undefined;
       case "STEP_STARTED":
         return !this.#open.has(stepKey(event, tag));
       case "STEP_FINISHED":
@@ -214,9 +214,8 @@ export class ClientFilter {
         return !this.#contradicts(bucket, id, tag);
       }
       case "THINKING_START":
-        return !this.#open.has("THINKING_END");
       case "THINKING_TEXT_MESSAGE_START":
-        return !this.#open.has("THINKING_TEXT_MESSAGE_END");
+        return !this.#open.has(type.replace("START", "END"));
       case "THINKING_END":
       case "THINKING_TEXT_MESSAGE_END":
         return this.#open.has(type);

@@ -73,19 +73,19 @@ test("a follower hears that an answer which was full was the last", async () => 
 test("a follower fails if its thread cannot be read or its writer is gone, and others do not", async () => {
   const on = open(await database());
   await on.query("select agui.set_setting('heartbeat_lease', '1')");
-  for (const threadId of ["erased", "quiet", "well"]) await append(on, threadId, "RUN_STARTED");
+  await append(on, "erased", "RUN_STARTED", "RUN_FINISHED");
+  for (const threadId of ["quiet", "well"]) await append(on, threadId, "RUN_STARTED");
   await on.query("select from agui.keep_alive(array['quiet'], array['r'])");
   const poller = pollerOf(on);
   const well = poller.follow({ threadId: "well", seq: 1 }).next();
   const quiet = poller.follow({ threadId: "quiet", seq: 1, runId: "r" }).next();
-  const erased = poller.follow({ threadId: "erased", seq: 1 }).next();
+  const erased = poller.follow({ threadId: "erased", seq: 2 }).next();
   const beyond = poller.follow({ threadId: "well", seq: 7 }).next();
   const failures = Promise.all([
     expect(beyond).rejects.toThrow('thread "well" cannot be read behind seq 7: the log was rewound'),
-    expect(erased).rejects.toThrow('thread "erased" cannot be read behind seq 1: the thread was erased'),
+    expect(erased).rejects.toThrow('thread "erased" cannot be read behind seq 2: the thread was erased'),
     expect(quiet).rejects.toThrow("the process that wrote the run is gone"),
   ]);
-  await append(on, "erased", "RUN_FINISHED");
   await on.query("select agui.erase('erased')");
   await failures;
   await append(on, "well", "a");
