@@ -31,10 +31,10 @@ async function run(program: string, args: string[], cwd: string): Promise<string
   })).stdout;
 }
 
-/** Packs a package into a folder, which the caller removes. */
+/** Packs a package, which `npm run pack` has built, into a folder, which the caller removes. */
 async function pack(name: string): Promise<{ folder: string; tarball: string; files: string[]; manifest: Manifest }> {
   const folder = mkdtempSync(join(tmpdir(), "pgagui-package-"));
-  const output = await run("npm", ["pack", "--json", "--ignore-scripts=false", "--pack-destination", folder], join(root, "js", name));
+  const output = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], join(root, "js", name));
   const tarball = join(folder, JSON.parse(output.slice(output.indexOf("["))) [0].filename);
   const files = (await run("tar", ["tzf", tarball], folder)).trim().split("\n").map((path) => path.replace(/^package\//, ""));
   await run("tar", ["xzf", tarball], folder);
@@ -71,7 +71,7 @@ describe.each(names)("@pgagui/%s", (name) => {
     expect(Object.keys(manifest.dependencies ?? {}).filter((dependency) => dependency.startsWith("@pgagui/"))).toEqual([]);
   });
 
-  test.concurrent.for(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", async (age, { expect, onTestFinished }) => {
+  test.concurrent.for(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", { timeout: 600_000 }, async (age, { expect, onTestFinished }) => {
     const { tarball, manifest } = packed;
     const folder = mkdtempSync(join(tmpdir(), "pgagui-install-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -94,5 +94,5 @@ describe.each(names)("@pgagui/%s", (name) => {
     expect((check.stdout as string).split("\n").filter((line) => /^(main\.ts|node_modules\/@pgagui\/)/.test(line))).toEqual([]);
     const count = "Promise.all(process.argv.slice(1).map((name) => import(name))).then((all) => console.log(Math.min(...all.map((m) => Object.keys(m).length))))";
     expect(Number(await run(process.execPath, ["--input-type=module", "--eval", count, "--", ...modules], folder))).toBeGreaterThan(0);
-  }, 600_000);
+  });
 });

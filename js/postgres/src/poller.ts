@@ -174,36 +174,32 @@ export class Poller {
     let isNew = false;
     for (const [scope, followers] of byScope(this.#waiting.keys())) {
       for (const items of itemsOf(followers)) {
-        isNew = await this.#forScope(items.flat(), () => this.#poll(scope, items)) || isNew;
+        isNew = await this.#poll(scope, items) || isNew;
       }
     }
     const due = [...this.#waiting.keys()].filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
     for (const [scope, followers] of byScope(due)) {
-      await this.#forScope(followers, () => this.#checkWriters(scope, followers));
+      await this.#checkWriters(scope, followers);
     }
     return isNew;
   }
 
-  /** Makes a call for followers, which fail with it, unless it may succeed when it is repeated. */
-  async #forScope(followers: Follower[], call: () => Promise<boolean>): Promise<boolean> {
-    try {
-      return await call();
-    } catch (error) {
-      if (isTransient(error)) throw error;
-      this.#fail(followers, error);
-      return false;
-    }
-  }
-
   async #poll(scope: string, items: Follower[][]): Promise<boolean> {
     const firsts = items.map(([first]) => first!);
-    const rows = await this.#database.inScope(scope).query<PollRow>(
+    const query = this.#database.inScope(scope).query<PollRow>(
       `select thread_no, run_id, status, first_seq::float8 as first_seq, events::text, problem,
         to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at
       from agui.poll(thread_ids => $1, after_seqs => $2, after_times => $3::timestamptz[], max_rows => $4, scopes => $5)`,
       [firsts.map(({ threadId }) => threadId), firsts.map(({ seq }) => seq), firsts.map(({ recordedAt }) => recordedAt), maxBatches,
         firsts.map(() => scope)],
     );
+    const rows = await query.catch((error: unknown) => {
+      if (isTransient(error)) {
+        throw error;
+      }
+      this.#fail(items.flat(), error);
+      return [];
+    });
     const answers = items.map(() => [] as PollRow[]);
     rows.forEach((row) => answers[row.thread_no - 1]!.push(row));
     for (const [i, answer] of answers.entries()) {
@@ -226,37 +222,40 @@ export class Poller {
     }
     const last = rows.at(-1);
     for (const follower of followers) {
-      if (!last && !(isAll && follower.hasMore)) {
+      const waiting = this.#waiting.get(follower);
+      if (!waiting || !last && !(isAll && follower.hasMore)) {
         continue;
       }
       // Parsed for each follower: it may change what it gets.
       const batches = rows.map((row): Batch => ({
         runId: row.run_id, firstSeq: row.first_seq, events: JSON.parse(row.events!) as AguiEvent[], hasEnded: row.status !== "running",
       }));
-      const waiting = this.#waiting.get(follower);
-      if (waiting) {
-        follower.since = Date.now();
-        follower.hasMore = !isAll;
-        if (last) {
-          follower.seq = last.first_seq + batches.at(-1)!.events.length - 1;
-          follower.recordedAt = last.recorded_at;
-        }
-        waiting.resolve({ batches, isAll });
+      follower.since = Date.now();
+      follower.hasMore = !isAll;
+      if (last) {
+        follower.seq = last.first_seq + batches.at(-1)!.events.length - 1;
+        follower.recordedAt = last.recorded_at;
       }
+      waiting.resolve({ batches, isAll });
     }
   }
 
   /** Fails the followers of runs whose writers are gone: the log gets their end only when another run begins. */
-  async #checkWriters(scope: string, followers: Follower[]): Promise<boolean> {
-    const rows = await this.#database.inScope(scope).query<{ item: number }>(
+  async #checkWriters(scope: string, followers: Follower[]): Promise<void> {
+    const query = this.#database.inScope(scope).query<{ item: number }>(
       `select item.no::int as item
       from unnest($1::text[], $2::text[]) with ordinality as item (thread_id, run_id, no)
       where (agui.status(item.thread_id, item.run_id, $3)).is_stale`,
       [followers.map(({ threadId }) => threadId), followers.map(({ runId }) => runId), scope],
     );
+    const rows = await query.catch((error: unknown) => {
+      if (isTransient(error)) {
+        throw error;
+      }
+      return []; // a thread was erased meanwhile, which its poll says; the others have their next check
+    });
     followers.forEach((follower) => (follower.since = Date.now()));
     this.#fail(rows.map(({ item }) => followers[item - 1]!), new Error("the process that wrote the run is gone"));
-    return false;
   }
 
   #fail(followers: Follower[], error: unknown): void {
