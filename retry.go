@@ -100,6 +100,19 @@ const (
 	transient
 )
 
+// IsTransient reports whether a call that failed with err may succeed when it is repeated, although
+// nobody changes it: the database cannot be reached, starts, stops, is a standby for the moment, or
+// lacks a resource; another transaction was in the way; a timeout ended the call; or the schema was
+// upgraded meanwhile. Recorders and followers retry such errors themselves.
+func IsTransient(err error) bool {
+	if err == nil {
+		return false
+	}
+	var refused *pgconn.PgError
+	class := classify(err)
+	return class == transient || class == uncertain && errors.As(err, &refused)
+}
+
 func classify(err error) errorClass {
 	if cause := (*pgconn.PgError)(nil); errors.As(err, &cause) {
 		return classifyState(cause)

@@ -58,6 +58,7 @@ var phases = []phase{
 	{name: "history", run: (*bench).history},
 	{name: "compact", run: (*bench).compact},
 	{name: "restore", run: (*bench).restore},
+	{name: "checkpoints", run: (*bench).checkpoints},
 	{name: "threads", run: (*bench).threads},
 	{name: "tenants", run: (*bench).tenants},
 	{name: "guards", run: (*bench).guards},
@@ -106,6 +107,7 @@ type sizes struct {
 	liveRuns                       int           // runs that one process records
 	servedRuns, servedTokens       int           // runs through a server at once, and tokens of each
 	servedIdle                     int           // followers of quiet threads
+	graphThreads, graphTurns       int           // threads of the checkpointers, and turns of each
 	restRate                       float64       // reads per second over HTTP
 	restFor                        time.Duration // of such reads
 	slowReaders, slowAnswer        int           // clients that do not read, and the bytes of the answer
@@ -119,7 +121,7 @@ var (
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000,
-		restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
+		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000,
 	}
 	quickSize = sizes{
@@ -127,7 +129,7 @@ var (
 		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10,
-		restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
+		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
 		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10,
 	}
 )

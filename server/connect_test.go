@@ -100,7 +100,7 @@ func TestAStreamGoesOnWithTheRunsThatFollow(t *testing.T) {
 		var text string
 		for event := stays.event(); ; event = stays.event() {
 			types, text = append(types, typeOf(event)), text+event
-			if typeOf(event) == "RUN_FINISHED" {
+			if event == "" || event == finished("thread", fmt.Sprint("run-", i+2)) { // the history may have an end, too
 				break
 			}
 		}
@@ -259,5 +259,93 @@ func TestShutdownAbortsStreamsAndEndsRuns(t *testing.T) {
 	<-ended
 	if status := p.waitForEnd("thread-2", "run"); status.Status != pgagui.Finished {
 		t.Errorf("the run that the agent finished is %s", status.Status)
+	}
+}
+
+// TestAClientResumesTowardARun has runs 1, 2 and 3, one behind the other, and run 4 behind run 1.
+// Runs 3 and 4 are in progress.
+func TestAClientResumesTowardARun(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	options.Agents[0].Parallel = true
+	p := serve(t, testdb.Pool(t), options)
+	posters, calls, ids := map[int]*client{}, map[int]*call{}, map[int][]string{} // ids are those of the frames
+	for run, parent := range []string{1: "", 2: "run-1", 3: "run-2", 4: "run-1"} {
+		if run == 0 {
+			continue
+		}
+		body := input("thread", fmt.Sprint("run-", run), fmt.Sprintf("u%d user Hello", run))
+		posters[run] = p.stream("POST", "/agent/test/run", strings.Replace(body, "{", fmt.Sprintf(`{"parentRunId":%q,`, parent), 1))
+		calls[run] = a.called(t)
+		id, types := fmt.Sprint("a", run), []string{"RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"}
+		if run <= 2 {
+			calls[run].finish(id, "Hi")
+			types = append(types, "TEXT_MESSAGE_END", "RUN_FINISHED")
+		} else {
+			calls[run].send(started("thread", fmt.Sprint("run-", run)), start(id), content(id, "Hi"))
+		}
+		for _, kind := range types {
+			posters[run].want(kind)
+			ids[run] = append(ids[run], posters[run].lastID)
+		}
+	}
+	follow := func(to int, query, after string) *client {
+		return p.stream("GET", fmt.Sprintf("/threads/thread/events?run=run-%d%s", to, query), "", "Last-Event-ID", after)
+	}
+	fresh := map[int]*client{} // what a client without a position receives
+	for run := 1; run <= 4; run++ {
+		fresh[run] = follow(run, "", "")
+		fresh[run].until("MESSAGES_SNAPSHOT")
+	}
+	type resumption struct {
+		from, frames, to int
+		isBehind         bool // of another branch: the history comes
+		*client
+	}
+	var resumed []resumption
+	for _, way := range []resumption{
+		{from: 1, frames: 5, to: 2}, {from: 1, frames: 5, to: 3}, {from: 1, frames: 2, to: 3}, {from: 2, frames: 4, to: 3}, {from: 1, frames: 3, to: 4},
+		{from: 1, frames: 2, to: 1}, {from: 1, frames: 5, to: 1}, {from: 3, frames: 1, to: 3},
+		{from: 4, frames: 2, to: 3, isBehind: true}, {from: 2, frames: 5, to: 4, isBehind: true}, {from: 3, frames: 1, to: 1, isBehind: true},
+	} {
+		way.client = follow(way.to, "", ids[way.from][way.frames-1])
+		if way.from != way.to {
+			way.until("MESSAGES_SNAPSHOT")
+		}
+		resumed = append(resumed, way)
+	}
+	stays := follow(3, "&stay=true", ids[1][4])
+	stays.until("MESSAGES_SNAPSHOT")
+	p.json(404, "GET", "/threads/thread/events?run=none", "", "Last-Event-ID", ids[1][4])
+
+	for run := 3; run <= 4; run++ {
+		calls[run].send(content(fmt.Sprint("a", run), "!"), end(fmt.Sprint("a", run)), finished("thread", fmt.Sprint("run-", run)))
+		close(calls[run].answers)
+	}
+	for run := 1; run <= 4; run++ {
+		posters[run].rest()
+		fresh[run].rest()
+	}
+	for _, way := range resumed {
+		var want []string
+		if !way.isBehind {
+			want = posters[way.from].events[way.frames:]
+		}
+		if way.from != way.to {
+			want = slices.Concat(want, fresh[way.to].events)
+		}
+		if way.rest(); !slices.Equal(way.events, want) {
+			t.Errorf("behind frame %d of run %d, toward run %d, the client received\n%q\nwant\n%q", way.frames, way.from, way.to, way.events, want)
+		}
+	}
+	for len(stays.events) < len(fresh[3].events) {
+		stays.event()
+	}
+	if !slices.Equal(stays.events, fresh[3].events) {
+		t.Errorf("a client that stays received\n%q\nwant\n%q", stays.events, fresh[3].events)
+	}
+	if stays.until("MESSAGES_SNAPSHOT"); !strings.Contains(stays.events[len(stays.events)-1], `"u4"`) {
+		t.Errorf("the head did not follow: %q", stays.events)
 	}
 }

@@ -90,7 +90,7 @@ func problemOfError(err error) (known *problem, isOurs bool) {
 		known = problemf(http.StatusBadRequest, "%s", refused.Message)
 		known.Code, known.Hint = refused.Code, refused.Hint
 		return known, false
-	case refused != nil && isTransient(refused.Code):
+	case refused != nil && pgagui.IsTransient(err):
 		known = problemf(http.StatusServiceUnavailable, "the database cannot do this now: %s", refused.Message)
 		known.Code, known.Hint = refused.Code, refused.Hint
 		return known, true
@@ -98,16 +98,6 @@ func problemOfError(err error) (known *problem, isOurs bool) {
 		return problemf(http.StatusServiceUnavailable, "the database cannot be reached"), true
 	}
 	return problemf(http.StatusInternalServerError, "the request failed, see the log of the server"), true
-}
-
-// isTransient reports whether a request may succeed later that failed with a SQLSTATE.
-func isTransient(code string) bool {
-	switch code {
-	case "40001", "40P01", "55P03", "57014": // a conflict, a deadlock, a lock or a statement that took too long
-		return true
-	}
-	// No connection, no resources, a server that starts or stops.
-	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "57P")
 }
 
 // answerError answers a request that failed.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -670,5 +672,21 @@ func TestSlowWritersOfLargeRequests(t *testing.T) {
 	}
 	if answer := p.request("PUT", "/threads/t/session-state/memory", `"`+begin+`"`, "Authorization", "Bearer other"); answer.StatusCode != http.StatusOK {
 		t.Errorf("another identity: %d", answer.StatusCode)
+	}
+}
+
+func TestADatabaseThatIsReadOnlyForTheMoment(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	config := pool.Config().Copy()
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	standby, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Close)
+	p := serve(t, standby, server.Options{})
+	if problem := p.json(503, "PUT", "/threads/t/session-state/memory", `1`); problem["sqlstate"] != "25006" {
+		t.Errorf("the answer is %v", problem)
 	}
 }

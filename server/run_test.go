@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -179,6 +183,50 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnAgentThatClosesIdleConnections has an agent that closes a connection when the second request
+// arrives on it, as a server does whose timeout for idle connections ends then.
+func TestAnAgentThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answerOnce(connection.(*net.TCPConn))
+		}
+	}()
+	p := serve(t, testdb.Pool(t), server.Options{Agents: []server.Agent{{Name: "test", URL: "http://" + listener.Addr().String()}}})
+	for i := range 5 {
+		run := fmt.Sprint("run-", i)
+		if types := p.run("thread", run, fmt.Sprintf("u%d user Hello", i)).rest(); types[len(types)-1] != "RUN_FINISHED" {
+			t.Errorf("%s ended with %v: %s", run, types, p.logOf("thread", run))
+		}
+	}
+}
+
+// answerOnce answers one request, and resets the connection when more arrives.
+func answerOnce(connection *net.TCPConn) {
+	defer connection.Close()
+	_ = connection.SetLinger(0)
+	requests := bufio.NewReader(connection)
+	request, err := http.ReadRequest(requests)
+	if err != nil {
+		return
+	}
+	var in struct{ ThreadID, RunID string }
+	_ = json.NewDecoder(request.Body).Decode(&in)
+	_, _ = io.Copy(io.Discard, request.Body)
+	frames := fmt.Sprintf("data: %s\n\ndata: %s\n\n", started(in.ThreadID, in.RunID), finished(in.ThreadID, in.RunID))
+	_, _ = fmt.Fprintf(connection, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(frames), frames)
+	_, _ = requests.ReadByte()
 }
 
 func TestIDsOfTheAgentAreReplaced(t *testing.T) {

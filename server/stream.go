@@ -63,8 +63,10 @@ type stream struct {
 	clients  livefilter.Clients
 	// onlySeq makes the ids of its frames seqs alone. A client cannot resume with them here.
 	onlySeq bool
-	// isFixed ends the stream with its run. Otherwise the head of the thread comes next, if that is
-	// another run by then.
+	// goal is the run that comes next, behind the rest of a run before it. Empty: none.
+	goal string
+	// isFixed ends the stream with its run, if it has no goal. Otherwise the head of the thread comes
+	// next, if that is another run by then.
 	isFixed bool
 	// stays waits for later runs.
 	stays bool
@@ -116,7 +118,8 @@ func (s *Server) runStream(from tenant, run *started) *stream {
 type connectOptions struct {
 	// runID is the run to connect to. If empty, the head, and then the heads that follow.
 	runID string
-	// after resumes behind an event. If zero, the client receives the history first.
+	// after resumes behind an event: first comes the rest of the run of that event. If zero, or if
+	// runID does not continue from that run, the client receives the history first.
 	after place
 	// stays waits for later runs.
 	stays bool
@@ -139,9 +142,9 @@ func (s *Server) connect(ctx context.Context, from tenant, threadID string, opti
 	if options.after.Seq > 0 {
 		way := routeOf(ctx)
 		way.hasSeen(threadID, options.after.Seq)
-		isFound, err := sent.resume(ctx, options.after)
+		isFound, err := sent.resume(ctx, options.after, options.runID)
 		if err == nil && !isFound && way.moveToPrimary() { // only the primary says that the log was rewound
-			isFound, err = sent.resume(ctx, options.after)
+			isFound, err = sent.resume(ctx, options.after, options.runID)
 		}
 		if err != nil || isFound {
 			return sent, err
@@ -179,9 +182,9 @@ func (s *stream) enter(runID string) {
 	}
 }
 
-// resume makes the stream continue behind an event that the client has seen. It returns false if
-// the log does not have that event.
-func (s *stream) resume(ctx context.Context, after place) (isFound bool, err error) {
+// resume makes the stream continue behind an event that the client has seen, and then with a run,
+// unless runID is empty. It returns false if the log does not have that event.
+func (s *stream) resume(ctx context.Context, after place, runID string) (isFound bool, err error) {
 	page, err := s.from.History(ctx, s.threadID, pgagui.HistoryOptions{AfterSeq: after.Seq - 1, Limit: 1, Raw: true})
 	if err != nil || len(page.Events) == 0 {
 		return false, err
@@ -189,6 +192,16 @@ func (s *stream) resume(ctx context.Context, after place) (isFound bool, err err
 	seen := page.Events[0]
 	if seen.Seq != after.Seq || !after.RecordedAt.IsZero() && !after.RecordedAt.Equal(seen.CreatedAt) {
 		return false, nil
+	}
+	if runID != "" && runID != seen.RunID {
+		lineage, err := s.from.Lineage(ctx, pgagui.RunRef{ThreadID: s.threadID, RunID: runID})
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(lineage, func(run pgagui.Run) bool { return run.ID == seen.RunID }) {
+			return true, s.attach(ctx, runID)
+		}
+		s.goal = runID
 	}
 	s.position, s.base = after.Position, after.base
 	s.enter(seen.RunID)
@@ -233,7 +246,7 @@ func (s *stream) serve(ctx context.Context, to frames) error {
 		go s.watch(ctx, cancel)
 	}
 	for {
-		if err := s.serveRun(ctx); err != nil || s.isLeft || s.isFixed {
+		if err := s.serveRun(ctx); err != nil || s.isLeft || s.isFixed && s.goal == "" {
 			if cause := context.Cause(ctx); err != nil && cause != nil {
 				return cause
 			}
@@ -330,6 +343,10 @@ func (s *stream) flush() { s.isLeft = s.isLeft || !s.to.flush() }
 
 // next waits for the run that follows, if there is one, and makes the stream continue with it.
 func (s *stream) next(ctx context.Context) (found bool, err error) {
+	if goal := s.goal; goal != "" {
+		s.goal = ""
+		return true, s.attach(ctx, goal)
+	}
 	seen := s.position
 	way := routeOf(ctx)
 	way.hasSeen(s.threadID, seen.Seq)

@@ -3,6 +3,7 @@
 
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Annotation, DeltaChannel, END, MessagesAnnotation, START, StateGraph, messagesDeltaReducer } from "@langchain/langgraph";
+import { uuid6 } from "@langchain/langgraph-checkpoint";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import { PgaguiSaver } from "@pgagui/langgraph-checkpoint";
 import pg from "pg";
@@ -42,9 +43,10 @@ const config = (thread) => ({ configurable: { thread_id: `8f14e45f-ceea-467f-a6b
 /**
  * Writes a number of threads with a saver into an empty database, and measures the size of its tables
  * after a vacuum. Each thread has a conversation with so many turns: a question, a call of a tool, its
- * result, an answer.
+ * result, an answer. A graph writes it, or (puts) each message is a checkpoint with all messages so
+ * far, and nothing else.
  */
-export async function put({ url, saver, deltas, threads, turns }) {
+export async function put({ url, saver, deltas, puts, threads, turns }) {
   const pool = poolAt(url);
   const { make, tables } = savers[saver];
   const checkpointer = make(pool);
@@ -60,6 +62,10 @@ export async function put({ url, saver, deltas, threads, turns }) {
   const before = await size();
   const took = await seconds(async () => {
     for (let thread = 0; thread < threads; thread++) {
+      if (puts) {
+        await putGrowing(checkpointer, thread, 5 * turns);
+        continue;
+      }
       const graph = agent(checkpointer, deltas, thread);
       for (let turn = 0; turn < turns; turn++) {
         await graph.invoke({ messages: [new HumanMessage({ id: `question-${turn}`, content: text(thread, turn, 40) })] }, config(thread));
@@ -70,6 +76,20 @@ export async function put({ url, saver, deltas, threads, turns }) {
   });
   const { rows } = await pool.query(`select count(*)::int as checkpoints from ${saver === "pgagui" ? "agui.checkpoint" : `${schema}.checkpoints`}`);
   return { seconds: took, bytes: (await size()) - before, checkpoints: rows[0].checkpoints };
+}
+
+/** Puts checkpoints whose list of messages grows by one. */
+async function putGrowing(checkpointer, thread, count) {
+  const messages = [];
+  let next = config(thread);
+  for (let n = 1; n <= count; n++) {
+    messages.push(n % 2 ? new HumanMessage({ id: `question-${n}`, content: text(thread, n, 40) }) : new AIMessage({ id: `answer-${n}`, content: text(thread, n, 120) }));
+    const checkpoint = {
+      v: 4, id: uuid6(n), ts: new Date().toISOString(), channel_values: { messages: [...messages] }, channel_versions: { messages: n },
+      versions_seen: { __input__: {}, model: { messages: n - 1 } },
+    };
+    next = await checkpointer.put(next, checkpoint, { source: "loop", step: n, parents: {} }, { messages: n });
+  }
 }
 
 /** Reads the latest checkpoints of the threads, as LangGraph does when a run continues. */

@@ -64,7 +64,10 @@ export interface paths {
         /**
          * Follow a thread
          * @description Streams the history of a run as a snapshot, then its events as they are stored. A clean end
-         *     says that the run has ended. To resume, name the id of the last frame. Right: read.
+         *     says that the run has ended. To resume, name the id of the last frame.
+         *
+         *     If the frame is of a run that `run` continues from, the rest of that run comes first. If it
+         *     is of another branch, the history of `run` comes. Right: read.
          */
         get: operations["followThread"];
         put?: never;

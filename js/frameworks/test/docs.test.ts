@@ -72,14 +72,18 @@ describe.each(pages)("%s", (page) => {
     for (const { language, line, code } of blocks) writeFileSync(join(folder, `line${line}.${language}`), code);
     if (page.endsWith("README.md")) expect(blocks.length, "blocks of TypeScript").toBeGreaterThan(0);
     if (blocks.length === 0) return;
-    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({
-      compilerOptions: {
-        target: "es2022", module: "nodenext", moduleResolution: "nodenext", lib: ["es2023", "dom", "dom.iterable"], types: ["node"],
-        strict: true, jsx: "react-jsx", noEmit: true, skipLibCheck: true,
-      },
-      files: blocks.map(({ language, line }) => `line${line}.${language}`),
-    }));
-    await run(process.execPath, [join(frameworks, "node_modules/typescript/bin/tsc"), "-p", folder], {}, folder);
+    for (const kind of new Set(blocks.map(({ language }) => language))) {
+      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({
+        compilerOptions: {
+          target: "es2022", module: "nodenext", moduleResolution: "nodenext", lib: ["es2023", "dom", "dom.iterable"], types: ["node"],
+          strict: true, jsx: "react-jsx", noEmit: true, skipLibCheck: true,
+          // What has React is for assistant-ui, which brings this version of the client.
+          paths: kind === "tsx" ? { "@ag-ui/client": ["./node_modules/@ag-ui/client-0/dist/index.d.mts"] } : {},
+        },
+        files: blocks.filter(({ language }) => language === kind).map(({ language, line }) => `line${line}.${language}`),
+      }));
+      await run(process.execPath, [join(frameworks, "node_modules/typescript/bin/tsc"), "-p", folder], {}, folder);
+    }
   });
 
   test("its code runs", async () => {

@@ -16,3 +16,10 @@ const initializer = {
 
 specTest(initializer);
 deltaChannelHistoryTests(initializer);
+
+test("the versions are those of the project", async ({ task }) => {
+  const isNewest = task.file.projectName === "newest";
+  const { WRITES_IDX_MAP, ...exported } = await import("@langchain/langgraph-checkpoint");
+  expect(WRITES_IDX_MAP).toBeDefined();
+  expect("writesSortKey" in exported).toBe(isNewest); // since 1.2
+});

@@ -22,7 +22,6 @@ export async function serveAgent(answer: (call: Call) => Promise<void>): Promise
     await answer({ input: JSON.parse(body), send: (event) => void response.write(`data: ${JSON.stringify(event)}\n\n`), gone });
     response.end();
   });
-  server.keepAliveTimeout = 0; // a connection that closes when the next request is under way would fail that run
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
     server.closeAllConnections();
