@@ -13,6 +13,7 @@ export default defineConfig({
     onUnhandledError: (error) => !(error.message === "terminated" && (error.cause as { code?: string } | undefined)?.code === "UND_ERR_SOCKET"),
     globals: true, // LangGraph's kit needs them
     globalSetup: "../testing/src/setup.ts",
+    maxWorkers: 3, // tests wait more than they work
     testTimeout: 120_000,
     hookTimeout: 120_000,
     projects: [

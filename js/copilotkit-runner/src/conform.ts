@@ -1,7 +1,8 @@
 // The schema of the events that clients of CopilotKit 1.75 parse (@ag-ui/client 0.0.59). An event that it refuses ends the run
 // of the client with an error.
 
-import { isObject, type AguiEvent } from "./events.ts";
+import type { AguiEvent } from "@pgagui/postgres";
+import { isObject } from "./events.ts";
 
 type Check = (value: unknown) => boolean;
 

@@ -1,8 +1,4 @@
-/** An event of AG-UI, as JSON has it. */
-export interface AguiEvent {
-  type: string;
-  [member: string]: unknown;
-}
+import type { AguiEvent } from "@pgagui/postgres";
 
 /** Whether an event ends its run. */
 export function isEnd(event: AguiEvent): boolean {

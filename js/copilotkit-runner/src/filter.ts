@@ -1,8 +1,9 @@
 // Keeps a stream valid for the clients of CopilotKit 1.75 (@ag-ui/client 0.0.59). Their schema and their verifier end a run with
 // an error where an event is malformed or misplaced, but the log keeps whatever an agent sent.
 
+import type { AguiEvent } from "@pgagui/postgres";
 import { conform } from "./conform.ts";
-import { textOf, type AguiEvent } from "./events.ts";
+import { textOf } from "./events.ts";
 
 type Tag = string | undefined; // the subagent of an event; undefined: the main agent
 
@@ -194,11 +195,11 @@ export class ClientFilter {
       }
       return isOpen || kind !== call || type === kind.start || this.#callNames.has(id);
     }
+    const chunk = chunks.get(type);
+    if (chunk) {
+      return this.#laneOf(chunk, event, tag) !== undefined;
+    }
     switch (type) {
-      case "TEXT_MESSAGE_CHUNK":
-      case "TOOL_CALL_CHUNK":
-      case "REASONING_MESSAGE_CHUNK":
-        return this.#laneOf(chunks.get(type)!, event, tag) !== undefined;
       case "STEP_STARTED":
         return !this.#open.has(stepKey(event, tag));
       case "STEP_FINISHED":
@@ -213,9 +214,8 @@ export class ClientFilter {
         return !this.#contradicts(bucket, id, tag);
       }
       case "THINKING_START":
-        return !this.#open.has("THINKING_END");
       case "THINKING_TEXT_MESSAGE_START":
-        return !this.#open.has("THINKING_TEXT_MESSAGE_END");
+        return !this.#open.has(type.replace("START", "END"));
       case "THINKING_END":
       case "THINKING_TEXT_MESSAGE_END":
         return this.#open.has(type);

@@ -1,4 +1,5 @@
-import { isEnd, textOf, type AguiEvent } from "./events.ts";
+import type { AguiEvent } from "@pgagui/postgres";
+import { isEnd, textOf } from "./events.ts";
 
 /** Why a run ends without an end of its agent. */
 export interface Ending {

@@ -25,6 +25,7 @@ export class Outage {
   readonly #log: Log;
   readonly #what: string;
   #loggedAt = 0;
+  readonly listeners = { onFailure: (error: unknown) => this.failed(error), onSuccess: () => this.succeeded() };
 
   constructor(log: Log, what: string) {
     this.#log = log;

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { codeOf, isTransient, retry, type Database } from "@pgagui/postgres";
-import { isEnd, isObject, textOf, type AguiEvent } from "./events.ts";
+import { codeOf, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal } from "@pgagui/postgres";
+import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
-import type { Beating, Heartbeats, Signal } from "./heartbeat.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
 
 export interface RecordingOptions {

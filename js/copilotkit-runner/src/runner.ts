@@ -1,12 +1,10 @@
 import type { AgentRunner } from "@copilotkit/runtime/v2";
-import { codeOf, Database, retry } from "@pgagui/postgres";
+import { codeOf, Database, Heartbeats, Poller, retry, type AguiEvent } from "@pgagui/postgres";
 import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
-import { isObject, textOf, type AguiEvent } from "./events.ts";
+import { isObject, textOf } from "./events.ts";
 import { ClientFilter } from "./filter.ts";
-import { Heartbeats } from "./heartbeat.ts";
-import { Hub } from "./hub.ts";
-import { logToConsole, messageOf, type Log, type LogEntry } from "./log.ts";
+import { logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
 import { Recording } from "./recording.ts";
 import { Stream } from "./stream.ts";
 
@@ -60,7 +58,7 @@ export class PgaguiAgentRunner implements AgentRunner {
   readonly #database: Database;
   readonly #log: Log;
   readonly #heartbeats: Heartbeats;
-  readonly #hub: Hub;
+  readonly #poller: Poller;
   readonly #recordings = new Map<Recording, Promise<void>>();
   readonly #streams = new Set<AbortController>();
   readonly #closing = new AbortController();
@@ -70,8 +68,8 @@ export class PgaguiAgentRunner implements AgentRunner {
     this.#options = options;
     this.#log = options.log ?? logToConsole;
     this.#database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout: statementTimeout });
-    this.#heartbeats = new Heartbeats(this.#database, options.heartbeatInterval ?? 1000, this.#log);
-    this.#hub = new Hub(this.#database, options.pollInterval ?? 20, this.#log);
+    this.#heartbeats = new Heartbeats(this.#database, { interval: options.heartbeatInterval, ...new Outage(this.#log, "heartbeats").listeners });
+    this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 20, ...new Outage(this.#log, "polls").listeners });
   }
 
   /**
@@ -107,7 +105,7 @@ export class PgaguiAgentRunner implements AgentRunner {
       if (this.#closing.signal.aborted) {
         end.abort(this.#closing.signal.reason);
       }
-      const stream = new Stream(database, this.#hub, {
+      const stream = new Stream(database, this.#poller, {
         threadId: request.threadId, send: (event) => subscriber.next(event), signal: end.signal, log: this.#log,
       });
       void stream.serve().then(() => subscriber.complete());
@@ -203,7 +201,7 @@ export class PgaguiAgentRunner implements AgentRunner {
       input: persistedInputMessages ? { ...input, messages: persistedInputMessages } : input,
       onStored: (events) => {
         events.forEach((event) => filter.push(event).forEach((sent) => to.next(sent)));
-        this.#hub.wake();
+        this.#poller.wake();
       },
       onStop: () => {
         try {

@@ -1,7 +1,5 @@
-import { retry, type Database } from "@pgagui/postgres";
-import type { AguiEvent } from "./events.ts";
+import { pause, retry, type AguiEvent, type Database, type Poller } from "@pgagui/postgres";
 import { ClientFilter } from "./filter.ts";
-import type { Batch, Follower, Hub } from "./hub.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
 
 interface Attachment {
@@ -22,7 +20,7 @@ const claimInterval = 200;
  */
 export class Stream {
   readonly #database: Database;
-  readonly #hub: Hub;
+  readonly #poller: Poller;
   readonly #threadId: string;
   readonly #send: (event: AguiEvent) => void;
   readonly #signal: AbortSignal;
@@ -30,9 +28,9 @@ export class Stream {
   #filter: ClientFilter | undefined;
 
   /** The signal ends the stream: the client has left, or its reason is what to tell the client. */
-  constructor(database: Database, hub: Hub, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; log: Log }) {
+  constructor(database: Database, poller: Poller, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; log: Log }) {
     this.#database = database;
-    this.#hub = hub;
+    this.#poller = poller;
     this.#threadId = options.threadId;
     this.#send = options.send;
     this.#signal = options.signal;
@@ -64,7 +62,8 @@ export class Stream {
       if (now.head !== null && now.head !== head) {
         head = await this.#serveHead();
       } else if (now.is_claimed) {
-        await this.#pause();
+        await pause(claimInterval, this.#signal);
+        this.#signal.throwIfAborted();
       } else {
         return;
       }
@@ -89,38 +88,18 @@ export class Stream {
   }
 
   /** Passes the events of a run in progress, until it has ended. */
-  #follow({ run_id: runId, seq, recorded_at }: Attachment): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let hasEnded = false;
-      const follower: Follower = {
-        scope: this.#database.scope, threadId: this.#threadId, runId, seq, recordedAt: recorded_at,
-        onBatches: (batches: Batch[], isAll: boolean) => {
-          for (const batch of batches.filter((batch) => batch.runId === runId)) {
-            this.#pass(batch.events);
-            hasEnded = batch.hasEnded;
-          }
-          if (hasEnded && isAll) {
-            leave();
-            resolve();
-          }
-        },
-        onEnd: (reason) => {
-          leave();
-          reject(reason);
-        },
-      };
-      const onAbort = () => {
-        leave();
-        reject(this.#signal.reason);
-      };
-      const leave = () => {
-        this.#hub.leave(follower);
-        this.#signal.removeEventListener("abort", onAbort);
-      };
-      this.#signal.throwIfAborted();
-      this.#signal.addEventListener("abort", onAbort);
-      this.#hub.follow(follower);
-    });
+  async #follow({ run_id: runId, seq, recorded_at: recordedAt }: Attachment): Promise<void> {
+    const follower = this.#poller.follow({ scope: this.#database.scope, threadId: this.#threadId, runId, seq, recordedAt });
+    for (let hasEnded = false; ; ) {
+      const { batches, isAll } = await follower.next({ signal: this.#signal });
+      for (const batch of batches.filter((batch) => batch.runId === runId)) {
+        this.#pass(batch.events);
+        hasEnded = batch.hasEnded;
+      }
+      if (hasEnded && isAll) {
+        return;
+      }
+    }
   }
 
   #pass(events: AguiEvent[]): void {
@@ -152,20 +131,6 @@ export class Stream {
     const outage = new Outage(this.#log, "reads");
     return retry(() => this.#database.query<Row>(statement, [this.#threadId, this.#database.scope]), {
       signal: this.#signal, onRetry: (error) => outage.failed(error),
-    });
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        clearTimeout(timer);
-        reject(this.#signal.reason);
-      };
-      const timer = setTimeout(() => {
-        this.#signal.removeEventListener("abort", onAbort);
-        resolve();
-      }, claimInterval).unref();
-      this.#signal.addEventListener("abort", onAbort, { once: true });
     });
   }
 }

@@ -1,7 +1,7 @@
 // An agent that a test plays, also in processes without vitest.
 
 import type { PgaguiAgentRunner } from "../src/index.ts";
-import type { AguiEvent } from "../src/events.ts";
+import type { AguiEvent } from "@pgagui/postgres";
 
 /** An agent whose events the test sends. */
 export class PlayedAgent {

@@ -3,7 +3,7 @@
 import pg from "pg";
 import { onTestFinished } from "vitest";
 import { PgaguiAgentRunner, type RunnerOptions } from "../src/index.ts";
-import type { AguiEvent } from "../src/events.ts";
+import type { AguiEvent } from "@pgagui/postgres";
 import { PlayedAgent, request, talk } from "./agent.ts";
 
 export * from "./agent.ts";

@@ -4,9 +4,9 @@ import { EventSchemas, EventType, transformChunks, verifyEvents, type BaseEvent 
 import { finalizeRunEvents } from "@copilotkit/runtime/v2";
 import { from, lastValueFrom, toArray, type Observable } from "rxjs";
 import { expect, test } from "vitest";
-import type { AguiEvent } from "../../copilotkit-runner/src/events.ts";
 import { ClientFilter } from "../../copilotkit-runner/src/filter.ts";
 import { Finalizer } from "../../copilotkit-runner/src/finalize.ts";
+import type { AguiEvent } from "../../postgres/src/index.ts";
 
 /** A generator of random numbers that can be repeated. */
 function random(seed: number) {

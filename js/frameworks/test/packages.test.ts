@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 const execute = promisify(execFile);
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -31,11 +31,10 @@ async function run(program: string, args: string[], cwd: string): Promise<string
   })).stdout;
 }
 
-/** Packs a package into a folder of the current test. */
+/** Packs a package, which `npm run pack` has built, into a folder, which the caller removes. */
 async function pack(name: string): Promise<{ folder: string; tarball: string; files: string[]; manifest: Manifest }> {
   const folder = mkdtempSync(join(tmpdir(), "pgagui-package-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const output = await run("npm", ["pack", "--json", "--ignore-scripts=false", "--pack-destination", folder], join(root, "js", name));
+  const output = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], join(root, "js", name));
   const tarball = join(folder, JSON.parse(output.slice(output.indexOf("["))) [0].filename);
   const files = (await run("tar", ["tzf", tarball], folder)).trim().split("\n").map((path) => path.replace(/^package\//, ""));
   await run("tar", ["xzf", tarball], folder);
@@ -49,8 +48,14 @@ const specifiers = ({ name, exports }: Manifest) =>
 const oldest = (range: string) => /\d+\.\d+\.\d+/.exec(range)![0];
 
 describe.each(names)("@pgagui/%s", (name) => {
-  test("has what belongs into a package, and nothing else", async () => {
-    const { folder, files, manifest } = await pack(name);
+  let packed: Awaited<ReturnType<typeof pack>>;
+  beforeAll(async () => {
+    packed = await pack(name);
+    return () => rmSync(packed.folder, { recursive: true });
+  }, 600_000);
+
+  test("has what belongs into a package, and nothing else", () => {
+    const { folder, files, manifest } = packed;
     expect(files.filter((path) => !/^dist\/[\w./-]+\.(js|d\.ts)$/.test(path)).sort()).toEqual(["LICENSE", "README.md", "package.json"]);
     expect(readFileSync(join(folder, "package/LICENSE"), "utf8")).toBe(readFileSync(join(root, "LICENSE"), "utf8"));
     expect(manifest).toMatchObject({ license: "Apache-2.0", type: "module", engines: { node: ">=20" } });
@@ -66,8 +71,10 @@ describe.each(names)("@pgagui/%s", (name) => {
     expect(Object.keys(manifest.dependencies ?? {}).filter((dependency) => dependency.startsWith("@pgagui/"))).toEqual([]);
   });
 
-  test.each(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", async (age) => {
-    const { folder, tarball, manifest } = await pack(name);
+  test.concurrent.for(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", { timeout: 600_000 }, async (age, { expect, onTestFinished }) => {
+    const { tarball, manifest } = packed;
+    const folder = mkdtempSync(join(tmpdir(), "pgagui-install-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
     const peers = Object.entries(manifest.peerDependencies ?? {}).map(([peer, range]) => {
       expect(installed[peer], `${peer} is tested here`).toBeDefined();
       return `${peer}@${age === "oldest" ? oldest(range) : installed[peer]}`;
@@ -87,5 +94,5 @@ describe.each(names)("@pgagui/%s", (name) => {
     expect((check.stdout as string).split("\n").filter((line) => /^(main\.ts|node_modules\/@pgagui\/)/.test(line))).toEqual([]);
     const count = "Promise.all(process.argv.slice(1).map((name) => import(name))).then((all) => console.log(Math.min(...all.map((m) => Object.keys(m).length))))";
     expect(Number(await run(process.execPath, ["--input-type=module", "--eval", count, "--", ...modules], folder))).toBeGreaterThan(0);
-  }, 600_000);
+  });
 });

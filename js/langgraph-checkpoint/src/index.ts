@@ -16,7 +16,7 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { codeOf, Database } from "@pgagui/postgres";
+import { codeOf, Database, retry } from "@pgagui/postgres";
 import type pg from "pg";
 
 export interface PgaguiSaverOptions {
@@ -66,20 +66,24 @@ interface FoundTuple {
 /** Tuples that one statement reads. */
 const pageRows = 50;
 
+/** How long to wait for the answer to a statement, and to repeat one whose connection failed, in milliseconds. */
+const timeout = 30_000;
+
 const tuplesQuery = `
   select thread_id, namespace, checkpoint_id, parent_id, cursor, kind, task_id, channel, type, body::text, bytes
   from agui.checkpoint_contents($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 /**
  * Stores the checkpoints of LangGraph in PostgreSQL, in the schema agui. It creates nothing:
- * `pgagui migrate up` installs the schema.
+ * `pgagui migrate up` installs the schema. Calls are retried for up to 30 seconds while the database
+ * does not answer; then they fail with its error.
  */
 export class PgaguiSaver extends BaseCheckpointSaver {
   readonly #database: Database;
 
   constructor(options: PgaguiSaverOptions) {
     super(options.serde);
-    this.#database = new Database(options);
+    this.#database = new Database({ ...options, timeout });
   }
 
   /** Makes a saver for the database at this address, with a pool of its own. */
@@ -134,7 +138,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     const changed = Object.entries(newVersions).filter(([channel]) => channel in values);
     const contents = await this.#contents(changed.map(([channel]) => values[channel]));
     const runId: unknown = config.configurable?.run_id;
-    await this.#database.query(
+    await this.#query(
       "select agui.put_checkpoint($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
       [
         threadId, checkpoint.id, JSON.stringify(document), await this.#metadataText(metadata), checkpointId,
@@ -152,7 +156,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
       throw new Error('pgagui: put writes: configurable.checkpoint_id is missing (name the checkpoint that the task continued from)');
     }
     const contents = await this.#contents(writes.map(([, value]) => value));
-    await this.#database.query(
+    await this.#query(
       "select agui.put_checkpoint_writes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
       [
         threadId, checkpointId, taskId, writes.map(([channel]) => channel), contents.types, contents.json,
@@ -171,7 +175,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
 
   /** Removes the checkpoints of a thread. Its log stays. */
   async deleteThread(threadId: string): Promise<void> {
-    await this.#database.query("select agui.remove_checkpoints($1, $2)", [threadId, this.#database.scope]);
+    await this.#query("select agui.remove_checkpoints($1, $2)", [threadId, this.#database.scope]);
   }
 
   /**
@@ -182,7 +186,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   async checkpointAt(run: { threadId: string; runId: string; checkpointNs?: string }): Promise<RunnableConfig | undefined> {
     const { threadId, runId, checkpointNs = "" } = run;
     try {
-      const [row] = await this.#database.query<{ checkpoint_id: string }>(
+      const [row] = await this.#query<{ checkpoint_id: string }>(
         "select checkpoint_id from agui.load_checkpoint($1, null, $2, $3, $4)", [threadId, checkpointNs, runId, this.#database.scope]);
       return row && { configurable: { thread_id: threadId, checkpoint_ns: checkpointNs, checkpoint_id: row.checkpoint_id } };
     } catch (error) {
@@ -203,7 +207,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     if (threadId === null || options.channels.length === 0) {
       return history;
     }
-    const rows = await this.#database.query<Pick<PieceRow, "task_id" | "type" | "body" | "bytes"> & { channel: string }>(
+    const rows = await this.#query<Pick<PieceRow, "task_id" | "type" | "body" | "bytes"> & { channel: string }>(
       `select channel, task_id, type, body::text, bytes from agui.channel_history($1, $2, $3, $4, $5) order by place`,
       [threadId, options.channels, checkpointId, namespace ?? "", this.#database.scope]);
     const values = await Promise.all(rows.map((row) => this.#load(row)));
@@ -217,11 +221,16 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     return history;
   }
 
+  /** Runs a statement, and repeats it while errors are transient: all statements are idempotent. */
+  #query<Row extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<Row[]> {
+    return retry(() => this.#database.query<Row>(text, values), { forAtMost: timeout });
+  }
+
   async #tuples(
     { threadId, namespace, checkpointId }: Place,
     { limit, before, filter, cursor = null }: CheckpointListOptions & { limit: number; cursor?: string | null },
   ): Promise<FoundTuple[]> {
-    const rows = await this.#database.query<PieceRow>(tuplesQuery, [
+    const rows = await this.#query<PieceRow>(tuplesQuery, [
       threadId, checkpointId, namespace, before?.configurable?.checkpoint_id ?? null, filter ? JSON.stringify(filter) : null, limit, cursor,
       this.#database.scope,
     ]);

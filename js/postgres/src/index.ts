@@ -1,9 +1,17 @@
 // What the packages that talk to PostgreSQL share: a pool, the scope of a tenant in each transaction,
-// and which errors pass by themselves.
+// which errors pass by themselves, heartbeats and polls.
 
 import pg from "pg";
 
-export { retry, type RetryOptions } from "./retry.ts";
+export { Heartbeats, type Beating, type HeartbeatOptions, type Signal } from "./heartbeats.ts";
+export { Poller, type Batch, type Follower, type News, type PollerOptions, type Position } from "./poller.ts";
+export { pause, retry, type RetryOptions } from "./retry.ts";
+
+/** An event of AG-UI, as JSON has it. */
+export interface AguiEvent {
+  type: string;
+  [member: string]: unknown;
+}
 
 export interface DatabaseOptions {
   /** A pool of the caller, who also ends it. Without one, `connectionString` is needed. */
@@ -103,6 +111,17 @@ export class Database {
       await (this.#ended ??= this.#pool.end());
     }
   }
+}
+
+/** Items in groups of one scope each: a statement is for one tenant. */
+export function byScope<Item extends { readonly scope: string }>(items: Iterable<Item>): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(item.scope) ?? [];
+    groups.set(item.scope, group);
+    group.push(item);
+  }
+  return groups;
 }
 
 /** The SQLSTATE of an error of the database, or undefined for other errors. */

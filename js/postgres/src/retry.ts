@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { codeOf, isTransient } from "./index.ts";
 
 export interface RetryOptions {
@@ -34,23 +35,15 @@ export async function retry<Result>(call: () => Promise<Result>, options: RetryO
       }
       failure = error;
     }
-    const pause = Math.min(longestPause, shortestPause * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random());
-    if (Date.now() - begin + pause > forAtMost) {
+    const rest = Math.min(longestPause, shortestPause * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random());
+    if (Date.now() - begin + rest > forAtMost) {
       throw failure;
     }
-    await wait(pause, signal);
+    await pause(rest, signal);
   }
 }
 
-/** Waits, at most until the signal is aborted. */
-function wait(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal?.addEventListener("abort", end);
-  });
+/** Resolves after some milliseconds, or when the signal is aborted. */
+export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  await setTimeout(milliseconds, undefined, signal && { signal }).catch(() => {});
 }

@@ -1,12 +1,14 @@
 import type { StreamChunk, StreamDurability } from "@tanstack/ai";
-import { codeOf, isTransient, type Database } from "@pgagui/postgres";
+import {
+  codeOf, isTransient, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Poller, type Signal,
+} from "@pgagui/postgres";
 import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
-import type { Heartbeats, Signal } from "./heartbeats.ts";
-import type { Batch, Poller } from "./poller.ts";
-import { pauseFor, retry } from "./retry.ts";
 
 /** Milliseconds after which a reader without new events checks whether the writer is still alive. */
 const checkInterval = 5_000;
+
+/** Milliseconds between two looks for a run that has not begun. */
+const beginInterval = 50;
 
 /** Events of a run that are read in one call. */
 const pageLength = 1_000;
@@ -33,7 +35,7 @@ interface RunStatus {
 
 interface StoredEvent {
   seq: number;
-  event: Batch["events"][number];
+  event: AguiEvent;
 }
 
 /**
@@ -44,7 +46,8 @@ interface StoredEvent {
  * that readers look for and do not return. A stream is closed as well when its run was cut off or has a child, because the
  * log takes nothing more of such a run, and when its writer gives no sign of life for the setting heartbeat_lease.
  */
-export class RunStream implements StreamDurability {
+export class RunStream implements StreamDurability, Beating {
+  readonly scope: string;
   readonly threadId: string;
   readonly runId: string;
   readonly #options: StreamOptions;
@@ -60,6 +63,7 @@ export class RunStream implements StreamDurability {
 
   constructor(options: StreamOptions) {
     this.#options = options;
+    this.scope = options.database.scope;
     this.threadId = options.threadId;
     this.runId = options.runId;
     this.#subject = `run ${JSON.stringify(options.runId)} of thread ${JSON.stringify(options.threadId)}`;
@@ -78,12 +82,16 @@ export class RunStream implements StreamDurability {
   async append(chunks: StreamChunk[]): Promise<string[]> {
     if (chunks.length === 0) return [];
     const events = chunks.map((chunk) => eventOf(chunk, this.threadId, this.runId));
+    const { heartbeats } = this.#options;
     const hasEnd = chunks.some((chunk) => chunk.type === "RUN_FINISHED" || chunk.type === "RUN_ERROR");
     return this.#inOrder(async () => {
       const lastSeq = await this.#store(events);
       this.#hasEnded ||= hasEnd;
       this.#isClosed = false;
-      this.#options.heartbeats.add(this);
+      if (heartbeats.add(this)) {
+        // From its first heartbeat on, the run has their lease. If this one fails, the next comes in a second.
+        heartbeats.beat().catch(() => {});
+      }
       return events.map((_, i) => String(lastSeq - events.length + 1 + i));
     });
   }
@@ -118,6 +126,14 @@ export class RunStream implements StreamDurability {
    * RUN_CUT_OFF. Fails if the run is unknown, or the offset is not one of it.
    */
   async *read(offset: string, signal?: AbortSignal): AsyncGenerator<{ offset: string; chunk: StreamChunk }> {
+    try {
+      yield* this.#read(offset, signal);
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+    }
+  }
+
+  async *#read(offset: string, signal?: AbortSignal): AsyncGenerator<{ offset: string; chunk: StreamChunk }> {
     const run = await this.#begun(offset, signal);
     if (!run) return;
     const start = offset === "now" ? run.lastSeq : offset === "-1" ? run.firstSeq - 1 : Number(offset);
@@ -136,10 +152,10 @@ export class RunStream implements StreamDurability {
     }
     let mustCheck = hasEnded;
 
-    const follower = this.#options.poller.follow(this.threadId, seq);
+    const follower = this.#options.poller.follow({ threadId: this.threadId, seq });
     while (!isClosed && !signal?.aborted) {
       if (mustCheck && await this.#isOver(seq, signal)) return;
-      const batches = await follower.next(checkInterval, signal);
+      const { batches } = await follower.next({ signal, forAtMost: checkInterval });
       mustCheck = batches.length === 0;
       for (const batch of batches) {
         if (batch.runId !== this.runId) {
@@ -147,7 +163,7 @@ export class RunStream implements StreamDurability {
           continue;
         }
         const page = batch.events.map((event, i) => ({ seq: batch.firstSeq + i, event }));
-        hasEnded = batch.status !== "running";
+        hasEnded = batch.hasEnded;
         seq = page.at(-1)!.seq;
         isClosed = isClosing(page.at(-1)!.event);
         for (const { seq: at, chunk } of withSeqs(page)) {
@@ -159,8 +175,8 @@ export class RunStream implements StreamDurability {
   }
 
   /** Receives what a heartbeat says about this run. */
-  heartbeat(signal: Signal): void {
-    if (signal.stopRequested || signal.cutOffReason !== null) {
+  onSignal(signal: Signal): void {
+    if (signal.isStopRequested || signal.cutOffReason !== null) {
       this.#options.abortController?.abort(signal.cutOffReason ?? signal.stopReason ?? "stop requested");
     }
     if (signal.cutOffReason !== null) {
@@ -247,7 +263,7 @@ export class RunStream implements StreamDurability {
 
   /** Waits until the run has begun, if a reader from the start may be earlier than its writer. undefined: aborted. */
   async #begun(offset: string, signal: AbortSignal | undefined): Promise<RunStatus | undefined> {
-    const { firstChunkDeadline, poller } = this.#options;
+    const { firstChunkDeadline } = this.#options;
     const isJoin = offset === "-1" || offset === "now";
     if (!isJoin && !/^[1-9]\d{0,15}$/.test(offset)) {
       throw new Error(`pgagui: ${JSON.stringify(offset)} is no offset of ${this.#subject} (expected a seq, "-1" or "now")`);
@@ -257,7 +273,7 @@ export class RunStream implements StreamDurability {
       if (run || signal?.aborted) return signal?.aborted ? undefined : run;
       if (!isJoin) throw new Error(`pgagui: ${this.#subject} is unknown`);
       if (Date.now() >= deadline) throw new Error(`pgagui: ${this.#subject} has no chunk after ${firstChunkDeadline} ms`);
-      await pauseFor(Math.min(poller.interval, Math.max(deadline - Date.now(), 1)), signal);
+      await pause(Math.min(beginInterval, Math.max(deadline - Date.now(), 1)), signal);
     }
   }
 

@@ -1,12 +1,13 @@
 import type { StreamDurability } from "@tanstack/ai";
-import { Database, type DatabaseOptions } from "@pgagui/postgres";
-import { Heartbeats } from "./heartbeats.ts";
-import { Poller } from "./poller.ts";
+import { Database, Heartbeats, Poller, type DatabaseOptions } from "@pgagui/postgres";
 import { RunStream } from "./stream.ts";
 
 /** Options of {@link PostgresStreams}. */
 export interface PostgresStreamsOptions extends DatabaseOptions {
-  /** Milliseconds between two polls for what other processes write. One poll serves all readers. Default: 50. */
+  /**
+   * Milliseconds between two polls for what other processes write, up to 100 while they write nothing. One poll serves all
+   * readers. Default: 50.
+   */
   pollInterval?: number | undefined;
   /** Milliseconds for which a call is retried, with backoff, while the database is away. Default: 30 000. */
   retryTimeout?: number | undefined;
@@ -62,7 +63,7 @@ export class PostgresStreams {
     this.#database = new Database(options);
     this.#retryTimeout = options.retryTimeout ?? 30_000;
     this.#firstChunkDeadline = options.firstChunkDeadlineMs ?? 1_000;
-    this.#poller = new Poller(this.#database, options.pollInterval ?? 50, this.#retryTimeout);
+    this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 50, forAtMost: this.#retryTimeout });
     this.#heartbeats = new Heartbeats(this.#database);
   }
 
@@ -85,7 +86,7 @@ export class PostgresStreams {
 
   /** Stops polls and heartbeats, and ends the pool, unless the caller gave it. Close the streams first. */
   async close(): Promise<void> {
-    this.#poller.stop();
+    this.#poller.stop(new Error("pgagui: the streams were closed"));
     this.#heartbeats.stop();
     await this.#database.close();
   }

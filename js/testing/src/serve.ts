@@ -27,7 +27,7 @@ export async function serve(databaseURL: string, agents: Record<string, string> 
     child.kill(signal);
     await ended;
   };
-  onTestFinished(() => end());
+  onTestFinished(() => end("SIGKILL")); // SIGTERM would wait for connections on which clients have sent nothing yet
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stderr })) {
     lines.push(line);

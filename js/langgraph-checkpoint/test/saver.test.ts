@@ -1,0 +1,58 @@
+import { cutProxy, database } from "@pgagui/testing";
+import { emptyCheckpoint, type CheckpointTuple } from "@langchain/langgraph-checkpoint";
+import { codeOf } from "@pgagui/postgres";
+import { expect, onTestFinished, test } from "vitest";
+import { PgaguiSaver } from "../src/index.ts";
+
+function saverOf(connectionString: string): PgaguiSaver {
+  const saver = PgaguiSaver.fromConnString(connectionString);
+  onTestFinished(() => saver.end());
+  return saver;
+}
+
+/** Stores a lineage of checkpoints of a growing list, with writes, reads the way back and removes a thread. */
+async function work(saver: PgaguiSaver, length: number): Promise<CheckpointTuple[]> {
+  const idOf = (thread: string, step: number) => `${thread}-${String(step).padStart(3, "0")}`;
+  for (const thread of ["kept", "removed"]) {
+    let config: Parameters<PgaguiSaver["put"]>[0] = { configurable: { thread_id: thread, checkpoint_ns: "" } };
+    for (let step = 1; step <= length; step++) {
+      const checkpoint = {
+        ...emptyCheckpoint(), id: idOf(thread, step), ts: "2026-01-01T00:00:00Z", channel_versions: { messages: step },
+        channel_values: { messages: Array.from({ length: step }, (_, i) => `message ${i}`) },
+      };
+      config = await saver.put(config, checkpoint, { source: "loop", step, parents: {} }, { messages: step });
+      await saver.putWrites(config, [["messages", `write ${step}`], ["bytes", new Uint8Array([step])], ["__error__", "once"]], "task");
+      expect((await saver.getTuple(config))!.pendingWrites).toHaveLength(3);
+    }
+  }
+  await saver.deleteThread("removed");
+  return listOf(saver);
+}
+
+async function listOf(saver: PgaguiSaver): Promise<CheckpointTuple[]> {
+  const tuples: CheckpointTuple[] = [];
+  for await (const tuple of saver.list({})) tuples.push(tuple);
+  return tuples;
+}
+
+test("calls whose answers are lost leave the same contents as others", async () => {
+  const expected = await work(saverOf(await database()), 10);
+  expect(expected).toHaveLength(10);
+
+  const url = await database();
+  const proxy = await cutProxy(url);
+  let answers = 0;
+  let cuts = 0;
+  proxy.cutAnswers((piece) => piece.includes("checkpoint") && ++answers % 3 === 0 && ++cuts > 0);
+  expect(await work(saverOf(proxy.url), 10)).toEqual(expected);
+  expect(await listOf(saverOf(url))).toEqual(expected);
+  expect(cuts).toBeGreaterThan(20);
+});
+
+test("what the database refuses fails at once", async () => {
+  const url = await database();
+  const saver = saverOf(url);
+  const error: unknown = await saver.put({ configurable: { thread_id: "x".repeat(5000) } }, emptyCheckpoint(), { source: "loop", step: 1, parents: {} }, {})
+    .catch((error: unknown) => error);
+  expect(codeOf(error), String(error)).toBeDefined();
+});

@@ -1,0 +1,312 @@
+import { byScope, isTransient, pause, retry, type AguiEvent, type Database } from "./index.ts";
+
+/** Events of one run, with consecutive seqs. */
+export interface Batch {
+  runId: string;
+  firstSeq: number;
+  events: AguiEvent[];
+  /** Whether the run had ended when the batch was read. Its end is among the events, before them or behind them. */
+  hasEnded: boolean;
+}
+
+/** What a follower waited for. */
+export interface News {
+  /** The next events of the thread, of all its runs. None if it turns out that there were no more than the last. */
+  batches: Batch[];
+  /** Whether there were no more events when these were read. */
+  isAll: boolean;
+}
+
+/** Where to follow a thread from. */
+export interface Position {
+  threadId: string;
+  /** The last event that the follower has seen; 0: none. */
+  seq: number;
+  /** When that event was recorded, if known: an event that a failover replaced has another time. */
+  recordedAt?: string | null | undefined;
+  /** The default is that of the database of the poller. */
+  scope?: string | undefined;
+  /** The run whose writer must be alive. The default is none. */
+  runId?: string | undefined;
+}
+
+export interface WaitOptions {
+  signal?: AbortSignal | undefined;
+  /** How long to wait, in milliseconds. Then there are no batches. The default is without end. */
+  forAtMost?: number | undefined;
+}
+
+export interface PollerOptions {
+  /** The shortest pause between two polls, in milliseconds. It grows to 100 while there are no events. */
+  interval: number;
+  /** How long to retry while the database does not answer, in milliseconds. The default is without end. */
+  forAtMost?: number | undefined;
+  onFailure?: ((error: unknown) => void) | undefined;
+  onSuccess?: (() => void) | undefined;
+}
+
+interface PollRow {
+  thread_no: number;
+  run_id: string;
+  status: string;
+  first_seq: number;
+  recorded_at: string;
+  events: string | null;
+  problem: string | null;
+}
+
+const shortestRest = 5;
+const longestRest = 1000;
+/** The poller rests this many times as long as a poll took, however many threads there are. */
+const rest = 4;
+const longestPause = 100;
+/** The bounds of a query and its answer. */
+const maxItems = 500;
+const maxBatches = 100;
+/** How often to check whether the writers of quiet runs are alive, in milliseconds. */
+const checkInterval = 2000;
+
+interface Waiting {
+  resolve(news: News): void;
+  reject(error: unknown): void;
+}
+
+/** Polls the database for new events of all threads that the process follows, many in one query. */
+export class Poller {
+  readonly #database: Database;
+  readonly #options: PollerOptions;
+  /** In the order in which they began to wait: a thread whose events did not fit comes before those whose events did. */
+  readonly #waiting = new Map<Follower, Waiting>();
+  #isRunning = false;
+  #isWoken = false;
+  #endPause = () => {};
+
+  constructor(database: Database, options: PollerOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
+
+  /** Follows a thread. The follower is polled for while it waits in `next`. */
+  follow(position: Position): Follower {
+    this.wake();
+    return new Follower(this, { scope: this.#database.scope, ...position });
+  }
+
+  /** Makes the next poll come soon: there are new events. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#endPause();
+  }
+
+  /** Fails all followers that wait. */
+  stop(reason: Error): void {
+    this.#fail([...this.#waiting.keys()], reason);
+    this.wake();
+  }
+
+  /** Waits for the next events of a follower. */
+  wait(follower: Follower, { signal, forAtMost }: WaitOptions): Promise<News> {
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        this.#waiting.delete(follower);
+      };
+      const leaveEarly = () => {
+        leave();
+        if (this.#waiting.size === 0) {
+          this.wake(); // the pause would keep the process alive
+        }
+      };
+      const onAbort = () => {
+        leaveEarly();
+        reject(signal!.reason);
+      };
+      const onTimeout = () => {
+        leaveEarly();
+        resolve({ batches: [], isAll: true });
+      };
+      if (signal?.aborted) {
+        return reject(signal.reason);
+      }
+      const timer = forAtMost === undefined ? undefined : setTimeout(onTimeout, forAtMost);
+      signal?.addEventListener("abort", onAbort);
+      this.#waiting.set(follower, {
+        resolve: (news) => (leave(), resolve(news)),
+        reject: (error) => (leave(), reject(error)),
+      });
+      if (!this.#isRunning) {
+        this.#isRunning = true;
+        void this.#run();
+      }
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { interval, forAtMost, onFailure, onSuccess } = this.#options;
+    let quiet = interval;
+    while (this.#waiting.size > 0) {
+      this.#isWoken = false;
+      let begin = 0;
+      try {
+        const isNew = await retry(() => {
+          begin = Date.now();
+          return this.#pollAll();
+        }, { forAtMost, onRetry: onFailure });
+        onSuccess?.();
+        quiet = isNew ? interval : Math.min(quiet * 1.25, Math.max(interval, longestPause));
+      } catch (error) {
+        this.#fail([...this.#waiting.keys()], error);
+      }
+      const least = Math.min(Math.max((Date.now() - begin) * rest, shortestRest), longestRest);
+      await pause(least);
+      if (!this.#isWoken && this.#waiting.size > 0) {
+        const woken = new AbortController();
+        this.#endPause = () => woken.abort();
+        await pause(quiet - least, woken.signal);
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  /** Returns whether there was something new. */
+  async #pollAll(): Promise<boolean> {
+    let isNew = false;
+    for (const [scope, followers] of byScope(this.#waiting.keys())) {
+      for (const items of itemsOf(followers)) {
+        isNew = await this.#poll(scope, items) || isNew;
+      }
+    }
+    const due = [...this.#waiting.keys()].filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
+    for (const [scope, followers] of byScope(due)) {
+      await this.#checkWriters(scope, followers);
+    }
+    return isNew;
+  }
+
+  async #poll(scope: string, items: Follower[][]): Promise<boolean> {
+    const firsts = items.map(([first]) => first!);
+    const query = this.#database.inScope(scope).query<PollRow>(
+      `select thread_no, run_id, status, first_seq::float8 as first_seq, events::text, problem,
+        to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at
+      from agui.poll(thread_ids => $1, after_seqs => $2, after_times => $3::timestamptz[], max_rows => $4, scopes => $5)`,
+      [firsts.map(({ threadId }) => threadId), firsts.map(({ seq }) => seq), firsts.map(({ recordedAt }) => recordedAt), maxBatches,
+        firsts.map(() => scope)],
+    );
+    const rows = await query.catch((error: unknown) => {
+      if (isTransient(error)) {
+        throw error;
+      }
+      this.#fail(items.flat(), error);
+      return [];
+    });
+    const answers = items.map(() => [] as PollRow[]);
+    rows.forEach((row) => answers[row.thread_no - 1]!.push(row));
+    for (const [i, answer] of answers.entries()) {
+      const { threadId, seq } = firsts[i]!;
+      const problem = answer.find((row) => row.problem !== null)?.problem;
+      if (problem) {
+        this.#fail(items[i]!, new Error(`thread ${JSON.stringify(threadId)} cannot be read behind seq ${seq}: ${problems[problem] ?? problem}`));
+      } else {
+        this.#pass(answer, items[i]!);
+      }
+    }
+    return rows.length > 0;
+  }
+
+  #pass(answer: PollRow[], followers: Follower[]): void {
+    const rows = answer.filter((row) => row.events !== null);
+    const isAll = rows.length === answer.length && rows.length < maxBatches;
+    if (!isAll) {
+      this.wake();
+    }
+    const last = rows.at(-1);
+    for (const follower of followers) {
+      const waiting = this.#waiting.get(follower);
+      if (!waiting || !last && !(isAll && follower.hasMore)) {
+        continue;
+      }
+      // Parsed for each follower: it may change what it gets.
+      const batches = rows.map((row): Batch => ({
+        runId: row.run_id, firstSeq: row.first_seq, events: JSON.parse(row.events!) as AguiEvent[], hasEnded: row.status !== "running",
+      }));
+      follower.since = Date.now();
+      follower.hasMore = !isAll;
+      if (last) {
+        follower.seq = last.first_seq + batches.at(-1)!.events.length - 1;
+        follower.recordedAt = last.recorded_at;
+      }
+      waiting.resolve({ batches, isAll });
+    }
+  }
+
+  /** Fails the followers of runs whose writers are gone: the log gets their end only when another run begins. */
+  async #checkWriters(scope: string, followers: Follower[]): Promise<void> {
+    const query = this.#database.inScope(scope).query<{ item: number }>(
+      `select item.no::int as item
+      from unnest($1::text[], $2::text[]) with ordinality as item (thread_id, run_id, no)
+      where (agui.status(item.thread_id, item.run_id, $3)).is_stale`,
+      [followers.map(({ threadId }) => threadId), followers.map(({ runId }) => runId), scope],
+    );
+    const rows = await query.catch((error: unknown) => {
+      if (isTransient(error)) {
+        throw error;
+      }
+      return []; // a thread was erased meanwhile, which its poll says; the others have their next check
+    });
+    followers.forEach((follower) => (follower.since = Date.now()));
+    this.#fail(rows.map(({ item }) => followers[item - 1]!), new Error("the process that wrote the run is gone"));
+  }
+
+  #fail(followers: Follower[], error: unknown): void {
+    followers.forEach((follower) => this.#waiting.get(follower)?.reject(error));
+  }
+}
+
+const problems: Record<string, string> = {
+  UI012: "another thread has the same key",
+  UI014: "the thread was erased",
+  UI017: "the log was rewound, by a crash without synchronous_commit or by a failover",
+};
+
+/** The items of each query: followers of a thread at the same position share one. */
+function itemsOf(followers: Follower[]): Follower[][][] {
+  const items = new Map<string, Follower[]>();
+  for (const follower of followers) {
+    const key = JSON.stringify([follower.threadId, follower.seq, follower.recordedAt]);
+    items.set(key, [...(items.get(key) ?? []), follower]);
+  }
+  const all = [...items.values()];
+  return Array.from({ length: Math.ceil(all.length / maxItems) }, (_, i) => all.slice(i * maxItems, (i + 1) * maxItems));
+}
+
+/** A reader of a thread. */
+export class Follower {
+  readonly threadId: string;
+  readonly scope: string;
+  readonly runId: string | undefined;
+  seq: number;
+  recordedAt: string | null;
+  /** The time of its last events, or of the last check of its writer. */
+  since = Date.now();
+  /** Whether there may have been more than its last events. */
+  hasMore = false;
+  readonly #poller: Poller;
+
+  constructor(poller: Poller, position: Position & { scope: string }) {
+    this.#poller = poller;
+    this.threadId = position.threadId;
+    this.scope = position.scope;
+    this.runId = position.runId;
+    this.seq = position.seq;
+    this.recordedAt = position.recordedAt ?? null;
+  }
+
+  /**
+   * Waits for the next events, one call at a time. Errors: the reason of the signal; the thread cannot be read; the writer of the
+   * run is gone; the database does not answer for as long as the poller retries.
+   */
+  next(options: WaitOptions = {}): Promise<News> {
+    return this.#poller.wait(this, options);
+  }
+}
