@@ -12,11 +12,13 @@ func (b *bench) checkpoints(ctx context.Context) error {
 		return nil
 	}
 	for _, kind := range []struct {
-		what         string
-		puts, deltas bool
-		bytes        *Target
+		what   string
+		deltas bool
+		words  int // of each message of a growing list that is put; 0: a graph
+		bytes  *Target
 	}{
-		{what: "puts of a growing list", puts: true, bytes: atMost("G1", 0.25)},
+		{what: "puts of a growing list, messages of 80 words", words: 80, bytes: atMost("G1", 0.25)},
+		{what: "puts of a growing list, messages of 250 words", words: 250, bytes: atMost("G1", 0.25)},
 		{what: "a graph"},
 		{what: "a graph with a DeltaChannel", deltas: true, bytes: atMost("G1", 1.1)},
 	} {
@@ -37,7 +39,7 @@ func (b *bench) checkpoints(ctx context.Context) error {
 				Checkpoints int
 			}
 			if err := b.peers.Do(ctx, map[string]any{
-				"do": "checkpoints.put", "url": address, "saver": saver, "puts": kind.puts, "deltas": kind.deltas,
+				"do": "checkpoints.put", "url": address, "saver": saver, "puts": kind.words > 0, "words": kind.words, "deltas": kind.deltas,
 				"threads": b.sizes.graphThreads, "turns": b.sizes.graphTurns, // 5 checkpoints each
 			}, &stored); err != nil {
 				return err

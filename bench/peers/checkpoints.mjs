@@ -43,10 +43,10 @@ const config = (thread) => ({ configurable: { thread_id: `8f14e45f-ceea-467f-a6b
 /**
  * Writes a number of threads with a saver into an empty database, and measures the size of its tables
  * after a vacuum. Each thread has a conversation with so many turns: a question, a call of a tool, its
- * result, an answer. A graph writes it, or (puts) each message is a checkpoint with all messages so
- * far, and nothing else.
+ * result, an answer. A graph writes it, or (puts) each message, of so many words, is a checkpoint with
+ * all messages so far, and nothing else.
  */
-export async function put({ url, saver, deltas, puts, threads, turns }) {
+export async function put({ url, saver, deltas, puts, words, threads, turns }) {
   const pool = poolAt(url);
   const { make, tables } = savers[saver];
   const checkpointer = make(pool);
@@ -63,7 +63,7 @@ export async function put({ url, saver, deltas, puts, threads, turns }) {
   const took = await seconds(async () => {
     for (let thread = 0; thread < threads; thread++) {
       if (puts) {
-        await putGrowing(checkpointer, thread, 5 * turns);
+        await putGrowing(checkpointer, thread, 5 * turns, words);
         continue;
       }
       const graph = agent(checkpointer, deltas, thread);
@@ -79,11 +79,12 @@ export async function put({ url, saver, deltas, puts, threads, turns }) {
 }
 
 /** Puts checkpoints whose list of messages grows by one. */
-async function putGrowing(checkpointer, thread, count) {
+async function putGrowing(checkpointer, thread, count, words) {
   const messages = [];
   let next = config(thread);
   for (let n = 1; n <= count; n++) {
-    messages.push(n % 2 ? new HumanMessage({ id: `question-${n}`, content: text(thread, n, 40) }) : new AIMessage({ id: `answer-${n}`, content: text(thread, n, 120) }));
+    const Message = n % 2 ? HumanMessage : AIMessage;
+    messages.push(new Message({ id: `message-${n}`, content: text(thread, n, words) }));
     const checkpoint = {
       v: 4, id: uuid6(n), ts: new Date().toISOString(), channel_values: { messages: [...messages] }, channel_versions: { messages: n },
       versions_seen: { __input__: {}, model: { messages: n - 1 } },

@@ -8773,7 +8773,6 @@ declare
     -- A row of agui.channel_part takes about 130 bytes beside its body, so short arrays stay whole.
     least_bytes constant int := 256;
     bodies json[];
-    places int[];
     stored agui_internal.channel_content;
 begin
     if json_typeof(contents) is distinct from 'array' then
@@ -20896,7 +20895,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''9a4106874e704c7e6bf9051080e048bfed516eb75f21201c330e6c02d1d57d25'', ''{
+as 'select 2, ''672ab8d938467073a629cfbe262fc19594dcd46f9351e6edae855fa11e3c239b'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

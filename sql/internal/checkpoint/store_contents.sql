@@ -15,7 +15,6 @@ declare
     -- A row of agui.channel_part takes about 130 bytes beside its body, so short arrays stay whole.
     least_bytes constant int := 256;
     bodies json[];
-    places int[];
     stored agui_internal.channel_content;
 begin
     if json_typeof(contents) is distinct from 'array' then
