@@ -152,6 +152,14 @@ func (s *storm) read(ctx context.Context, thread string, seen *atomic.Int64) {
 
 const stormTokens = 30
 
+// answered returns how many reads had this outcome on all servers with a replica.
+func (s *storm) answered(outcome string) (reads float64) {
+	for _, p := range s.readers {
+		reads += p.metrics("replica_reads_total")[outcome]
+	}
+	return reads
+}
+
 // stormAgent sends a message of tokens.
 func stormAgent(w http.ResponseWriter, r *http.Request) {
 	var in struct{ ThreadID, RunID string }
@@ -242,6 +250,9 @@ func TestAReplicaInAStorm(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	onStandby(`alter system set recovery_min_apply_delay = '2s'`, `select pg_reload_conf()`)
 	time.Sleep(2500 * time.Millisecond)
+	for deadline := time.Now().Add(20 * time.Second); s.answered("behind") == 0 && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
 	onStandby(`alter system reset recovery_min_apply_delay`, `select pg_reload_conf()`)
 	time.Sleep(300 * time.Millisecond)
 	replicated.Pause(t)

@@ -360,6 +360,8 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		`select agui.append('kept', 'r2', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`,
 		`select agui.save_session_state('kept', 'k', '1', 'r1')`,
 		`select agui.save_checkpoint('kept', 'c', '{}')`,
+		`select agui.put_checkpoint('kept', 'g', '{"channel_versions":{"list":1}}', channels => '{list}', versions => '{1}', types => '{json}',
+			channel_values => json_build_array(json_build_array(repeat('x', 300)))), agui.put_checkpoint_writes('kept', 'g', 'task', '{list}', '{json}', '[1]')`,
 		`call agui.compact()`,
 		`select agui.append('gone', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`,
 		`select agui.erase('gone')`,
