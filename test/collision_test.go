@@ -42,12 +42,13 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 
 	// What is given for arguments without a default.
 	values := map[string]string{
-		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'2'`, "checkpoint_id": `'c'`,
+		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`,
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
 		"claimant": `'me'`, "message_id": `'m'`,
+		"task_id": `'task'`, "channels": `'{a}'`, "types": `'{json}'`, "channel_values": `'[1]'`,
 	}
 	// These take the id of a thread, and look at none.
-	others := []string{"thread_key", "session_runs", "verify", "retry"}
+	others := []string{"thread_key", "session_runs", "verify", "retry", "checkpoint_contents"}
 	calls := map[string]string{
 		"append, with after_seq":         `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', 3)`,
 		"append, an end":                 `agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`,
@@ -61,6 +62,8 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"load_sessions":                  `agui.load_sessions('{t}')`,
 		"retry, one thread":              `agui.retry(thread_id => 't')`,
 		"load_checkpoint, the last":      `agui.load_checkpoint('t')`,
+		"load_checkpoint of a run":       `agui.load_checkpoint('t', run_id => 'r1')`,
+		"checkpoint_contents":            `agui.checkpoint_contents('t')`,
 		"remove_session_state, whatever": `agui.remove_session_state('t', 'k', overwrite => true)`,
 	}
 	rows, err := pool.Query(ctx, `

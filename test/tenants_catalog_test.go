@@ -15,7 +15,7 @@ var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
 		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive",
-		"agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
+		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui.remove_checkpoints", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
 		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_thread",
@@ -31,10 +31,10 @@ var definersAsk = map[string][]string{
 		"agui.attach", "agui.load_session", "agui.load_session_state", "agui.session_states", "agui.session_versions",
 	},
 	"agui_internal.visible_key": {
-		"agui.thread_page", "agui_internal.erased_at", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
+		"agui.checkpoint_contents", "agui.thread_page", "agui_internal.erased_at", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
 		"agui_internal.verify_log", "agui_internal.verify_snapshots",
 	},
-	"agui_internal.checked_thread_key": {"agui.checkpoints", "agui.claims", "agui.get_thread"},
+	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
 		"agui.activities", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
 		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",

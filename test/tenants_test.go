@@ -751,7 +751,9 @@ func TestForgedRowsLeadNowhere(t *testing.T) {
 				}
 				return fmt.Sprintf(`select coalesce(answer::text, '') from %s(%s) as answer`, f.qualified, strings.Join(given, ", "))
 			}
-			forged := strings.ReplaceAll(saidTo(t.Context(), connection, call(row)), key, unknown)
+			// Cursors have the key without its dashes.
+			forged := strings.NewReplacer(key, unknown, strings.ReplaceAll(key, "-", ""), strings.ReplaceAll(unknown, "-", "")).
+				Replace(saidTo(t.Context(), connection, call(row)))
 			if want := saidTo(t.Context(), connection, call(strings.ReplaceAll(row, key, unknown))); forged != want {
 				t.Errorf("%s\nsays\n%s\nand of a row that leads nowhere\n%s", call(row), forged, want)
 			}
