@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,10 +81,15 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 		if poolerURL, err = addressOf(databaseURL, port); err != nil {
 			break
 		}
-		command := exec.Command(program, filepath.Join(folder.Path(), configurationFile))
-		command.Dir = folder.Path()
-		account.Detach(command)
-		if err = waitUntilReady(t.Context(), poolerURL, run(t, command)); !errors.Is(err, errEnded) {
+		begin := func() *exec.Cmd {
+			command := exec.Command(program, filepath.Join(folder.Path(), configurationFile))
+			command.Dir = folder.Path()
+			account.Detach(command)
+			return command
+		}
+		pooler := &process{t: t, begin: begin}
+		if err = waitUntilReady(t.Context(), poolerURL, pooler.run()); !errors.Is(err, errEnded) {
+			go pooler.restart()
 			break
 		}
 	}
@@ -93,23 +99,63 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	return poolerURL
 }
 
-// run runs a command until the test ends, and closes the channel when it has ended.
-func run(t testing.TB, command *exec.Cmd) (ended <-chan struct{}) {
-	t.Helper()
-	command.Stdout, command.Stderr = t.Output(), t.Output()
-	if err := command.Start(); err != nil {
-		t.Fatal("pooler:", err)
+// process is the pooler. PgBouncer 1.18 ends with "server in bad state" if its server goes away while it
+// cancels a query. Then it is started once more, as systemd would.
+type process struct {
+	t     testing.TB
+	begin func() *exec.Cmd
+
+	mutex   sync.Mutex
+	stopped bool
+	command *exec.Cmd
+	ended   chan struct{}
+}
+
+// run starts the pooler, and returns what is closed when it has ended. The end of the test stops it.
+func (p *process) run() (ended <-chan struct{}) {
+	p.t.Helper()
+	if err := p.start(); err != nil {
+		p.t.Fatal("pooler:", err)
 	}
-	waited := make(chan struct{})
+	p.t.Cleanup(func() {
+		p.mutex.Lock()
+		p.stopped = true
+		_ = p.command.Process.Kill() // it has nothing to lose, and may have ended already
+		ended := p.ended
+		p.mutex.Unlock()
+		<-ended
+	})
+	return p.ended
+}
+
+func (p *process) start() error {
+	command, ended := p.begin(), make(chan struct{})
+	command.Stdout, command.Stderr = p.t.Output(), p.t.Output()
+	if err := command.Start(); err != nil {
+		return err
+	}
+	p.command, p.ended = command, ended
 	go func() {
 		_ = command.Wait() // how it ended shows in its output
-		close(waited)
+		close(ended)
 	}()
-	t.Cleanup(func() {
-		_ = command.Process.Kill() // it has nothing to lose, and may have ended already
-		<-waited
-	})
-	return waited
+	return nil
+}
+
+// restart starts the pooler once more whenever it has ended, until it is stopped.
+func (p *process) restart() {
+	for {
+		p.mutex.Lock()
+		ended := p.ended
+		p.mutex.Unlock()
+		<-ended
+		p.mutex.Lock()
+		if p.stopped || p.start() != nil {
+			p.mutex.Unlock()
+			return
+		}
+		p.mutex.Unlock()
+	}
 }
 
 func findProgram() (string, error) {

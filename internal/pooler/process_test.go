@@ -1,0 +1,26 @@
+package pooler
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// A pooler that ends by itself is started once more; one that the test stops is not.
+func TestAProcessThatEndsIsStartedOnceMore(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 10)
+	t.Run("", func(t *testing.T) {
+		p := &process{t: t, begin: func() *exec.Cmd { begun <- struct{}{}; return exec.Command("sleep", "1000") }}
+		first := p.run()
+		<-begun
+		go p.restart()
+		if err := p.command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-first
+		<-begun
+	})
+	if len(begun) > 0 {
+		t.Error("it was started after the end of the test")
+	}
+}
