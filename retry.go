@@ -100,9 +100,9 @@ const (
 	transient
 )
 
-// IsTransient reports whether a call that failed with err may succeed when it is repeated, although
-// nobody changes it: the database cannot be reached, starts, stops, is a standby for the moment, or
-// lacks a resource; another transaction was in the way; a timeout ended the call; or the schema was
+// IsTransient reports whether a call that failed with err may succeed when it is repeated
+// unchanged: the database cannot be reached, starts, stops, is a standby for the moment, or lacks a
+// resource; another transaction was in the way; a timeout ended the call; or the schema was
 // upgraded meanwhile. Recorders and followers retry such errors themselves.
 func IsTransient(err error) bool {
 	if err == nil {

@@ -22,6 +22,7 @@ func (b *bench) checkpoints(ctx context.Context) error {
 		{what: "a graph"},
 		{what: "a graph with a DeltaChannel", deltas: true, bytes: atMost("G1", 1.1)},
 	} {
+		what := fmt.Sprintf("%s, %d checkpoints", kind.what, 5*b.sizes.graphTurns)
 		const ours, theirs = "pgagui", "langgraph"
 		bytes, sides, databases := map[string]float64{}, []side{}, []*database{}
 		for _, saver := range []string{ours, theirs} {
@@ -33,7 +34,7 @@ func (b *bench) checkpoints(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			b.Progress(fmt.Sprintf("checkpoints: %s, %s", kind.what, saver))
+			b.Progress(fmt.Sprintf("checkpoints: %s, %s", what, saver))
 			var stored struct {
 				Bytes       float64
 				Checkpoints int
@@ -58,15 +59,15 @@ func (b *bench) checkpoints(ctx context.Context) error {
 			databases = append(databases, database)
 		}
 		b.report.add(Measurement{
-			Phase: "checkpoints", What: fmt.Sprintf("%s, %d checkpoints, on disk", kind.what, 5*b.sizes.graphTurns), Unit: "bytes/checkpoint",
+			Phase: "checkpoints", What: what + ", on disk", Unit: "bytes/checkpoint",
 			Ours: Side{Name: ours}, Against: Side{Name: "LangGraph's checkpointer"}, Target: kind.bytes,
 		}, []float64{bytes[ours]}, []float64{bytes[theirs]})
-		measured, err := b.slicedRounds(ctx, "checkpoints: "+kind.what, 8, sides...)
+		measured, err := b.slicedRounds(ctx, "checkpoints: "+what, 8, sides...)
 		if err != nil {
 			return err
 		}
 		b.report.add(Measurement{
-			Phase: "checkpoints", What: fmt.Sprintf("%s, %d checkpoints, getTuple", kind.what, 5*b.sizes.graphTurns), Unit: "ms",
+			Phase: "checkpoints", What: what + ", getTuple", Unit: "ms",
 			Ours: Side{Name: ours}, Against: Side{Name: "LangGraph's checkpointer"}, Target: atMost("G2", 1),
 		}, inMilliseconds(measured[ours]), inMilliseconds(measured[theirs]))
 		for _, database := range databases {

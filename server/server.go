@@ -109,8 +109,8 @@ func (s *Server) keepAgents(agents []Agent) {
 
 // transport is that of the requests to agents. Each has a connection of its own. A server closes an
 // idle connection when it likes (gunicorn after 2 seconds, Node and uvicorn after 5, a proxy as its
-// operator has set). If a request is under way then, nobody knows whether the agent received it,
-// so the request could not be repeated and the run would fail. A run holds its connection for seconds
+// operator has set). If a request is under way then, the agent may have received it or not, so
+// the request cannot be repeated and the run fails. A run holds its connection for seconds
 // or minutes; to open one takes 0.1 ms and a round trip, with TLS 4 ms of CPU and two.
 func transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()

@@ -100,7 +100,7 @@ func Start(t testing.TB, databaseURL string) (poolerURL string) {
 }
 
 // process is the pooler. PgBouncer 1.18 ends with "server in bad state" if its server goes away while it
-// cancels a query. Then it is started once more, as systemd would.
+// cancels a query. Then it is restarted, as systemd would do.
 type process struct {
 	t     testing.TB
 	begin func() *exec.Cmd
@@ -142,7 +142,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// restart starts the pooler once more whenever it has ended, until it is stopped.
+// restart restarts the pooler whenever it has ended, until the test stops it.
 func (p *process) restart() {
 	for {
 		p.mutex.Lock()
@@ -150,11 +150,17 @@ func (p *process) restart() {
 		p.mutex.Unlock()
 		<-ended
 		p.mutex.Lock()
-		if p.stopped || p.start() != nil {
-			p.mutex.Unlock()
-			return
+		isOver := p.stopped
+		if !isOver {
+			if err := p.start(); err != nil {
+				fmt.Fprintln(p.t.Output(), "pooler: it could not be restarted:", err)
+				isOver = true
+			}
 		}
 		p.mutex.Unlock()
+		if isOver {
+			return
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ const dedupe = ["vitest"]; // @pgagui/testing is outside of this folder
 
 export default defineConfig({
   test: {
-    // The stock client of AG-UI reads a connection that broke once more, and leaves the error to nobody.
+    // The stock client of AG-UI also reads a connection that has broken, and does not handle the error.
     onUnhandledError: (error) => !(error.message === "terminated" && (error.cause as { code?: string } | undefined)?.code === "UND_ERR_SOCKET"),
     globals: true, // LangGraph's kit needs them
     globalSetup: "../testing/src/setup.ts",

@@ -256,6 +256,7 @@ drop function agui_internal.store_parts(thread_key uuid, channel_no int, value j
 drop function agui_internal.store_contents(thread_key uuid, namespace text, channels text[], types text[], contents json, subject text);
 drop type agui_internal.channel_content;
 drop function agui_internal.show_checkpoint(checkpoint agui.checkpoint);
+drop function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[]);
 drop function agui_internal.find_checkpoint(thread_id text, checkpoint_id text, namespace text, scope text);
 drop function agui_internal.ensure_checkpoint(thread_key uuid, namespace text, checkpoint_id text, parent_no bigint, run_id text, document json, metadata json, out kept agui.checkpoint, out is_new boolean);
 drop function agui_internal.ensure_channels(thread_key uuid, namespace text, names text[]);
@@ -264,7 +265,7 @@ drop function agui_internal.contents_of_checkpoint(checkpoint agui.checkpoint, t
 drop function agui_internal.checkpoint_subject(thread_id text, checkpoint_id text);
 drop function agui_internal.checkpoint_cursor(checkpoint agui.checkpoint);
 drop function agui_internal.checkpoint_at(run agui.run, namespace text);
-drop function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text);
+drop function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text, run_id text);
 drop function agui_internal.channel_versions(document json);
 drop function agui_internal.page_of_heads(of_scope text, after_key uuid, page int, out thread_key uuid, out scope text, out thread_id text, out seq bigint, out hash bytea);
 drop function agui_internal.next_link(previous bytea, first_seq bigint, n int, recorded_at timestamptz, run_id text, events json, beginning bytea);

@@ -562,8 +562,8 @@ $$;
 comment on function agui.channel_history(text, text[], text, text, text) is
     'Returns what built the values of channels at a checkpoint (null: the one with the greatest id in '
     'the namespace): for each channel the value at its nearest ancestor that has one, and what tasks '
-    'wrote to the channel from that ancestor on. Newest first; order by place for oldest first. What tasks wrote after the checkpoint '
-    'itself is not included. The graph may store only what changes, as the DeltaChannel of LangGraph '
+    'wrote to the channel from that ancestor on. Newest first; order by place for oldest first. What '
+    'tasks wrote after the checkpoint itself is not included. The graph may store only what changes, as the DeltaChannel of LangGraph '
     'does. Returns no row for an unknown thread or checkpoint. '
     'Errors: UI008 an argument is null, UI012 another thread has the same key.';
 
@@ -919,7 +919,7 @@ declare
     parent  bigint;
     existing record;
 begin
-    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject, run_id);
     if document is null or metadata is null or json_typeof(document) <> 'object' or json_typeof(metadata) <> 'object' then
         raise exception using
             errcode = 'UI008',
@@ -932,11 +932,6 @@ begin
         raise exception using
             errcode = 'UI003',
             message = format('%s cannot be its own parent', subject);
-    end if;
-    if octet_length(run_id) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     if cardinality(versions) is distinct from cardinality(channels) or array_position(versions, null) is not null then
         raise exception using
@@ -991,9 +986,9 @@ comment on function agui.put_checkpoint(text, text, json, json, text, text[], te
     'not stored. run_id names the run of the log that the graph is working on, whether it has begun or '
     'not. If the checkpoint exists, document, metadata, parent and run are replaced. The thread does '
     'not need to have runs. '
-    'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
-    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
-    'base64.';
+    'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 '
+    'invalid arguments, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
+    'thread was erased, 22023 invalid base64.';
 
 revoke execute on function agui.put_checkpoint(text, text, json, json, text, text[], text[], text[], json, text, text, text) from public;
 
@@ -1138,16 +1133,11 @@ declare
     kept     agui.checkpoint;
     parent   agui.checkpoint;
 begin
-    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject, run_id);
     if document is null then
         raise exception using
             errcode = 'UI008',
             message = format('%s: there is no document to save', subject);
-    end if;
-    if octet_length(run_id) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);
@@ -8415,7 +8405,7 @@ comment on function agui_internal.channel_versions(json) is
 revoke execute on function agui_internal.channel_versions(json) from public;
 
 -- sql/internal/checkpoint/check_checkpoint_ids.sql
-create or replace function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text)
+create or replace function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text, run_id text default null)
 returns void
 language plpgsql
 immutable
@@ -8433,14 +8423,19 @@ begin
             errcode = 'UI011',
             message = format('%s: the checkpoint id and the namespace are limited to 1,024 bytes each', subject);
     end if;
+    if octet_length(run_id) > 1024 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
+    end if;
 end
 $$;
 
-comment on function agui_internal.check_checkpoint_ids(text, text, text) is
-    'Raises UI008 for an empty checkpoint id or a namespace that is null, and UI011 for ones that '
-    'are too long.';
+comment on function agui_internal.check_checkpoint_ids(text, text, text, text) is
+    'Raises UI008 for an empty checkpoint id or a namespace that is null, and UI011 for these or a run '
+    'id that are too long.';
 
-revoke execute on function agui_internal.check_checkpoint_ids(text, text, text) from public;
+revoke execute on function agui_internal.check_checkpoint_ids(text, text, text, text) from public;
 
 -- sql/internal/checkpoint/checkpoint_at.sql
 create or replace function agui_internal.checkpoint_at(run agui.run, namespace text)
@@ -8505,7 +8500,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     content agui.checkpoint_content;
-    piece   record;
 begin
     content.thread_id := coalesce(thread_id, (select thread.thread_id from agui.thread as thread where thread.thread_key = checkpoint.thread_key));
     content.namespace := checkpoint.namespace;
@@ -8714,6 +8708,37 @@ comment on function agui_internal.find_checkpoint(text, text, text, text) is
 
 revoke execute on function agui_internal.find_checkpoint(text, text, text, text) from public;
 
+-- sql/internal/checkpoint/joined_parts.sql
+create or replace function agui_internal.joined_parts(thread_key uuid, channel_no int, part_nos int4range[])
+returns json
+-- In PL/pgSQL the plan is cached.
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
+        from unnest(part_nos) with ordinality as run (part_nos, place)
+        -- The offset makes this a look-up for each range. A join could read all parts of the channel for
+        -- each.
+        cross join lateral (
+            select part.part_no, part.body
+            from agui.channel_part as part
+            where part.thread_key = joined_parts.thread_key and part.channel_no = joined_parts.channel_no
+                and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
+            offset 0
+        ) as part
+    );
+end
+$$;
+
+comment on function agui_internal.joined_parts(uuid, int, int4range[]) is
+    'The array that these parts of a channel are the elements of.';
+
+revoke execute on function agui_internal.joined_parts(uuid, int, int4range[]) from public;
+
 -- sql/internal/checkpoint/show_checkpoint.sql
 create or replace function agui_internal.show_checkpoint(checkpoint agui.checkpoint)
 returns agui.checkpoint_row
@@ -8791,9 +8816,7 @@ begin
                 coalesce(cardinality(channels), 0), coalesce(cardinality(types), 0), cardinality(bodies)),
             hint = 'Each value needs a channel and a type that are not null.';
     end if;
-    if octet_length(array_to_string(channels, '')) > 0
-        and (select max(octet_length(name)) from unnest(channels || types) as name) > 1024
-    then
+    if (select max(octet_length(name)) from unnest(channels || types) as name) > 1024 then
         raise exception using
             errcode = 'UI011',
             message = format('%s: names of channels and types are limited to 1,024 bytes each', subject);
@@ -8955,24 +8978,14 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each offset makes its query a look-up for each row before it. A join could read all channels of the thread, or all parts of a
-    -- channel, for each row.
+    -- Each offset makes its query a look-up for each row before it. A join could read all channels of
+    -- the thread for each row.
     return query
     select
         named.name, known.version, coalesce(known.type, 'json'),
         case
             when known.part_nos is null then known.body
-            else (
-                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
-                from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                cross join lateral (
-                    select part.part_no, part.body
-                    from agui.channel_part as part
-                    where part.thread_key = known.thread_key and part.channel_no = known.channel_no
-                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
-                    offset 0
-                ) as part
-            )
+            else agui_internal.joined_parts(known.thread_key, known.channel_no, known.part_nos)
         end,
         known.bytes
     from agui_internal.channel_versions(checkpoint.document) as current
@@ -9016,17 +9029,7 @@ begin
         written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
         case
             when written.part_nos is null then written.body
-            else (
-                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
-                from unnest(written.part_nos) with ordinality as run (part_nos, place)
-                cross join lateral (
-                    select part.part_no, part.body
-                    from agui.channel_part as part
-                    where part.thread_key = written.thread_key and part.channel_no = written.channel_no
-                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
-                    offset 0
-                ) as part
-            )
+            else agui_internal.joined_parts(written.thread_key, written.channel_no, written.part_nos)
         end,
         written.bytes
     from agui.checkpoint_write as written
@@ -20895,7 +20898,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''672ab8d938467073a629cfbe262fc19594dcd46f9351e6edae855fa11e3c239b'', ''{
+as 'select 2, ''2276322b276b5b07780d5933aa4571e1ec5d542ab0b6e7c99895bd997b6d6e41'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
@@ -20964,12 +20967,12 @@ routine agui_internal.installed, routine agui_internal.is_chained, routine agui_
 routine agui_internal.is_dense_call, routine agui_internal.is_exempt, routine agui_internal.is_fault,
 routine agui_internal.is_newly_promoted, routine agui_internal.is_single_token_event, routine agui_internal.is_stale,
 routine agui_internal.is_worth_keeping, routine agui_internal.job_lock_id, routine agui_internal.job_lock_problem,
-routine agui_internal.join_batches, routine agui_internal.json_as_string, routine agui_internal.json_depth,
-routine agui_internal.json_equal, routine agui_internal.json_from_jsonb, routine agui_internal.json_guard,
-routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers, routine agui_internal.json_guarded,
-routine agui_internal.json_guarded_from_jsonb, routine agui_internal.json_member_set,
-routine agui_internal.json_members, routine agui_internal.json_node_value, routine agui_internal.json_or_null,
-routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
+routine agui_internal.join_batches, routine agui_internal.joined_parts, routine agui_internal.json_as_string,
+routine agui_internal.json_depth, routine agui_internal.json_equal, routine agui_internal.json_from_jsonb,
+routine agui_internal.json_guard, routine agui_internal.json_guard_escapes, routine agui_internal.json_guard_numbers,
+routine agui_internal.json_guarded, routine agui_internal.json_guarded_from_jsonb,
+routine agui_internal.json_member_set, routine agui_internal.json_members, routine agui_internal.json_node_value,
+routine agui_internal.json_or_null, routine agui_internal.json_patch_agg_result, routine agui_internal.json_patch_all,
 routine agui_internal.json_patch_apply, routine agui_internal.json_patches, routine agui_internal.json_pointer,
 routine agui_internal.json_pointer_escapes, routine agui_internal.json_pointer_get,
 routine agui_internal.json_string_member, routine agui_internal.json_string_text,

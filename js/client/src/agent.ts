@@ -74,7 +74,7 @@ export class PgaguiAgent extends HttpAgent {
       ...(retry && { retry }), ...(abort && { abort }), positions, headers: typeof headers === "function" ? headers : undefined,
     };
     this.position = { threadId: this.threadId, ...(stored?.threadId === this.threadId && stored) };
-    void this.serverUrl;
+    void this.serverUrl; // throws if url is not that of an agent
   }
 
   /** The address of the server, without a slash at its end. */
@@ -244,26 +244,14 @@ export class PgaguiAgent extends HttpAgent {
 
   /** The parent of the run that brought a message; undefined if the server does not have the message. */
   private async parentOf(messageId: string): Promise<string | undefined> {
-    try {
-      return (await this.threads.origin(this.threadId, messageId, this.positionIn(this.threadId).runId)).parentRunId ?? "";
-    } catch (error) {
-      if (error instanceof PgaguiError && error.status === 404) {
-        return undefined;
-      }
-      throw error;
-    }
+    const origin = await ifKnown(this.threads.origin(this.threadId, messageId, this.positionIn(this.threadId).runId));
+    return origin && (origin.parentRunId ?? "");
   }
 
   /** Whether a thread has no runs, or does not exist yet. */
   private async isEmpty(threadId: string, signal: AbortSignal): Promise<boolean> {
-    try {
-      return (await this.threads.get(threadId, { signal })).runs === 0;
-    } catch (error) {
-      if (error instanceof PgaguiError && error.status === 404) {
-        return true;
-      }
-      throw error;
-    }
+    const thread = await ifKnown(this.threads.get(threadId, { signal }));
+    return thread === undefined || thread.runs === 0;
   }
 
   private setConversationState({ state, interrupts }: Pick<Conversation, "state" | "interrupts">): void {
@@ -351,6 +339,18 @@ export class PgaguiAgent extends HttpAgent {
         }
       },
     });
+  }
+}
+
+/** The answer; undefined if the server does not have what the request names. */
+async function ifKnown<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof PgaguiError && error.status === 404) {
+      return undefined;
+    }
+    throw error;
   }
 }
 

@@ -138,7 +138,7 @@ class History implements ThreadHistoryAdapter {
       // Reasoning that the server has under another id is not sent a second time.
       return { parentRunId, messages: messages.slice(last + 1).filter(({ role }) => role !== "reasoning") };
     }
-    // What followed the message is generated once more, in the place of the run that brought it.
+    // The answer to the message is regenerated: the new run takes the place of the one that brought it.
     const { parentRunId = "" } = await known.originOf(message)!();
     const stored = parentRunId === "" ? [] : (await threads.conversation(threadId, { run: parentRunId })).messages;
     const ids = new Set(Array.from(idsOf(stored), ([id]) => id));

@@ -25,7 +25,7 @@ export interface Following {
 
 /**
  * Follows a stream until it ends, and returns then. Frames without an id are delivered together with the next one
- * that has one: if the connection breaks between them, the server sends them once more.
+ * that has one: if the connection breaks between them, the server repeats them.
  *
  * @throws the reason of `signal`, or a {@link PgaguiError} if the server refuses the request or cannot be reached.
  */
@@ -125,7 +125,7 @@ class Group {
       case "RUN_STARTED":
         if (this.run === "open") {
           // The client's messages would be a mixture of what was lost and what there is now.
-          throw new PgaguiError("the server no longer has what the client has received, perhaps after a failover (connect once more)");
+          throw new PgaguiError("the server no longer has what the client has received, perhaps after a failover (call connectAgent)");
         }
         this.run = "open";
         this.#stream.enter?.(String(event.runId));

@@ -1,5 +1,5 @@
 import type { AgentRunner } from "@copilotkit/runtime/v2";
-import { codeOf, Database, Heartbeats, Poller, retry, type AguiEvent } from "@pgagui/postgres";
+import { Database, Heartbeats, isUnknown, Poller, retry, type AguiEvent } from "@pgagui/postgres";
 import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
 import { isObject, textOf } from "./events.ts";
@@ -73,7 +73,7 @@ export class PgaguiAgentRunner implements AgentRunner {
   }
 
   /**
-   * Runs an agent, and stores its events. The run begins at once and belongs to the process: it goes on when nobody subscribes.
+   * Runs an agent, and stores its events. The run begins at once and belongs to the process: it continues without subscribers.
    * Each event is passed on after it is stored, as stored; see the README for what the runner leaves out and adds.
    *
    * The parent of the run is `input.parentRunId` or `input.forwardedProps.pgagui.parentRunId` ('' for none), or else the head.
@@ -148,7 +148,7 @@ export class PgaguiAgentRunner implements AgentRunner {
         return false;
       }
     } catch (error) {
-      if (codeOf(error) === "UI001" || codeOf(error) === "UI002") {
+      if (isUnknown(error)) {
         return false;
       }
       throw error;

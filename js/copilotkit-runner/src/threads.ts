@@ -133,12 +133,17 @@ async function erase(database: Database, threadId: string): Promise<void> {
     [threadId, database.scope]));
 }
 
+/** Whether the thread is unknown or erased. */
+function isGone(error: unknown): boolean {
+  return ["UI001", "UI014"].includes(codeOf(error) ?? "");
+}
+
 /** The result of a query, or undefined if the thread is unknown or erased. */
 async function ofThread<Result>(query: () => Promise<Result>): Promise<Result | undefined> {
   try {
     return await query();
   } catch (error) {
-    if (["UI001", "UI014"].includes(codeOf(error) ?? "")) {
+    if (isGone(error)) {
       return undefined;
     }
     throw error;
@@ -178,7 +183,7 @@ async function respond(answer: () => Promise<unknown>): Promise<Response> {
     if (error instanceof BadRequest || codeOf(error) === "22023") {
       return Response.json({ error: (error as Error).message }, { status: 400 });
     }
-    if (["UI001", "UI014"].includes(codeOf(error) ?? "")) {
+    if (isGone(error)) {
       return Response.json({ error: "Thread not found" }, { status: 404 });
     }
     throw error;

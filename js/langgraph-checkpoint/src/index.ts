@@ -16,7 +16,7 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { codeOf, Database, retry } from "@pgagui/postgres";
+import { Database, isUnknown, retry } from "@pgagui/postgres";
 import type pg from "pg";
 
 export interface PgaguiSaverOptions {
@@ -190,7 +190,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
         "select checkpoint_id from agui.load_checkpoint($1, null, $2, $3, $4)", [threadId, checkpointNs, runId, this.#database.scope]);
       return row && { configurable: { thread_id: threadId, checkpoint_ns: checkpointNs, checkpoint_id: row.checkpoint_id } };
     } catch (error) {
-      if (codeOf(error) === "UI001" || codeOf(error) === "UI002") { // The thread or the run has no log.
+      if (isUnknown(error)) { // The thread or the run has no log.
         return undefined;
       }
       throw error;

@@ -54,8 +54,7 @@ export class Database {
       connectionString: options.connectionString, connectionTimeoutMillis: 10_000, allowExitOnIdle: true,
     });
     if (this.#ownsPool) {
-      // Without a listener, a connection that breaks while nobody uses it would end the process. The next statement gets
-      // another connection.
+      // Without a listener, an idle connection that breaks would end the process. The next statement gets another connection.
       this.#pool.on("error", () => {});
     }
   }
@@ -129,6 +128,11 @@ export function codeOf(error: unknown): string | undefined {
   // Not instanceof pg.DatabaseError: the pool may be of another copy of pg than this module's.
   const { severity, code } = (error ?? {}) as { severity?: unknown; code?: unknown };
   return error instanceof Error && typeof severity === "string" && typeof code === "string" ? code : undefined;
+}
+
+/** Whether the database knows no such thread, or no such run in it. */
+export function isUnknown(error: unknown): boolean {
+  return ["UI001", "UI002"].includes(codeOf(error) ?? "");
 }
 
 /** Whether a call may succeed when it is repeated: the connection, the server or a lock was in the way. */

@@ -1,6 +1,6 @@
 import type { StreamChunk, StreamDurability } from "@tanstack/ai";
 import {
-  codeOf, isTransient, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Poller, type Signal,
+  codeOf, isTransient, isUnknown, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Poller, type Signal,
 } from "@pgagui/postgres";
 import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
 
@@ -256,7 +256,7 @@ export class RunStream implements StreamDurability, Beating {
       ), { forAtMost: retryTimeout, signal });
       return { status: row!.status, firstSeq: Number(row!.first_seq), lastSeq: Number(row!.last_seq) };
     } catch (error) {
-      if (["UI001", "UI002"].includes(codeOf(error) ?? "")) return undefined;
+      if (isUnknown(error)) return undefined;
       throw error;
     }
   }

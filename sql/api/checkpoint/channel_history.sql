@@ -84,8 +84,8 @@ $$;
 comment on function agui.channel_history(text, text[], text, text, text) is
     'Returns what built the values of channels at a checkpoint (null: the one with the greatest id in '
     'the namespace): for each channel the value at its nearest ancestor that has one, and what tasks '
-    'wrote to the channel from that ancestor on. Newest first; order by place for oldest first. What tasks wrote after the checkpoint '
-    'itself is not included. The graph may store only what changes, as the DeltaChannel of LangGraph '
+    'wrote to the channel from that ancestor on. Newest first; order by place for oldest first. What '
+    'tasks wrote after the checkpoint itself is not included. The graph may store only what changes, as the DeltaChannel of LangGraph '
     'does. Returns no row for an unknown thread or checkpoint. '
     'Errors: UI008 an argument is null, UI012 another thread has the same key.';
 

@@ -28,7 +28,7 @@ declare
     parent  bigint;
     existing record;
 begin
-    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject, run_id);
     if document is null or metadata is null or json_typeof(document) <> 'object' or json_typeof(metadata) <> 'object' then
         raise exception using
             errcode = 'UI008',
@@ -41,11 +41,6 @@ begin
         raise exception using
             errcode = 'UI003',
             message = format('%s cannot be its own parent', subject);
-    end if;
-    if octet_length(run_id) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     if cardinality(versions) is distinct from cardinality(channels) or array_position(versions, null) is not null then
         raise exception using
@@ -100,8 +95,8 @@ comment on function agui.put_checkpoint(text, text, json, json, text, text[], te
     'not stored. run_id names the run of the log that the graph is working on, whether it has begun or '
     'not. If the checkpoint exists, document, metadata, parent and run are replaced. The thread does '
     'not need to have runs. '
-    'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
-    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
-    'base64.';
+    'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 '
+    'invalid arguments, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
+    'thread was erased, 22023 invalid base64.';
 
 revoke execute on function agui.put_checkpoint(text, text, json, json, text, text[], text[], text[], json, text, text, text) from public;

@@ -24,16 +24,11 @@ declare
     kept     agui.checkpoint;
     parent   agui.checkpoint;
 begin
-    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject);
+    perform agui_internal.check_checkpoint_ids(checkpoint_id, namespace, subject, run_id);
     if document is null then
         raise exception using
             errcode = 'UI008',
             message = format('%s: there is no document to save', subject);
-    end if;
-    if octet_length(run_id) > 1024 then
-        raise exception using
-            errcode = 'UI011',
-            message = format('%s: the id of its run is limited to 1,024 bytes', subject);
     end if;
     perform agui_internal.refuse_large_document(document, subject);
     key := agui_internal.ensure_writable_thread(thread_id, scope);

@@ -8,7 +8,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     content agui.checkpoint_content;
-    piece   record;
 begin
     content.thread_id := coalesce(thread_id, (select thread.thread_id from agui.thread as thread where thread.thread_key = checkpoint.thread_key));
     content.namespace := checkpoint.namespace;

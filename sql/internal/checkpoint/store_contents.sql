@@ -33,9 +33,7 @@ begin
                 coalesce(cardinality(channels), 0), coalesce(cardinality(types), 0), cardinality(bodies)),
             hint = 'Each value needs a channel and a type that are not null.';
     end if;
-    if octet_length(array_to_string(channels, '')) > 0
-        and (select max(octet_length(name)) from unnest(channels || types) as name) > 1024
-    then
+    if (select max(octet_length(name)) from unnest(channels || types) as name) > 1024 then
         raise exception using
             errcode = 'UI011',
             message = format('%s: names of channels and types are limited to 1,024 bytes each', subject);

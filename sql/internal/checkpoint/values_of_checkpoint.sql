@@ -8,24 +8,14 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Each offset makes its query a look-up for each row before it. A join could read all channels of the thread, or all parts of a
-    -- channel, for each row.
+    -- Each offset makes its query a look-up for each row before it. A join could read all channels of
+    -- the thread for each row.
     return query
     select
         named.name, known.version, coalesce(known.type, 'json'),
         case
             when known.part_nos is null then known.body
-            else (
-                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
-                from unnest(known.part_nos) with ordinality as run (part_nos, place)
-                cross join lateral (
-                    select part.part_no, part.body
-                    from agui.channel_part as part
-                    where part.thread_key = known.thread_key and part.channel_no = known.channel_no
-                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
-                    offset 0
-                ) as part
-            )
+            else agui_internal.joined_parts(known.thread_key, known.channel_no, known.part_nos)
         end,
         known.bytes
     from agui_internal.channel_versions(checkpoint.document) as current

@@ -14,17 +14,7 @@ begin
         written.task_path, written.task_id, written.place, named.name, coalesce(written.type, 'json'),
         case
             when written.part_nos is null then written.body
-            else (
-                select ('[' || string_agg(part.body::text, ',' order by run.place, part.part_no) || ']')::json
-                from unnest(written.part_nos) with ordinality as run (part_nos, place)
-                cross join lateral (
-                    select part.part_no, part.body
-                    from agui.channel_part as part
-                    where part.thread_key = written.thread_key and part.channel_no = written.channel_no
-                        and part.part_no >= lower(run.part_nos) and part.part_no < upper(run.part_nos)
-                    offset 0
-                ) as part
-            )
+            else agui_internal.joined_parts(written.thread_key, written.channel_no, written.part_nos)
         end,
         written.bytes
     from agui.checkpoint_write as written
