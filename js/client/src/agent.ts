@@ -16,7 +16,7 @@ export interface PgaguiAgentConfig extends Omit<HttpAgentConfig, "headers"> {
   url: string;
   /** Headers of each request, or a function that returns them. It is called for each request, so tokens may expire. */
   headers?: HeadersSource;
-  /** How broken streams are resumed and failed requests repeated. */
+  /** How broken streams are resumed and failed requests retried. */
   retry?: RetryOptions;
   /** Where the position is kept over reloads. Default: `sessionStorage` where there is one, memory otherwise. */
   storage?: PositionStorage;
@@ -43,7 +43,7 @@ export type ConnectParameters = NonNullable<Parameters<HttpAgent["connectAgent"]
   stay?: boolean;
 };
 
-/** What was asked of connectAgent, by the input that it makes. */
+/** The parameters of connectAgent, by the input that it makes for `connect`. */
 const connections = new WeakMap<RunAgentInput, ConnectParameters>();
 
 /**
@@ -51,8 +51,8 @@ const connections = new WeakMap<RunAgentInput, ConnectParameters>();
  * connection breaks, `connectAgent` brings the client up to date after a reload, and `editMessage`, `regenerate` and
  * `fork` make branches.
  *
- * If the server cannot be reached, requests are repeated with growing pauses. What the server refuses (400, 401, 403,
- * 404, 409, 410, …) fails at once with a {@link PgaguiError}.
+ * If the server cannot be reached, requests are retried with backoff. What the server refuses (400, 401, 403, 404, 409,
+ * 410, …) fails at once with a {@link PgaguiError}.
  */
 export class PgaguiAgent extends HttpAgent {
   /** Where the client is, in the thread that it ran or connected to last. */
@@ -165,8 +165,8 @@ export class PgaguiAgent extends HttpAgent {
   }
 
   /**
-   * Goes back to the end of a run, or before a message: the messages and the state become those there, and the next run
-   * continues there, on a branch of its own.
+   * Goes back to the end of a run, or before a message. The agent gets the messages and the state of that point, and its
+   * next run continues there, on a branch of its own.
    */
   async fork(point: ForkPoint): Promise<Conversation> {
     const run = await this.threads.fork(this.threadId, point);
@@ -177,7 +177,7 @@ export class PgaguiAgent extends HttpAgent {
     return conversation;
   }
 
-  /** A copy with the same settings and position. It keeps its position in the same place of the storage. */
+  /** Returns a copy with the same settings and position. It stores its position under the same key. */
   override clone(): PgaguiAgent {
     const cloned = super.clone() as PgaguiAgent;
     cloned.settings = this.settings;
@@ -190,7 +190,7 @@ export class PgaguiAgent extends HttpAgent {
       this.moveTo({ ...this.positionIn(input.threadId), runId: undefined });
       return {
         until: "run",
-        // The same request a second time attaches to the run: until a frame has arrived, it is repeated as it is.
+        // Until a frame has arrived, a retry sends the same request: if the run has begun, the request attaches to it.
         open: (after, signal) => after === undefined
           ? request(this.url, signal)
           : resume(after, { run: input.runId }, signal),
@@ -267,7 +267,7 @@ export class PgaguiAgent extends HttpAgent {
     return index;
   }
 
-  /** The position, if it is in a thread; otherwise the one at its beginning. */
+  /** The position, if it is in that thread; otherwise the beginning of the thread. */
   private positionIn(threadId: string): Position {
     return this.position.threadId === threadId ? this.position : { threadId };
   }
@@ -360,7 +360,7 @@ type Start = (request: Post, resume: Resume) => Pick<Following, "open" | "until"
 /** Posts the input. */
 type Post = (url: string, signal: AbortSignal) => Promise<Response>;
 
-/** Requests what comes behind a frame, or the history. `seen` is what the answer must not be behind. */
+/** Requests what comes behind a frame, or the history. The answer must not be older than the frame `seen`. */
 type Resume = (
   after: string | undefined, query: Record<string, string | boolean | undefined>, signal: AbortSignal, seen?: string,
 ) => Promise<Response>;

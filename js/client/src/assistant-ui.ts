@@ -146,8 +146,8 @@ class History implements ThreadHistoryAdapter {
   }
 
   /**
-   * All events of a run in progress: those so far, then those to come. They are the same that its client received, so
-   * useAgUiRuntime makes the same messages of them. It would lose the beginning of a message in a snapshot.
+   * All events of a run in progress: those so far, then those to come. useAgUiRuntime makes the same messages of them as
+   * in the page that began the run. With a snapshot it would lose the beginning of a message that is not complete.
    */
   #follow({ runId, firstSeq }: Run): Observable<BaseEvent> {
     const { threadId, threads, abortController } = this.#agent;
@@ -191,7 +191,7 @@ class Known {
     }
   }
 
-  /** Notes what a run brings. It is stored, because the server sends no event before. */
+  /** Records what a run brings. All of it is stored, because the server sends an event only after that. */
   track(event: BaseEvent, input: Message[], parentRunId: string): void {
     const { runId, messageId, parentMessageId, toolCallId, messages } = event as BaseEvent & Record<string, unknown>;
     const type: string = event.type;
@@ -213,7 +213,7 @@ class Known {
   }
 }
 
-/** The messages of several branches as one tree, as assistant-ui has it: each id is there once. */
+/** The messages of several branches as one tree, as assistant-ui has it: each id occurs once. */
 class MessageTree {
   readonly #known: Known;
   readonly #showThinking: boolean;
@@ -258,7 +258,7 @@ class MessageTree {
     return { headId: this.#headId, messages: ExportedMessageRepository.fromBranchableArray([...this.#items.values()]).messages };
   }
 
-  /** The id for an item: that of the message, unless an item has it that is another one. */
+  /** Returns an id for the item of a message: the id of the message, unless another item has it. */
   #freeId(id: string, isOther: (item: { parentId: string | null }) => boolean): string {
     let free = id;
     for (let copy = 2, item; (item = this.#items.get(free)) && isOther(item); copy++) {
@@ -326,7 +326,7 @@ function leavesOf(runs: Run[]): Run[] {
   return leaves;
 }
 
-/** A thread that does not exist yet has no runs. A wrong address is 404, too, but the server is not the one that says so. */
+/** A thread that does not exist yet has no runs. A wrong address is 404, too, but without this SQLSTATE. */
 function emptyIfUnknown(error: unknown): [[], []] {
   if ((error as PgaguiError).problem?.sqlstate === "UI001") {
     return [[], []];
@@ -373,7 +373,7 @@ export function threadListAdapter(threads: Threads, { agent, pageSize }: ThreadL
           archived: "with", ...(agent !== undefined && { agent }), ...(pageSize !== undefined && { limit: pageSize }), ...(cursor !== undefined && { cursor }),
         });
         cursor = page.hasMore ? page.cursor : undefined;
-        // A filter may leave nothing of a page.
+        // A filter may exclude all threads of a page.
         if (page.threads.length > 0 || cursor === undefined) {
           return { threads: page.threads.map(metadataOf), nextCursor: cursor };
         }
@@ -396,7 +396,7 @@ export function threadListAdapter(threads: Threads, { agent, pageSize }: ThreadL
       await threads.update(remoteId, { archived: false });
     },
     delete: (remoteId) => threads.erase(remoteId),
-    // The title that the server derives. It has none until the first run has begun.
+    // The title that the server will derive; it has none until the first run has begun.
     generateTitle: async (_, messages) => titleStream(messages),
   };
 }

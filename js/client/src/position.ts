@@ -12,7 +12,7 @@ export interface Position {
 /** Where positions are kept. `sessionStorage` and `localStorage` are such storages. */
 export type PositionStorage = Pick<Storage, "getItem" | "setItem">;
 
-/** Keeps one position under a key. A storage that refuses it, because it is full or forbidden, loses it at a reload. */
+/** Keeps one position under a key. If the storage refuses it, because it is full or forbidden, a reload loses it. */
 export class Positions {
   readonly #storage: PositionStorage | undefined;
   readonly #key: string;

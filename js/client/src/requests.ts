@@ -1,4 +1,4 @@
-// Requests to a server: their headers, their errors, and when they are repeated.
+// Requests to a server: their headers, their errors, and when they are retried.
 
 import type { components } from "./openapi.ts";
 
@@ -11,13 +11,13 @@ export type HeadersSource = Record<string, string> | (() => Record<string, strin
 /** What sends a request, with the signature of the global `fetch` for texts as addresses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** When and how often a request is repeated that failed because of the network or the load of the server. */
+/** When and how often a request is retried that failed because of the network or the load of the server. */
 export interface RetryOptions {
-  /** The pause before the first repetition in milliseconds; it doubles each time, with jitter. Default: 200. */
+  /** The pause before the first retry in milliseconds; it doubles each time, with jitter. Default: 200. */
   minDelay?: number;
   /** The longest pause in milliseconds, unless the server asks for more with Retry-After. Default: 10,000. */
   maxDelay?: number;
-  /** After how many failures in succession the error is final. What arrives from a stream resets it. Default: 30. */
+  /** After how many failures in succession the error is final. Frames of a stream reset the count. Default: 30. */
   maxAttempts?: number;
   /**
    * After how many milliseconds without a byte a connection counts as broken. Default: 45,000, three heartbeats of
@@ -33,11 +33,11 @@ export class PgaguiError extends Error {
   override readonly name = "PgaguiError";
   /** The HTTP status, if the server answered. */
   readonly status: number | undefined;
-  /** What the server says about it, if it did. */
+  /** The problem document of the server, if it sent one. */
   readonly problem: Problem | undefined;
   /** Whether the same request may succeed later. */
   readonly isTransient: boolean;
-  /** Milliseconds after which the server asks to repeat the request. */
+  /** How long to wait before a retry, in milliseconds, if the server sent Retry-After. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -52,7 +52,7 @@ export class PgaguiError extends Error {
   }
 }
 
-/** What `Requests` needs to know. */
+/** Options of all requests to a server. */
 export interface RequestOptions {
   /** Headers of each request, or a function that returns them, for tokens that expire. */
   headers?: HeadersSource;
@@ -109,7 +109,7 @@ function millisecondsOf(text: string): number | undefined {
   return Number.isFinite(delay) ? Math.max(0, delay) : undefined;
 }
 
-/** The pauses between repetitions of a request. */
+/** The pauses between the attempts of a request. */
 export class Backoff {
   readonly #options: Required<Omit<RetryOptions, "onRetry">> & Pick<RetryOptions, "onRetry">;
   #attempt = 0;
@@ -130,7 +130,7 @@ export class Backoff {
   /** Waits after a failure. If the failure is final, or `signal` aborts, it throws. */
   async wait(error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    // Fetch reports all failures of the network as TypeError, but those of others have errors of their own.
+    // All other errors count as failures of the network: implementations of fetch report these with different classes.
     if (error instanceof PgaguiError && !error.isTransient) {
       throw error;
     }

@@ -13,7 +13,7 @@ export interface Following {
   until: Ending;
   retry?: RetryOptions | undefined;
   signal: AbortSignal;
-  /** Whether there is nothing to follow. Asked if a connection ended cleanly without an event. */
+  /** Whether there is nothing to follow. Called if a connection ended cleanly without an event. */
   isEmpty?: (signal: AbortSignal) => Promise<boolean>;
   /** Called once, with the first answer. */
   begin: (response: Response) => void;
@@ -124,7 +124,7 @@ class Group {
     switch (event?.type) {
       case "RUN_STARTED":
         if (this.run === "open") {
-          // The client's messages would be a mixture of what was lost and what there is now.
+          // The client's messages would be a mixture of what the log has lost and what it has now.
           throw new PgaguiError("the server no longer has what the client has received, perhaps after a failover (call connectAgent)");
         }
         this.run = "open";

@@ -47,8 +47,8 @@ export interface CallOptions {
 }
 
 /**
- * The threads of a server. All calls are idempotent: they are repeated while the server cannot be reached or is busy,
- * up to `retry.maxAttempts`.
+ * The threads of a server. All calls are idempotent: while the server cannot be reached or is busy, they are retried
+ * with backoff, in up to `retry.maxAttempts` attempts.
  *
  * @throws {@link PgaguiError} from each call, with the HTTP `status` and the `problem` if the server refused it: 404 if
  * there is no such thread or run in the scope of the token, 410 if the thread was erased.
@@ -181,7 +181,7 @@ export class Threads {
   }
 }
 
-/** Names what a client has seen or written, so that a read replica that is behind does not answer. */
+/** The header that names what a client has seen or written, so that no read replica that is behind answers. */
 export const positionHeader = "Pgagui-Position";
 
 const never = new AbortController().signal;

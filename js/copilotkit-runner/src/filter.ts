@@ -40,9 +40,9 @@ const chunks = new Map([["TEXT_MESSAGE_CHUNK", text], ["TOOL_CALL_CHUNK", call],
 const besideChunks = new Set(["RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED"]);
 
 /**
- * The filter of one stream to one client. A valid stream passes unchanged, but chunks become starts, pieces and ends, and
- * RUN_FINISHED waits for the end: agents send events after it. The filter adds starts and ends that are missing and leaves out
- * what the client refuses.
+ * The filter of one stream to one client. A valid stream passes unchanged, with two exceptions: chunks become starts, pieces and
+ * ends, and RUN_FINISHED is sent last, because agents send events after it. The filter adds starts and ends that are missing, and
+ * leaves out what the client refuses.
  */
 export class ClientFilter {
   #run: { threadId: string; runId: string };
@@ -50,7 +50,7 @@ export class ClientFilter {
   #finished: AguiEvent | undefined; // the RUN_FINISHED that waits
   /** What is open, in the order of its starts, with the event that ends it. */
   #open = new Map<string, AguiEvent>();
-  /** Whose the messages, calls and thoughts are. */
+  /** The agents that messages, calls and thoughts belong to. */
   #owners = new Map<string, Tag>();
   #callNames = new Map<string, string>();
   #lanes = new Map<Tag, Lane>();
@@ -61,7 +61,7 @@ export class ClientFilter {
     this.#run = { threadId, runId };
   }
 
-  /** Says that the next events are those of another run. Returns what ends the run before, as end does. */
+  /** Prepares for the events of another run. Returns what ends the run before, as end does. */
   begin(runId: string): AguiEvent[] {
     const ending = this.end();
     this.#run = { ...this.#run, runId };
@@ -180,7 +180,7 @@ export class ClientFilter {
 
   // --- what the verifier accepts ---
 
-  /** Whether the verifier accepts an event of a subagent here, once what misses before it is added. */
+  /** Whether the verifier accepts an event of a subagent here, after the filter has added what is missing before it. */
   #isAccepted(event: AguiEvent, tag: Tag): boolean {
     const { type } = event;
     const kind = starts.get(type) ?? pieces.get(type) ?? ends.get(type);
@@ -332,7 +332,7 @@ export class ClientFilter {
     return tag !== undefined && this.#owners.has(`${bucket} ${id}`) && this.#owners.get(`${bucket} ${id}`) !== tag;
   }
 
-  /** Whether a call is of the agent whose message it belongs to. */
+  /** Whether a call and the message that it belongs to are of the same agent. */
   #fitsParent(event: AguiEvent, id: string, tag: Tag): boolean {
     const parent = `message ${textOf(event, "parentMessageId")}`;
     if (!this.#owners.has(parent)) {
@@ -342,7 +342,7 @@ export class ClientFilter {
     return tag !== undefined ? owner === tag : !this.#owners.has(`toolCall ${id}`) || this.#owners.get(`toolCall ${id}`) === owner;
   }
 
-  /** Records whose the messages of a list are, and the calls in them. A snapshot overrules what is known. */
+  /** Records which agents the messages of a list and their calls belong to. A snapshot overwrites earlier records. */
   #learn(messages: unknown, isSnapshot: boolean): void {
     if (!Array.isArray(messages)) {
       return;

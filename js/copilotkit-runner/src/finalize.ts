@@ -1,9 +1,9 @@
 import type { AguiEvent } from "@pgagui/postgres";
 import { isEnd, textOf } from "./events.ts";
 
-/** Why a run ends without an end of its agent. */
+/** Why a run ends although its agent has sent no end. */
 export interface Ending {
-  /** Somebody asked the run to stop. */
+  /** Whether the run was requested to stop. */
   isStopped: boolean;
   /** The error of the agent. */
   message?: string | undefined;

@@ -20,7 +20,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Logs that calls fail, once a minute while they do, and the first success afterwards. */
+/** Logs an outage: a failed call at most once a minute, and the first success after it. */
 export class Outage {
   readonly #log: Log;
   readonly #what: string;

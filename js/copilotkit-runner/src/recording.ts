@@ -91,7 +91,7 @@ export class Recording implements Beating {
       return;
     }
     if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
-      // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
+      // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and continue.
       this.#held.push(event);
       return;
     }
@@ -107,7 +107,7 @@ export class Recording implements Beating {
 
   /** Stores what is pending and the end of the run: that of the agent, or one that says why there is none. */
   async finish(ending: { message?: string | undefined }): Promise<void> {
-    this.#isFinishing = true; // what the heartbeat says about the run from here on is old
+    this.#isFinishing = true; // a heartbeat that answers from now on is out of date
     if (!this.failure) {
       this.#held.forEach((event) => this.#add(event));
       this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
@@ -124,7 +124,7 @@ export class Recording implements Beating {
     return this.#stop !== undefined || this.failure !== undefined;
   }
 
-  /** Makes the run end as the ending says, once its agent has ended. */
+  /** Requests the agent to stop. When it has ended, the run ends as the ending says. */
   stop(ending: Ending): void {
     if (!this.#stop && !this.#isFinishing) {
       this.#stop = ending;
@@ -201,8 +201,8 @@ export class Recording implements Beating {
     const seq = await retry(append, {
       onRetry: async (error) => {
         this.#outage.failed(error);
-        // After an outage the heartbeats come first: or a run that begins now could cut off one whose writer could not reach the
-        // database.
+        // After an outage the heartbeats come first. Otherwise a run that begins now could cut off a run whose writer could not
+        // reach the database.
         await this.#heartbeats.beat();
       },
     });

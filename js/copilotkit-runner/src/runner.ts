@@ -18,7 +18,7 @@ export interface DatabaseOptions {
   connectionString?: string | undefined;
   /**
    * The tenant whose threads are meant: a scope, or a function that returns the scope of the request at hand, for instance from
-   * an AsyncLocalStorage. The runner calls it once in each of its methods, before they return. It must throw where it knows no
+   * an AsyncLocalStorage. The runner calls it once in each of its methods, before they return. It must throw if there is no
    * tenant. Each transaction sets `agui.scope`, for row-level security. The default is the scope '', for databases without
    * tenants.
    */
@@ -35,8 +35,8 @@ export interface RunnerOptions extends DatabaseOptions {
   /** The shortest pause between two polls for new events of other processes, in milliseconds. The default is 20. */
   pollInterval?: number | undefined;
   /**
-   * How long the runner waits for an agent to end that was asked to stop, in milliseconds. Then the run ends without it. The
-   * default is 5000.
+   * How long the runner waits until an agent ends after a stop, in milliseconds. Then the run ends without it. The default is
+   * 5000.
    */
   stopTimeout?: number | undefined;
   /** Receives failures. The default is the console. */
@@ -93,9 +93,9 @@ export class PgaguiAgentRunner implements AgentRunner {
   }
 
   /**
-   * Sends a thread: its history as a snapshot, then the events of the run in progress, in whatever process it is. It completes
-   * when no run is in progress; at once, and empty, for a thread that does not exist. What ends it early is a RUN_ERROR: the
-   * process of the run is gone, or the runner is closed.
+   * Sends a thread: its history as a snapshot, then the events of the run in progress, whichever process writes it. It completes
+   * when no run is in progress; at once, and empty, if the thread does not exist. If the process of the run is gone, or the
+   * runner is closed, it ends early with a RUN_ERROR.
    */
   connect(request: Request<"connect">): Answer<"connect"> {
     const database = this.#here();

@@ -27,7 +27,7 @@ export class Stream {
   readonly #log: Log;
   #filter: ClientFilter | undefined;
 
-  /** The signal ends the stream: the client has left, or its reason is what to tell the client. */
+  /** The signal ends the stream: either the client has left, or the client receives the reason of the signal. */
   constructor(database: Database, poller: Poller, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; log: Log }) {
     this.#database = database;
     this.#poller = poller;
@@ -37,7 +37,7 @@ export class Stream {
     this.#log = options.log;
   }
 
-  /** Sends the thread. What ends it early, the client gets as RUN_ERROR: it takes the clean end of a stream for success. */
+  /** Sends the thread. If it ends early, the client receives a RUN_ERROR, because it takes a clean end for success. */
   async serve(): Promise<void> {
     try {
       await this.#serveRuns();

@@ -125,7 +125,7 @@ async function setThread(database: Database, threadId: string, changes: { title?
   return threadOf(row!);
 }
 
-/** Stops the runs of a thread and erases it. Once it is gone, the answer is the same. */
+/** Stops the runs of a thread and erases it. If the thread is gone already, the answer is the same. */
 async function erase(database: Database, threadId: string): Promise<void> {
   await ofThread(() => database.query("select agui.request_stop(thread_id => $1, reason => 'the thread is deleted', scope => $2)",
     [threadId, database.scope]));

@@ -66,7 +66,7 @@ interface FoundTuple {
 /** Tuples that one statement reads. */
 const pageRows = 50;
 
-/** How long to wait for the answer to a statement, and to repeat one whose connection failed, in milliseconds. */
+/** How long to wait for the answer to a statement, and how long to retry after transient errors, in milliseconds. */
 const timeout = 30_000;
 
 const tuplesQuery = `
@@ -128,8 +128,8 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Stores a checkpoint, with the values of the channels that `newVersions` names. To store the same
-   * id a second time replaces the checkpoint. If `configurable.run_id` is the id of a run of the
+   * Stores a checkpoint, with the values of the channels that `newVersions` names. A second call with
+   * the same id replaces the checkpoint. If `configurable.run_id` is the id of a run of the
    * thread's log, `checkpointAt` finds the checkpoint by it.
    */
   async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, newVersions: ChannelVersions): Promise<RunnableConfig> {
@@ -166,8 +166,8 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Returns the version after `current`, with a random fraction. Branches that begin at one checkpoint count on from the same
-   * version, and a version of a channel is stored once, so equal versions would give one branch the values of the other.
+   * Returns the version after `current`, with a random fraction. Branches that begin at one checkpoint continue from the same
+   * version, and a version of a channel is stored once. Without the fraction, one branch would get the values of the other.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(super.getNextVersion(current)) + Math.random();
@@ -221,7 +221,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     return history;
   }
 
-  /** Runs a statement, and repeats it while errors are transient: all statements are idempotent. */
+  /** Runs a statement, and retries it while errors are transient: all statements are idempotent. */
   #query<Row extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<Row[]> {
     return retry(() => this.#database.query<Row>(text, values), { forAtMost: timeout });
   }

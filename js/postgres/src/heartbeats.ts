@@ -50,7 +50,7 @@ export class Heartbeats {
     this.#options = options;
   }
 
-  /** Adds a run, and returns whether it was not there. Its first heartbeat comes after an interval. */
+  /** Adds a run; false if it was added before, or after stop. Its first heartbeat comes after an interval. */
   add(run: Beating): boolean {
     if (this.#isStopped || this.#runs.has(run)) {
       return false;

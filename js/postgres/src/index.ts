@@ -1,5 +1,5 @@
 // What the packages that talk to PostgreSQL share: a pool, the scope of a tenant in each transaction,
-// which errors pass by themselves, heartbeats and polls.
+// which errors are transient, heartbeats and polls.
 
 import pg from "pg";
 
@@ -130,12 +130,12 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && typeof severity === "string" && typeof code === "string" ? code : undefined;
 }
 
-/** Whether the database knows no such thread, or no such run in it. */
+/** Whether an error says that the thread does not exist, or has no such run. */
 export function isUnknown(error: unknown): boolean {
   return ["UI001", "UI002"].includes(codeOf(error) ?? "");
 }
 
-/** Whether a call may succeed when it is repeated: the connection, the server or a lock was in the way. */
+/** Whether an error is transient, so that a retry may succeed: one of the connection, the server or a lock. */
 export function isTransient(error: unknown): boolean {
   const code = codeOf(error);
   if (code !== undefined) {

@@ -9,9 +9,9 @@ export interface Batch {
   hasEnded: boolean;
 }
 
-/** What a follower waited for. */
+/** What a follower receives. */
 export interface News {
-  /** The next events of the thread, of all its runs. None if it turns out that there were no more than the last. */
+  /** The next events of the thread, of all its runs. Empty after a wait that timed out, or if the events before were all. */
   batches: Batch[];
   /** Whether there were no more events when these were read. */
   isAll: boolean;
@@ -32,7 +32,7 @@ export interface Position {
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  /** How long to wait, in milliseconds. Then there are no batches. The default is without end. */
+  /** How long to wait, in milliseconds. Then the answer has no batches. The default is without end. */
   forAtMost?: number | undefined;
 }
 
@@ -57,7 +57,7 @@ interface PollRow {
 
 const shortestRest = 5;
 const longestRest = 1000;
-/** The poller rests this many times as long as a poll took, however many threads there are. */
+/** After a poll the poller pauses for this many times its duration, within the bounds above. */
 const rest = 4;
 const longestPause = 100;
 /** The bounds of a query and its answer. */

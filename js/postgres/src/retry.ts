@@ -6,7 +6,7 @@ export interface RetryOptions {
   signal?: AbortSignal | undefined;
   /** How long to retry, in milliseconds. The default is until the call succeeds. */
   forAtMost?: number | undefined;
-  /** Called with the error of each attempt that another one follows, before that. What it throws counts as a failed attempt. */
+  /** Called before each retry, with the error of the attempt before. If it throws, the retry counts as failed. */
   onRetry?: ((error: unknown, attempt: number) => void | Promise<void>) | undefined;
 }
 
@@ -15,7 +15,7 @@ const longestPause = 2000;
 /** Attempts at a statement that the server canceled: for a statement_timeout that is too short, each attempt fails. */
 const maxCanceled = 4;
 
-/** Makes a call until it succeeds or fails with an error that is not transient, with growing random pauses. */
+/** Makes a call until it succeeds or fails with an error that is not transient, with backoff and jitter. */
 export async function retry<Result>(call: () => Promise<Result>, options: RetryOptions = {}): Promise<Result> {
   const { signal, forAtMost = Infinity, onRetry } = options;
   const begin = Date.now();

@@ -7,7 +7,7 @@ import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.
 /** Milliseconds after which a reader without new events checks whether the writer is still alive. */
 const checkInterval = 5_000;
 
-/** Milliseconds between two looks for a run that has not begun. */
+/** Milliseconds between two checks whether a run has begun. */
 const beginInterval = 50;
 
 /** Events of a run that are read in one call. */
@@ -89,7 +89,7 @@ export class RunStream implements StreamDurability, Beating {
       this.#hasEnded ||= hasEnd;
       this.#isClosed = false;
       if (heartbeats.add(this)) {
-        // From its first heartbeat on, the run has their lease. If this one fails, the next comes in a second.
+        // From its first heartbeat on, the run has the lease of heartbeats. If this one fails, the next comes in a second.
         heartbeats.beat().catch(() => {});
       }
       return events.map((_, i) => String(lastSeq - events.length + 1 + i));
@@ -182,8 +182,8 @@ export class RunStream implements StreamDurability, Beating {
     if (signal.cutOffReason !== null) {
       this.#options.heartbeats.delete(this);
     } else if (signal.status !== "running" && Date.now() - this.#writtenAt > signal.lease / 3) {
-      // A run that has ended takes no heartbeats, but its stream may go on. So its log takes them. If that fails, the next
-      // append says why.
+      // A run that has ended takes no heartbeats, but its stream may continue. So an event shows that the writer is alive. If
+      // it cannot be stored, the next append says why.
       const store = async () => void (this.#isClosed || await this.#store([aliveEvent()]));
       this.#inOrder(store).catch(() => this.#options.heartbeats.delete(this));
     }
@@ -222,7 +222,7 @@ export class RunStream implements StreamDurability, Beating {
       }
     };
     const seq = await retry(lastSeq === 0 ? begin : append, { forAtMost: retryTimeout }).catch((error) => {
-      if (isTransient(error)) this.#lastSeq = undefined; // it may be stored: the next call looks
+      if (isTransient(error)) this.#lastSeq = undefined; // the events may be stored: the next call checks
       throw error;
     });
     this.#lastSeq = seq;
@@ -292,8 +292,8 @@ export class RunStream implements StreamDurability, Beating {
   }
 
   /**
-   * Whether the stream ends although nothing closed it. A run whose writer is gone is ended first; that event is still to be
-   * read.
+   * Whether the stream is over although no event closed it. If the writer of the run is gone, this ends the run and returns
+   * false, because the reader has not read that end yet.
    */
   async #isOver(seenSeq: number, signal: AbortSignal | undefined): Promise<boolean> {
     const { database, retryTimeout } = this.#options;

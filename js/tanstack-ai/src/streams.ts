@@ -5,11 +5,11 @@ import { RunStream } from "./stream.ts";
 /** Options of {@link PostgresStreams}. */
 export interface PostgresStreamsOptions extends DatabaseOptions {
   /**
-   * Milliseconds between two polls for what other processes write, up to 100 while they write nothing. One poll serves all
-   * readers. Default: 50.
+   * Milliseconds between two polls for new events of other processes. The pause grows to 100 while there are none. One poll
+   * serves all readers. Default: 50.
    */
   pollInterval?: number | undefined;
-  /** Milliseconds for which a call is retried, with backoff, while the database is away. Default: 30 000. */
+  /** Milliseconds for which a call is retried with backoff while the database does not answer. Default: 30 000. */
   retryTimeout?: number | undefined;
   /**
    * Milliseconds that a reader from the start (`-1`, `now`) waits for the first chunk of an unknown run, which another
@@ -18,7 +18,7 @@ export interface PostgresStreamsOptions extends DatabaseOptions {
   firstChunkDeadlineMs?: number | undefined;
 }
 
-/** What {@link PostgresStreams.open} needs to know about a run. */
+/** Options of {@link PostgresStreams.open}: the run, and where to resume. */
 export interface OpenOptions {
   /**
    * The conversation. A thread id names a thread, it authorises nothing: first check that the user may see it.
