@@ -28,7 +28,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// startFrom starts the run that a request asks for.
+// startFrom starts the run that a request describes.
 func (s *Server) startFrom(r *http.Request) (*started, error) {
 	agent, err := s.agentOf(r)
 	if err != nil {

@@ -201,7 +201,7 @@ type pushedMessage struct {
 }
 
 // asEvents returns the message as a part of a conversation, and whether that ends the run. A message
-// that AG-UI has nothing for becomes a CUSTOM event.
+// without a counterpart in AG-UI becomes a CUSTOM event.
 func (p pushedMessage) asEvents() (made []json.RawMessage, endsRun bool) {
 	event := func(format string, values ...any) {
 		made = append(made, json.RawMessage(fmt.Sprintf(format, values...)))

@@ -37,8 +37,8 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, value any)
 	_ = encoder.Encode(value) // the client may be gone
 }
 
-// answerJSON answers with a JSON text, byte for byte. It gives up a client that accepts it too
-// slowly. If too many large requests and answers are in progress, the answer is 503.
+// answerJSON answers with a JSON text, byte for byte. If the client accepts it too slowly, it aborts
+// the connection. If too many large requests and answers are in progress, the answer is 503.
 func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, text []byte) error {
 	held := s.memory.hold(r.Context())
 	if err := held.resize(len(text)); err != nil {
@@ -110,8 +110,8 @@ func (o *object) end() []byte {
 }
 
 // budget bounds the memory of large requests that arrive and of large answers that wait for their
-// clients. An owner, the identity of a request, may have a part of it only, so that the others can go
-// on.
+// clients. An owner, the identity of a request, may have a part of it only, so that other owners are
+// not blocked.
 type budget struct {
 	limit, share int64
 
@@ -120,7 +120,7 @@ type budget struct {
 	byOwner map[access.Identity]int64
 }
 
-// sharesOfBudget is the number of owners among which the budget is enough for the share of each.
+// sharesOfBudget is the number of shares of the budget. An owner may have one of them.
 const sharesOfBudget = 4
 
 func newBudget(limit int64) *budget {

@@ -199,7 +199,8 @@ func (s *copilotKit) archive(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, map[string]any{"threadId": thread.ID, "archived": thread.Archived})
 }
 
-// delete stops the runs of a thread and erases it. Once it is gone, the answer is the same.
+// delete stops the runs of a thread and erases it. If the thread is gone already, the answer is the
+// same.
 func (s *copilotKit) delete(w http.ResponseWriter, r *http.Request) error {
 	thread := r.PathValue("thread")
 	if err := s.erase(r.Context(), s.tenantOf(r), thread); err != nil {

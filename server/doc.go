@@ -18,6 +18,7 @@
 //
 // # Layers
 //
-// The core starts, records, follows and stops runs. The faces translate between it and the
-// protocols of clients: the AG-UI client, the CopilotKit runtime. A face has no logic of its own.
+// The core starts, records, follows and stops runs. Each face translates between the core and one
+// protocol of clients: AG-UI, the CopilotKit runtime, the Events API of the Ambient Platform, and
+// the resources of pgagui itself. A face has no logic of its own.
 package server

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Agents are the agents that clients can run.
 	Agents []Agent
-	// Access says who a request is from, and what they may do.
+	// Access says who has sent a request, and what the sender may do.
 	Access access.Authenticator
 	// Limits bound what one identity may use of this process.
 	Limits access.LimitOptions
@@ -35,18 +35,18 @@ type Options struct {
 	// Grace is how long Shutdown lets agents finish their runs. 10 seconds if zero.
 	Grace time.Duration
 	// MaxBufferedBytes bounds the memory of large requests that arrive and of large answers that wait
-	// for slow clients. If they take more, the next large one is 503, to be retried. One identity may
-	// have a quarter. 256 MiB if zero.
+	// for slow clients. Beyond it, the answer to a large request is 503, and the client retries. One
+	// identity may have a quarter. 256 MiB if zero.
 	MaxBufferedBytes int64
-	// MaxAppends bounds the appends over HTTP that are in progress at once. If there are more, the
-	// next one is 429, to be retried. 64 if zero.
+	// MaxAppends bounds the appends over HTTP that are in progress at once. Beyond it, the answer to
+	// an append is 429, and the client retries. 64 if zero.
 	MaxAppends int
 	// Ready checks whether requests can be served now, for /readyz: for example that the schema is
 	// the expected one. No check if nil.
 	Ready func(context.Context) error
-	// Reads is a store on a streaming standby of the database, with the same pgagui.Config. If it is
-	// set, requests that read are answered from there while it can be used, and streams follow there.
-	// See "Read replicas" in docs/server.md. None if nil.
+	// Reads is a store on a streaming standby of the database, with the same pgagui.Config. While the
+	// standby can be used, it answers requests that read, and streams follow the log there. See "Read
+	// replicas" in docs/server.md. If nil, the primary answers all requests.
 	Reads *pgagui.Store
 	// MaxReadLag is how far the standby may be behind. If it is further, reads go to the primary. 10
 	// seconds if zero.
@@ -59,16 +59,16 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics registers the metrics of the server. None if nil.
 	Metrics prometheus.Registerer
-	// WrapTransport returns the transport of the requests to agents, made of that of the server: for
-	// example one that traces. If nil, the transport is not wrapped.
+	// WrapTransport wraps the transport of the requests to agents, for example in one that traces. If
+	// nil, the transport is not wrapped.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// ObserveRun watches the runs that the server records. It may be nil.
 	ObserveRun RunObserver
 }
 
 // RunObserver is called when the server has accepted a run, with the context of the request. It
-// returns the context of the run, made of background: requests to the agent have its values. ended
-// is called when the end of the run is committed, or could not be.
+// returns the context of the run, derived from background: requests to the agent have its values.
+// The server calls ended when the end of the run is committed, or could not be.
 type RunObserver func(request, background context.Context, run ObservedRun) (ctx context.Context, ended func(outcome string, err error))
 
 // ObservedRun is a run that an observer watches.
@@ -90,7 +90,7 @@ type Agent struct {
 	URL string
 	// Description is for people.
 	Description string
-	// History says what the agent gets of the messages before a run. See History.
+	// History says which of the stored messages the agent receives. See History.
 	History History
 	// Parallel lets several runs of a thread be in progress at once.
 	Parallel bool

@@ -77,7 +77,7 @@ func (s *Server) push(ctx context.Context, to tenant, threadID string, event jso
 		}
 		seq, err := s.append(ctx, to, run, []json.RawMessage{withIDs(event, run)}, options)
 		switch {
-		case isLate: // another event came late, too
+		case isLate: // another late event was stored first
 			return seq, permanentBut(err, pgagui.ErrConflictingRepeat)
 		case isNamed && afterSeq == nil:
 			return seq, permanentBut(err, pgagui.ErrRunEnded)
@@ -125,8 +125,8 @@ func (s *Server) pushMessage(ctx context.Context, to tenant, threadID string, me
 	})
 }
 
-// pushRun stores events as a run of their own, and returns the seq of the first of them. The same
-// call with the same run id stores them once. An empty one is a new one.
+// pushRun stores events as a run of their own, and returns the seq of the first of them. A repeated
+// call with the same run id stores them once. If the run id is empty, it makes a new one.
 func (s *Server) pushRun(ctx context.Context, to tenant, threadID, runID string, middle []json.RawMessage, hasEnd bool) (seq int64, err error) {
 	var options pgagui.AppendOptions
 	if runID != "" {

@@ -22,9 +22,9 @@ import (
 // standby, and it is not too far behind. One goroutine (watch) decides that; requests only report
 // that something failed, so none of them waits for a server that is gone.
 //
-// A statement of a request goes to the standby first (send). What the standby fails at, or does not
-// have, the primary answers, and it answers the rest of the request too: the standby may be behind
-// what the client has seen by then. The same holds for followers (tenant.Follow).
+// A statement of a request goes to the standby first (send). If the standby fails, or does not have
+// what is requested, the primary answers this statement and the rest of the request: by then, the
+// standby may be behind what the client has seen. The same holds for followers (tenant.Follow).
 type replica struct {
 	store   *pgagui.Store // on the standby alone: its followers poll there
 	reads   *pgagui.Store // for requests that read
@@ -42,13 +42,13 @@ type replica struct {
 	stop    context.CancelFunc
 	stopped chan struct{}
 
-	// unseen are what the primary had at some times, and the standby did not show yet. The first is
-	// the oldest. isPlaced is true once the standby has shown one of them. Both are for watch alone.
+	// unseen are samples of the primary that the standby has not shown yet, the oldest one first.
+	// isPlaced is true once the standby has shown one of them. Only watch uses both.
 	unseen   []sample
 	isPlaced bool
 }
 
-// usage is a time in which the standby can be used.
+// usage is a period in which the standby can be used.
 type usage struct {
 	context.Context
 	end context.CancelFunc
@@ -116,7 +116,7 @@ func (r *replica) watch(ctx context.Context) {
 		InitialInterval: probeInterval / 5, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: longestProbePause,
 	}
 	pauses.Reset()
-	var since, logged time.Time // since when the standby can, or cannot, be used; when a line said so
+	var since, logged time.Time // when the standby became usable or unusable; when that was last logged
 	for {
 		err := r.check(ctx, probes)
 		if ctx.Err() != nil {
@@ -337,8 +337,8 @@ func lacks(sql string, a *result) bool {
 	}
 }
 
-// outcomeOf says what the error of a statement means. Only errors that the primary would return as
-// well are an answer of the standby; some of them cost much.
+// outcomeOf says what the error of a statement means. Errors that the primary would return as well
+// are an answer of the standby, because some of them are costly to repeat.
 func (r *replica) outcomeOf(ctx context.Context, err error) string {
 	var refused *pgconn.PgError
 	switch {

@@ -136,7 +136,8 @@ func (s *Server) patchThread(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, thread)
 }
 
-// deleteThread stops the runs of a thread and erases it. Once it is gone, the answer is the same.
+// deleteThread stops the runs of a thread and erases it. If it is gone already, the answer is the
+// same.
 func (s *Server) deleteThread(w http.ResponseWriter, r *http.Request) error {
 	if err := queryOf(r).check(); err != nil {
 		return err

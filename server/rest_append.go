@@ -179,8 +179,8 @@ const (
 	drainTimeout = 2 * time.Second
 )
 
-// postStream appends a stream of events as they arrive. A stream that breaks off can be sent once
-// more with the same after_seq: the log takes each event once.
+// postStream appends a stream of events as they arrive. If it breaks off, the writer can send it a
+// second time with the same after_seq: the log takes each event once.
 func (s *Server) postStream(w http.ResponseWriter, r *http.Request, read func(io.Reader) iter.Seq2[json.RawMessage, error]) error {
 	q := queryOf(r)
 	options := pgagui.AppendOptions{Parallel: q.is("parallel", false), Strict: q.is("strict", false), ParentRunID: q.text("parent_run")}

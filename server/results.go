@@ -21,7 +21,8 @@ type statement struct {
 }
 
 // sender is a pgagui.DB that passes on statements in one message, and returns the results once all
-// have arrived: no caller has seen a part of them, so the statements can be sent to another server.
+// have arrived. So after a failure no caller has seen a part of them, and the statements can be sent
+// to another server.
 type sender func(context.Context, ...statement) ([]*result, error)
 
 func (send sender) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {

@@ -13,9 +13,9 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 )
 
-// positionHeader names, in a request, what the answer must not be behind: values that earlier
-// answers had in it (a transaction), or ids of frames of the thread, separated by commas. Answers of
-// requests that wrote have it.
+// positionHeader names, in a request, what the answer must include: values of this header in earlier
+// answers (transactions), or ids of frames of the thread, separated by commas. Answers of requests
+// that wrote have the header.
 const positionHeader = "Pgagui-Position"
 
 // writePrefix begins a position that names a transaction.
@@ -39,8 +39,8 @@ func routeOf(ctx context.Context) *route {
 	return way
 }
 
-// withRoute gives a request its route. right is what its endpoint needs: those that need no more
-// than to read may be answered by a standby.
+// withRoute gives a request its route. right is what its endpoint needs: if that is access.Read, a
+// standby may answer the request.
 func withRoute(w http.ResponseWriter, r *http.Request, right access.Rights) (*http.Request, error) {
 	way := &route{reads: right == access.Read, header: w.Header()}
 	r = r.WithContext(context.WithValue(r.Context(), routeKey{}, way))
@@ -158,9 +158,9 @@ func (s *Server) tenantFrom(ctx context.Context) tenant {
 // onPrimary returns the store on the primary.
 func (t tenant) onPrimary() *pgagui.Store { return t.server.store.InScope(t.scope) }
 
-// Follow is that of the Store. For a request that reads it follows on the standby, unless this
-// process records a run of the thread: then its events need no poll. When the standby is lost, or
-// has no answer, the follower continues on the primary behind the last event.
+// Follow is Store.Follow. For a request that reads it follows on the standby, unless this process
+// records a run of the thread: then its events need no poll. If the standby is lost, or has no
+// answer, the follower continues on the primary behind the last event.
 func (t tenant) Follow(ctx context.Context, threadID string, options pgagui.FollowOptions) iter.Seq2[pgagui.Event, error] {
 	way := routeOf(ctx)
 	if way == nil || !way.reads {

@@ -21,7 +21,7 @@ type started struct {
 	run         pgagui.RunRef
 	parentRunID string
 	// recorded is closed when this process has recorded the run. nil: another request began it,
-	// perhaps of another process.
+	// perhaps in another process.
 	recorded <-chan struct{}
 	clients  livefilter.Clients
 }
@@ -63,7 +63,7 @@ func (s *Server) start(ctx context.Context, to tenant, agent *Agent, in *input, 
 	}
 	begun, err := s.begin(ctx, to, agent, in, headers, claim)
 	if err != nil {
-		// The client gets the error, so nothing will become of the run.
+		// The client gets the error, and the run will not begin.
 		if err := to.ReleaseClaim(context.WithoutCancel(ctx), claim); err != nil {
 			s.options.Logger.Warn("a claim could not be released, it expires", "thread", run.ThreadID, "run", run.RunID, "error", err)
 		}

@@ -88,8 +88,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	return s, nil
 }
 
-// SetAgents replaces the agents. Runs in progress continue with those before. The request headers that
-// scripts of Options.Origins may send stay those of New.
+// SetAgents replaces the agents. Runs in progress continue with the agents that they began with. The
+// request headers that scripts of Options.Origins may send stay those of New.
 func (s *Server) SetAgents(agents []Agent) error {
 	agents, err := completed(agents)
 	if err != nil {
@@ -107,11 +107,12 @@ func (s *Server) keepAgents(agents []Agent) {
 	s.agents.Store(&byName)
 }
 
-// transport is that of the requests to agents. Each has a connection of its own. A server closes an
-// idle connection when it likes (gunicorn after 2 seconds, Node and uvicorn after 5, a proxy as its
-// operator has set). If a request is under way then, the agent may have received it or not, so
-// the request cannot be repeated and the run fails. A run holds its connection for seconds
-// or minutes; to open one takes 0.1 ms and a round trip, with TLS 4 ms of CPU and two.
+// transport returns the transport of the requests to agents. Each request has a connection of its
+// own. A server may close an idle connection at any time (gunicorn after 2 seconds, Node and uvicorn
+// after 5, a proxy as its operator has set). If a request is on its way at that time, the agent may
+// have received it or not, so the request cannot be repeated and the run fails. A run holds its
+// connection for seconds or minutes. To open a connection takes 0.1 ms and a round trip; with TLS, 4
+// ms of CPU and two round trips.
 func transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
@@ -123,8 +124,8 @@ func transport() *http.Transport {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Shutdown ends the server without loss. It aborts all streams, so that clients come back to
-// another process, and refuses new runs. Agents have Options.Grace to finish; the runs of those
-// that do not end with RUN_ERROR. Everything that was received is stored. Call it before
+// another process, and refuses new runs. Agents have Options.Grace to finish; after that, runs in
+// progress end with RUN_ERROR. Everything that was received is stored. Call Shutdown before
 // http.Server.Shutdown. It returns an error if not everything could be stored before ctx ended.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.runs.mu.Lock()
@@ -155,7 +156,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.recorder.Close(ctx))
 }
 
-// endpoints are the endpoints of a face, by method and path, each for those who have a right.
+// endpoints are the endpoints of a face, by method and path, each with the right that it needs.
 type endpoints map[string]struct {
 	right access.Rights
 	serve func(http.ResponseWriter, *http.Request) error
@@ -169,7 +170,7 @@ func (s *Server) register(mux *http.ServeMux, prefix string, face endpoints) {
 	}
 }
 
-// handle registers an endpoint for those who have a right.
+// handle registers an endpoint with the right that it needs.
 func (s *Server) handle(mux *http.ServeMux, pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
 	mux.Handle(pattern, s.guard.Require(right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		held := s.memory.hold(r.Context())
@@ -210,7 +211,7 @@ func (s *Server) routed(mux *http.ServeMux) http.Handler {
 			s.answerError(w, r, problemf(http.StatusMethodNotAllowed, "%s is not possible here (expected %s)", r.Method, answered.header.Get("Allow")))
 			return
 		}
-		s.answerError(w, r, problemf(http.StatusNotFound, "there is no such endpoint (GET /openapi.yaml describes those that there are)"))
+		s.answerError(w, r, problemf(http.StatusNotFound, "there is no such endpoint (GET /openapi.yaml describes all endpoints)"))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 )
 
-// errExpired ends a stream: the client comes back with a new token.
+// errExpired ends a stream: the client must reconnect with a new token.
 var errExpired = errors.New("the token has expired")
 
 // writeStream answers a request with the stream of runs.

@@ -61,9 +61,10 @@ type stream struct {
 	from     tenant
 	threadID string
 	clients  livefilter.Clients
-	// onlySeq makes the ids of its frames seqs alone. A client cannot resume with them here.
+	// onlySeq makes the ids of its frames seqs alone, for the Events API. They do not name the base of
+	// a place, so a client cannot resume this stream with them.
 	onlySeq bool
-	// goal is the run that comes next, behind the rest of a run before it. Empty: none.
+	// goal is the run that comes next, after the rest of an earlier run of its lineage. Empty: none.
 	goal string
 	// isFixed ends the stream with its run, if it has no goal. Otherwise the head of the thread comes
 	// next, if that is another run by then.
@@ -395,10 +396,10 @@ func (s *stream) ahead(ctx context.Context, from *pgagui.Store) (isPending bool,
 	return isPending, head, err
 }
 
-// replacing returns a history that leaves nothing of another branch to the client. A list of messages
-// replaces the thoughts and the activities of the client only if it has some itself. So two lists
-// come first in which a thought, then an activity, holds the place of the first message. (0.0.59
-// would keep these: it leaves no way to take thoughts and activities from it.)
+// replacing returns a history after which the client has nothing of another branch. A list of
+// messages replaces the thoughts and the activities of the client only if it has some itself. So two
+// lists come first in which a thought, then an activity, takes the place of the first message.
+// (0.0.59 would keep these: no event removes thoughts and activities there.)
 func replacing(history []json.RawMessage) []json.RawMessage {
 	for i, event := range history {
 		if compaction.EventType(event) != "MESSAGES_SNAPSHOT" {

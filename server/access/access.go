@@ -39,8 +39,8 @@ type Identity struct {
 	// TokenID names the token: the name of a static token, or the claim "jti" of a JWT. It may be
 	// empty. It is not a secret.
 	TokenID string
-	// Expires is when the token expires. Zero if it does not. It is checked when a request comes;
-	// a handler that streams for longer ends the stream then, if it is to obey it.
+	// Expires is when the token expires. Zero if it does not. The Authenticator checks it when a
+	// request comes. A handler whose stream may last longer must end the stream at this time itself.
 	Expires time.Time
 }
 
@@ -62,11 +62,12 @@ type Authenticator interface {
 type Rights uint8
 
 const (
-	// Read allows to read threads and to follow them.
+	// Read allows to read threads and what belongs to them, and to follow runs.
 	Read Rights = 1 << iota
-	// Write allows to run agents, and to change titles and metadata.
+	// Write allows to run agents, to append events, to fork, and to change titles, metadata, session
+	// state and checkpoints.
 	Write
-	// Stop allows to stop runs.
+	// Stop allows to stop and to abandon runs.
 	Stop
 	// Delete allows to erase threads.
 	Delete

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// streamRetry is when a client with too many streams may retry. Nobody knows when one of its
-// streams ends.
+// streamRetry is when a client with too many streams may retry. It is a guess: when one of its
+// streams ends cannot be known.
 const streamRetry = 5 * time.Second
 
 // Guard decides which requests reach a handler.

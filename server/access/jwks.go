@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// minRefreshPause is the least time between fetches because of unknown keys: anybody can send
+	// minRefreshPause is the least time between fetches because of unknown keys. Any client can send
 	// tokens that name such a key.
 	minRefreshPause = 10 * time.Second
 	fetchTimeout    = 5 * time.Second
@@ -28,8 +28,8 @@ const (
 // errNoKeys means that the last fetch failed, so that an unknown key may be a valid one.
 var errNoKeys = errors.New("the keys cannot be fetched")
 
-// keySet has the public keys that an identity provider publishes. The storage of jwkset with the
-// same task lets requests wait for its rate limit, reads answers of any size, and does not say
+// keySet has the public keys that an identity provider publishes. jwkset has a storage for this, too,
+// but that one lets requests wait for its rate limit, reads answers of any size, and does not say
 // whether its last fetch failed.
 type keySet struct {
 	*jwkset.MemoryJWKSet
@@ -38,7 +38,7 @@ type keySet struct {
 	logger  *slog.Logger
 	unknown *rate.Limiter // of fetches because of unknown keys
 	turn    chan struct{} // held while fetching
-	failed  atomic.Bool   // the last fetch, or there was none
+	failed  atomic.Bool   // the last fetch failed, or there was none
 }
 
 func newKeySet(ctx context.Context, options JWTOptions) (*keySet, error) {
@@ -138,8 +138,8 @@ func (s *keySet) fetchUnless(ctx context.Context, isKnown func() bool) error {
 		return nil
 	}
 	if s.unknown.Allow() {
-		// If it ended with the request, a client that goes away at once could keep all others from
-		// new keys.
+		// The fetch continues if the client goes away. Otherwise such clients could keep the server
+		// from getting new keys, because the rate limit counts their attempts.
 		_ = s.fetch(context.WithoutCancel(ctx))
 	}
 	if !isKnown() && s.failed.Load() {
@@ -214,7 +214,7 @@ func isForSignatures(key jwkset.JWK) bool {
 	switch key := key.Key().(type) {
 	case *rsa.PublicKey:
 		return key.N.BitLen() >= minRSABits
-	case []byte: // a secret, which nobody should publish
+	case []byte: // a secret, which a provider must not publish
 		return false
 	}
 	return true

@@ -27,23 +27,23 @@ import (
 type JWTOptions struct {
 	// Algorithms are those that a token may be signed with: RS256, RS384, RS512, PS256, PS384,
 	// PS512, ES256, ES384, ES512, EdDSA, or HS256, HS384, HS512. The latter use a shared secret and
-	// cannot stand beside the others.
+	// cannot be combined with the others.
 	Algorithms []string
 
 	// JWKSURL is where the identity provider publishes its public keys. It must be https, but for a
 	// host that is this machine. Either this or KeyFile is required.
 	JWKSURL string
-	// RefreshInterval is how often the keys are fetched, and so how long a key is still taken that
-	// the provider has withdrawn. They are also fetched when a token names an unknown key, at most
-	// once in 10 seconds. 10 minutes if zero.
+	// RefreshInterval is how often the keys are fetched, and so how long the server still accepts a
+	// key that the provider has withdrawn. They are also fetched when a token names an unknown key,
+	// at most once in 10 seconds. 10 minutes if zero.
 	RefreshInterval time.Duration
 	// HTTPClient fetches the keys. If nil, a client with the proxy of the environment.
 	HTTPClient *http.Client
 	// Logger gets a line when the keys cannot be fetched. slog.Default() if nil.
 	Logger *slog.Logger
 
-	// KeyFile has the key: a public key or a certificate in PEM, or, for HS256 and its like, the
-	// secret, of which a line end at the end is no part. It is read once.
+	// KeyFile has the key: a public key or a certificate in PEM, or, for HS256, HS384 and HS512, the
+	// secret, without a line end at its end. It is read once.
 	KeyFile string
 
 	// Issuer is what the claim "iss" must be. Not checked if empty.
@@ -380,7 +380,7 @@ func stringsOf(value any) ([]string, bool) {
 	return nil, false
 }
 
-// claimPath is where a value stands in the claims: names of members, from the outermost on.
+// claimPath is where a value is in the claims: names of members, from the outermost on.
 type claimPath []string
 
 func parseClaimPath(text string) (claimPath, error) {

@@ -15,8 +15,8 @@ import (
 type LimitOptions struct {
 	// RequestsPerSecond is the rate of requests in the long run. 50 if zero, no limit if negative.
 	RequestsPerSecond float64
-	// Burst is how many requests may come at once after a rest. The requests of two seconds if
-	// zero.
+	// Burst is how many requests may come at once after a pause. If zero, as many as
+	// RequestsPerSecond allows in two seconds.
 	Burst int
 	// Streams is how many streams may be open at the same time. 100 if zero, no limit if negative.
 	Streams int
@@ -32,7 +32,7 @@ type LimitOptions struct {
 // Limits counts the requests and streams of identities. It is safe for concurrent use.
 type Limits struct {
 	options LimitOptions
-	// refill is the time after which a bucket is full, and nothing is lost if it is forgotten.
+	// refill is the time after which a bucket is full, so that it can be forgotten.
 	refill time.Duration
 
 	mu    sync.Mutex // guards the fields below, and all usages
@@ -52,7 +52,7 @@ type usage struct {
 	idle    *list.Element // nil while it has streams
 }
 
-// NewLimits returns limits that nobody has used yet.
+// NewLimits returns limits that no identity has used yet.
 func NewLimits(options LimitOptions) *Limits {
 	setDefault(&options.RequestsPerSecond, 50)
 	if options.Burst <= 0 {

@@ -38,7 +38,7 @@ func LocalOnly(audit Audit, next http.Handler) http.Handler {
 }
 
 // isLocalName takes these names alone. Others, such as 127.1, mean the same to some resolvers, but
-// nobody needs them.
+// no client needs them.
 func isLocalName(host string) bool {
 	return strings.EqualFold(host, "localhost") || host == "127.0.0.1" || host == "::1"
 }

@@ -16,8 +16,8 @@ import (
 
 const maxTokenFileBytes = 4 << 20
 
-// readTokenFile reads the file of static tokens. Its errors never have the value of sha256:
-// somebody may have put the token there.
+// readTokenFile reads the file of static tokens. Its errors never have the value of sha256, because
+// it may be the token itself by mistake.
 func readTokenFile(name string) ([]staticToken, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func parseTokens(name string, text []byte) ([]staticToken, error) {
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		// It may be half written: if an empty file were an empty list, it would lock everybody out.
+		// The file may be half written: if it counted as an empty list, it would lock all clients out.
 		return nil, fmt.Errorf("tokens: %s is empty (expected a list of tokens, [] for none)", name)
 	case err != nil:
 		return nil, fmt.Errorf("tokens: %s: %.200s", name, printable(strings.TrimPrefix(err.Error(), "yaml: ")))

@@ -38,9 +38,9 @@ func NewToken() (token, sha256Hex string) {
 // All members but expires are required. Two tokens have neither the same name nor the same hash.
 //
 // The hash is a plain SHA-256, without salt and stretching. Those protect secrets that can be
-// guessed, such as passwords; a token has 256 random bits, so that nobody finds it from its hash. A
-// token is taken only in the form that NewToken makes. A slow hash would cost each request its
-// time.
+// guessed, such as passwords; a token has 256 random bits, so it cannot be found from its hash. A
+// token is accepted only in the form that NewToken makes. A slow hash would make each request
+// slower.
 type Tokens struct {
 	file    string
 	current atomic.Pointer[[]staticToken]
@@ -61,8 +61,8 @@ func LoadTokens(file string) (*Tokens, error) {
 	return tokens, nil
 }
 
-// Reload reads the file once more. If that fails, the tokens from before remain valid. Requests in
-// progress are not affected, not even streams of a token that is gone.
+// Reload reads the file. If that fails, the tokens from before remain valid. Requests in progress
+// are not affected, not even streams of a token that the file no longer has.
 func (t *Tokens) Reload() error {
 	tokens, err := readTokenFile(t.file)
 	if err != nil {

@@ -21,8 +21,8 @@ type Stats struct {
 	// Malformed were left out because they are no events, of no type that the clients know, too
 	// large, or because the schema of a client refuses them.
 	Malformed int
-	// Misplaced were left out because the verifier of a client refuses them where they came, or
-	// because a later RUN_FINISHED took their place.
+	// Misplaced were left out because the verifier of a client refuses them at their place, or
+	// because a later RUN_FINISHED replaced them.
 	Misplaced int
 }
 
@@ -31,10 +31,10 @@ type Stats struct {
 //
 //   - A client that attaches with a new verifier gets a new filter. It takes the history of the
 //     attachment first, then the events behind it.
-//   - A client that continues a stream with the verifier that it had gets a new filter that took
-//     exactly what the first one took, with the results thrown away: the history of the same
+//   - If a client resumes a stream with the same verifier, it gets a new filter, which first takes
+//     exactly what the old one took, and the caller drops the results: the history of the same
 //     attachment, if the stream began with one, and each event since. A snapshot or a compacted
-//     stream in their place does not do: the verifier has open what these leave out.
+//     stream is not enough instead: the verifier has open what these leave out.
 //
 // A filter belongs to one goroutine at a time.
 type Filter struct {
@@ -341,7 +341,7 @@ func (f *Filter) admitRunError() bool {
 	return true
 }
 
-// learn records whose the messages of a list are, and the calls in them. A snapshot overrules what is known.
+// learn records which agents the messages of a list and their calls belong to. A snapshot overwrites earlier records.
 func (f *Filter) learn(list []byte, isSnapshot bool) {
 	if list == nil || list[0] != '[' {
 		return

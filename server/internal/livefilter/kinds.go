@@ -211,8 +211,8 @@ func (f *Filter) addStart(kind *eventKind, id []byte, p *part, tag []byte, closi
 	return true
 }
 
-// admitEnd: what a lane of another agent has open stays so, for its lane will end it. What the event itself closes, by closing
-// its lane, is started once more.
+// admitEnd: what a lane of another agent has open stays open, because that lane will end it. What the event itself closes, by
+// closing its lane, is started a second time.
 func (f *Filter) admitEnd(kind *eventKind, tag []byte, closing int) bool {
 	id := f.event.text(kind.id)
 	p := f.state.find(kind.bucket, id)
@@ -326,7 +326,7 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 
 var endings = [...]string{messages: "TEXT_MESSAGE_END", toolCalls: "TOOL_CALL_END", reasoning: "REASONING_MESSAGE_END"}
 
-// addEnd puts in the end of what the event at hand starts once more.
+// addEnd puts in the end of what the event at hand starts a second time.
 func (f *Filter) addEnd(kind *eventKind, tag []byte) {
 	members := []jsonMember{{kind.id, f.event.values[kind.id]}}
 	if tag != nil {

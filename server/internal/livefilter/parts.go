@@ -7,7 +7,7 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file is what the verifier of a client knows: what is open, and whose it is.
+// This file is what the verifier of a client keeps: what is open, and which agent it belongs to.
 
 // A bucket has the ids of one kind of thing. The same id may be in several.
 type bucket uint8
@@ -228,7 +228,7 @@ type lane struct {
 	owner  owner
 	bucket bucket
 	part   *part
-	// hasEnded: an event that was left out or is held ended the stream. Only a chunk that could start it goes on with it.
+	// hasEnded: an event that was left out or is held ended the stream. Only a chunk that could start it continues it.
 	hasEnded bool
 	// What the first chunk said; nil if it did not. Later ones may not say otherwise.
 	role, name, parent []byte
