@@ -27,7 +27,7 @@
 //	attached, err := store.Attach(ctx, "thread-1", pgagui.AttachOptions{})  // history, as a snapshot
 //	for event, err := range store.Follow(ctx, "thread-1", pgagui.FollowOptions{After: attached.Position}) { … }
 //
-// # What there is
+// # Methods
 //
 //   - Write: [Store.NewRecorder], [Store.Append], [Store.Abandon], [Store.RequestStop], [Store.Claim].
 //     Package events makes the events that a backend writes itself.

@@ -215,8 +215,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin finds the first position, and emits the history if the options have one. It is called once
-// more when an awaited run begins.
+// begin finds the first position, and emits the history if the options have one. It is called a
+// second time when an awaited run begins.
 func (f *follower) begin(ctx context.Context) error {
 	f.mayHaveEnded, f.awaits = true, false
 	switch {

@@ -21,7 +21,7 @@ import (
 //
 // A followed thread is a topic: the last events of its log, and a signal that there are more. Each
 // follower has its own position and takes the events behind it from the topic. A follower that is
-// further back than the topic reads from the database itself. So nobody waits for a slow follower,
+// further back than the topic reads from the database itself. So no follower waits for a slow one,
 // and live events join those that were read without a gap or a double, because seq alone decides.
 type hub struct {
 	queries     func(scope string) *db.Queries

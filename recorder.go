@@ -96,8 +96,8 @@ type RecorderStats struct {
 // The recorder also retries what a standby refuses, until the standby is promoted. If a pool may
 // connect to a standby that stays one, set target_session_attrs=read-write.
 //
-// It logs a failure that lasts every minute, and Stats reports it. Package otelagui turns Stats
-// into metrics.
+// While a failure lasts, the recorder logs it every minute, and Stats reports it. Package otelagui
+// turns Stats into metrics.
 //
 // Under row-level security the recorder's role is usually an operator and records for all scopes.
 // On a Store with SetScope it records for the Store's scope only; a recording of another scope ends
@@ -232,7 +232,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	for i, recording := range open {
 		if failures[i] != nil {
 			recording.isGivenUp = recording.isGivenUp || recording.failure == nil
-			recording.fail(failures[i]) // its agent goes on for nothing
+			recording.fail(failures[i]) // its agent should stop
 		}
 		if wasReported[recording] {
 			failures[i] = nil
@@ -504,8 +504,8 @@ func (r *Recorder) send(c call) error {
 	isFirst := true
 	answers, err := retry(r.background, retryPolicy{r.config.CallTimeout, report, r.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
 		if !isFirst {
-			// After an outage the heartbeats come first: or a run that begins here could cut off
-			// one whose writer could not reach the database.
+			// After an outage the heartbeats come first. Otherwise a run that begins here could
+			// cut off a run whose writer could not reach the database.
 			if err := r.sayAlive(ctx); err != nil {
 				return nil, err
 			}
@@ -638,7 +638,7 @@ func (r *Recorder) retryPolicy() retryPolicy {
 // detach leaves a run to the next writer, which may send no heartbeats.
 func (r *Recorder) detach(ctx context.Context, recording *Recording) error {
 	select {
-	case r.alive <- struct{}{}: // a call that is under way would have the heartbeats go on
+	case r.alive <- struct{}{}: // otherwise a heartbeat in progress could undo the detach
 		defer func() { <-r.alive }()
 	case <-ctx.Done():
 		return ctx.Err()

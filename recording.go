@@ -15,8 +15,8 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// ErrStopRequested is the cause of the end of a recording's context after somebody called
-// RequestStop or agui.request_stop.
+// ErrStopRequested is the cause of the end of a recording's context after a call of RequestStop or
+// agui.request_stop.
 var ErrStopRequested = errors.New("the run was asked to stop")
 
 // ErrClosed is the error of a Recorder or a Recording that is closed.
@@ -70,7 +70,7 @@ type Recording struct {
 	isReported   bool          // a method has returned the failure
 	isGivenUp    bool          // the failure is that of closing the recorder
 	inCall       int           // of the pending events, those that a call under way brings
-	changed      chan struct{} // closed at the next change; nil: nobody waits for one
+	changed      chan struct{} // closed at the next change; nil: no call waits for one
 	isQueued     bool          // in the recorder's queue
 	isAlone      bool          // sent in calls of its own
 	isBeginning  bool          // Begin stores its start
@@ -137,8 +137,8 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 	return recording, nil
 }
 
-// Context returns the context for the agent. It ends with the context of Begin, when somebody asked
-// the run to stop (context.Cause is an ErrStopRequested), when the recording cannot store its
+// Context returns the context for the agent. It ends with the context of Begin, when the run was
+// requested to stop (context.Cause is an ErrStopRequested), when the recording cannot store its
 // events any more (the cause is the error, for example ErrRunCutOff), and when the recording is
 // closed. After a request to stop, the recording still takes the last events of the agent.
 func (r *Recording) Context() context.Context { return r.ctx }

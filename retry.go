@@ -22,8 +22,8 @@ import (
 type retryPolicy struct {
 	// timeout is how long an attempt waits for its answer, which the network may have lost.
 	timeout time.Duration
-	// report is called with the error of each attempt that another one follows, and with nil after
-	// a success.
+	// report is called before each retry with the error of the attempt before, and with nil after a
+	// success.
 	report func(error)
 	// isOwnFault, if set, reports whether the call itself caused the failure of an attempt that began
 	// then. Then there is no further attempt.
@@ -100,10 +100,10 @@ const (
 	transient
 )
 
-// IsTransient reports whether a call that failed with err may succeed when it is repeated
-// unchanged: the database cannot be reached, starts, stops, is a standby for the moment, or lacks a
-// resource; another transaction was in the way; a timeout ended the call; or the schema was
-// upgraded meanwhile. Recorders and followers retry such errors themselves.
+// IsTransient reports whether a retry of a call that failed with err may succeed: the database
+// cannot be reached, starts, stops, is currently a standby, or lacks a resource; another transaction
+// was in the way; a timeout ended the call; or the schema was upgraded meanwhile. Recorders and
+// followers retry such errors themselves.
 func IsTransient(err error) bool {
 	if err == nil {
 		return false
@@ -147,7 +147,7 @@ func classifyState(cause *pgconn.PgError) errorClass {
 		"58000", "58030",
 		"25006": // read-only: a standby, for the moment
 		return transient
-	case "57014", // statement_timeout, or somebody has cancelled it
+	case "57014", // statement_timeout, or an administrator has cancelled it
 		"53200", "53400", // out of memory
 		"55000", "57P04", "58P01", "58P02":
 		return uncertain

@@ -39,7 +39,7 @@ type RunStatus struct {
 	// StopRequestedAt is when RequestStop was first called for the run. Zero if it was not.
 	StopRequestedAt time.Time `json:"stopRequestedAt,omitzero"`
 	StopReason      string    `json:"stopReason,omitempty"`
-	// CutOffReason says why somebody else than its writer ended the run. Empty if nobody did.
+	// CutOffReason says why the run was ended on behalf of its writer. Empty if it was not.
 	CutOffReason string `json:"cutOffReason,omitempty"`
 }
 
@@ -64,10 +64,10 @@ type RequestStopOptions struct {
 	Reason string
 }
 
-// RequestStop asks the writer of a run to stop, in whichever process the writer is. If run.RunID is
-// empty, it asks the writers of all runs in progress of the thread. A Recorder then cancels the
-// context of the run within about a second; the writer ends the run. RequestStop returns the number
-// of runs that are asked to stop; 0 if none is in progress.
+// RequestStop requests the writer of a run to stop, in any process. If run.RunID is empty, it
+// requests the writers of all runs in progress of the thread. A Recorder then cancels the context of
+// the run within about a second; the writer ends the run. RequestStop returns the number of runs
+// that were requested to stop; 0 if none is in progress.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) RequestStop(ctx context.Context, run RunRef, options RequestStopOptions) (runs int, err error) {
