@@ -85,7 +85,7 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 func (p *program) waitForEnter(ctx context.Context) {
 	enter := make(chan struct{})
 	go func() {
-		// If stdin has ended, nobody can press Enter, and only a signal ends the demo.
+		// If stdin has ended, the user cannot press Enter, and only a signal ends the demo.
 		if _, err := bufio.NewReader(p.in).ReadString('\n'); err == nil {
 			close(enter)
 		}

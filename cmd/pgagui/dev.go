@@ -172,7 +172,7 @@ func openDevHome() (devHome, error) {
 // server is the folder of the database server.
 func (h devHome) server() string { return filepath.Join(h.path, "server") }
 
-// secret returns what a file has, which is made if it is not there.
+// secret returns the content of a file. If the file does not exist, secret creates it.
 func (h devHome) secret(name string, make func() string) (string, error) {
 	path := filepath.Join(h.path, name)
 	text, err := os.ReadFile(path)
@@ -246,7 +246,7 @@ func (p *program) startDevDatabase(command *cobra.Command, home devHome, yes boo
 }
 
 // withPrograms calls open with the folder of downloaded programs. If programs are missing that the
-// download has, and the user agrees, it downloads them and calls open once more.
+// download has, and the user agrees, it downloads them and calls open a second time.
 func (p *program) withPrograms(command *cobra.Command, download cluster.Download, folder string, yes bool, open func(programs string) (*cluster.Cluster, error)) (*cluster.Cluster, error) {
 	programs := download.Programs(folder)
 	server, err := open(programs)

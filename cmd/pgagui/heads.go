@@ -22,8 +22,8 @@ func (p *program) headsCommand() *cobra.Command {
 seq of the last event and the hash of the last link. Without --scope it prints the threads of all
 scopes.
 
-Keep the output where nobody who can change the database can write. "pgagui verify --chain --heads
-FILE" then finds every change to the part of the log that a head covers.`,
+Keep the output at a place where a person who can change the database cannot write. "pgagui verify
+--chain --heads FILE" then finds every change to the part of the log that a head covers.`,
 		Example: `  pgagui heads > heads-of-monday.ndjson
   pgagui verify --chain --heads heads-of-monday.ndjson`,
 		Args: cobra.NoArgs,

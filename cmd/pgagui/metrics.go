@@ -179,7 +179,7 @@ func newStoreMetrics(ctx context.Context, databaseURL string, logger *slog.Logge
 		view: "lag", ctx: ctx, logger: logger, every: 5 * time.Second, timeout: 5 * time.Second, keep: time.Minute,
 		read: func(ctx context.Context) (jobs.Lag, error) { return jobs.ReadLag(ctx, pool) },
 	}
-	// This view reads all runs, so seldom.
+	// This view reads all runs, so it is read seldom.
 	m.stats = reading[jobs.Stats]{
 		view: "stats", ctx: ctx, logger: logger, every: 5 * time.Minute, timeout: time.Minute, keep: 15 * time.Minute,
 		read: func(ctx context.Context) (jobs.Stats, error) {
@@ -193,7 +193,7 @@ func newStoreMetrics(ctx context.Context, databaseURL string, logger *slog.Logge
 	return m, nil
 }
 
-// errOneScope means that numbers would be those of one tenant.
+// errOneScope means that the views would count one tenant only.
 var errOneScope = errors.New("row-level security shows this role one scope only: grant pg_monitor to it, " +
 	"or let the jobs have an operator's role (--worker-database-url)")
 
@@ -296,7 +296,8 @@ type reading[T any] struct {
 	ctx    context.Context // ends with the process
 	logger *slog.Logger
 	read   func(context.Context) (T, error)
-	// every is how long a value is new, keep how long it is shown while a newer one is read.
+	// every is how long a value counts as new. keep is how long it is reported while a newer one is
+	// read.
 	every, timeout, keep time.Duration
 
 	mu    sync.Mutex
@@ -306,7 +307,7 @@ type reading[T any] struct {
 	ended chan struct{} // closed when the attempt in progress ends; nil: none is
 }
 
-// retryAfter is how long a value that could not be read is not tried once more.
+// retryAfter is the pause before a retry, after a value could not be read.
 const retryAfter = 30 * time.Second
 
 // refresh begins to read the value if it is old. The channel is closed when that has ended.

@@ -58,18 +58,18 @@ Agents have more settings in the file. Secrets stay in the environment:
       history: full        # the client sends all messages; new: only new ones
       idleTimeout: 2m      # also: runTimeout, maxEventBytes, parallel, idempotent, description
 
-On SIGHUP the server reads the agents, the token file and the certificate once more. It keeps the
-ones before if the new ones cannot be used. On SIGTERM or Ctrl-C it aborts its streams, so that
-clients come back to another server, gives agents --grace to finish, stores everything, and exits
-with 0. A second signal ends it at once.
+On SIGHUP the server reloads the agents, the token file and the certificate. If the new ones cannot
+be used, it keeps the old ones. On SIGTERM or Ctrl-C it aborts its streams, so that clients come
+back to another server, gives agents --grace to finish, stores everything, and exits with 0. A
+second signal ends it at once.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
-http/protobuf. The server needs the role agui_writer; with --live-database-url, that address needs
-the role agui_recorder alone. With --read-database-url, the address of a streaming standby, reads go
-there; it needs the role agui_reader alone.
+http/protobuf. The server needs the role agui_writer. The role of --live-database-url needs only
+agui_recorder. --read-database-url is the address of a streaming standby, which answers reads; its
+role needs only agui_reader.
 
-With --worker the process also runs the jobs of "pgagui worker", whose flags have the prefix worker-
-here, and whose role (agui_worker) can have an address of its own:
+With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
+here, and their role (agui_worker) can have an address of its own:
 
   worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
@@ -186,7 +186,7 @@ func (c *serveConfig) usesJWT() bool {
 	return c.jwt.JWKSURL != "" || c.jwt.KeyFile != "" || c.jwt.Issuer != "" || len(c.jwt.Algorithms) > 0 || len(c.jwt.Audiences) > 0
 }
 
-// checkServe prints that a configuration can be used.
+// checkServe checks a configuration, and prints that it is valid.
 func (p *program) checkServe(command *cobra.Command, config *serveConfig) error {
 	ctx, cancel := context.WithCancel(command.Context())
 	defer cancel()
@@ -349,7 +349,7 @@ func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error)
 	return err
 }
 
-// startJobs runs the jobs until stopJobs. What they do wrong is logged: the server goes on.
+// startJobs runs the jobs until stopJobs. If one fails, the log says so and the server continues.
 func (s *service) startJobs(ctx context.Context) {
 	ctx, s.stopJobs = context.WithCancel(ctx)
 	s.jobsEnded = make(chan struct{})
@@ -366,7 +366,7 @@ func (s *service) startJobs(ctx context.Context) {
 	}()
 }
 
-// authenticator returns who says what a request may do.
+// authenticator returns the Authenticator of the configuration.
 func (s *service) authenticator(ctx context.Context, scope string) (access.Authenticator, error) {
 	if s.config.insecure {
 		return access.Anonymous(scope, access.Admin), nil
@@ -465,7 +465,7 @@ func (s *service) httpServer(handler http.Handler) *http.Server {
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler: handler, Protocols: protocols,
-		// A client that vanished acknowledges no ping, and what it followed is released.
+		// A client that has vanished acknowledges no ping. Then its streams end.
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.config.maxConcurrentStreams, SendPingTimeout: s.config.heartbeat, PingTimeout: s.config.writeTimeout},
 		ReadHeaderTimeout: s.config.readHeaderTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
 		// No WriteTimeout: it would bound streams. The handler sets a deadline for each write.
@@ -499,8 +499,8 @@ func (s *service) shutDown(ctx context.Context, servers []*http.Server) error {
 	return nil
 }
 
-// close releases what the service uses. A pool waits for its connections, so not after a shutdown
-// that failed: the process ends.
+// close releases what the service uses. Do not call it after a shutdown that failed: a pool would
+// wait for its connections, and the process ends anyway.
 func (s *service) close() {
 	if s.core != nil && !s.hasRun {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -518,12 +518,12 @@ func (s *service) close() {
 	}
 }
 
-// reload reads the agents, the tokens and the certificate once more. What cannot be used is not
-// taken.
+// reload reads the agents, the tokens and the certificate. What cannot be used does not replace what
+// the server has.
 func (s *service) reload() {
 	report := func(what string, err error, attributes ...any) {
 		if err != nil {
-			s.logger.Error("reload: "+what+" cannot be used, the ones before stay", "error", err)
+			s.logger.Error("reload: "+what+" cannot be used, the server keeps the old ones", "error", err)
 			return
 		}
 		s.logger.Info("reload: "+what+" read", attributes...)

@@ -355,7 +355,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signal(syscall.SIGHUP)
-	s.waitForLine(t, `"msg":"reload: the tokens cannot be used, the ones before stay"`)
+	s.waitForLine(t, `"msg":"reload: the tokens cannot be used, the server keeps the old ones"`)
 	if answer, text := s.request(http.DefaultClient, token, "GET", "/threads/t/events", ""); answer.StatusCode != http.StatusOK {
 		t.Errorf("after a bad file: %s %s", answer.Status, text)
 	}
@@ -364,8 +364,8 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	two := "agents: [{name: assistant, url: '" + newSample(t) + "'}, {name: second, url: '" + newSample(t) + "'}]"
 	for _, step := range []struct{ text, line string }{
 		{two, `"msg":"reload: the agents read","agents":["assistant","second"]`},
-		{"agents: [{name: second, url: 'ftp://x'}]", `"msg":"reload: the agents cannot be used, the ones before stay"`},
-		{"agents: [{", `"msg":"reload: the agents cannot be used, the ones before stay"`},
+		{"agents: [{name: second, url: 'ftp://x'}]", `"msg":"reload: the agents cannot be used, the server keeps the old ones"`},
+		{"agents: [{", `"msg":"reload: the agents cannot be used, the server keeps the old ones"`},
 	} {
 		if err := os.WriteFile(agents, []byte(step.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -611,7 +611,7 @@ func TestServeTLSReadsTheCertificateOnSIGHUP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signal(syscall.SIGHUP)
-	s.waitForLine(t, `"msg":"reload: the certificate cannot be used, the ones before stay"`)
+	s.waitForLine(t, `"msg":"reload: the certificate cannot be used, the server keeps the old ones"`)
 	if got := serial(); got != 2 {
 		t.Errorf("certificate %d", got)
 	}

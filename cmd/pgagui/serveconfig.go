@@ -55,7 +55,7 @@ type serveConfig struct {
 	upkeep                                   upkeep
 	workerDatabaseURL, workerDatabaseURLFile string
 
-	// reread reads the same once more. nil: the configuration has no source.
+	// reread reads the configuration from the same sources, for a reload. nil: it has none.
 	reread func() (*serveConfig, error)
 }
 
@@ -82,25 +82,25 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.Var((*rightsMap)(&c.jwt.Rights), "jwt-rights", "rights for values of the claim, `VALUE=RIGHTS`; can be repeated (default: the values are names of rights)")
 	flags.Var((*rightsText)(&c.jwt.DefaultRights), "jwt-default-rights", "`rights` of tokens without the claim: read, write, stop, delete, admin")
 
-	flags.Float64Var(&c.limits.RequestsPerSecond, "limits-requests-per-second", 50, "requests per second of a token, in this process; -1: no limit")
-	flags.IntVar(&c.limits.Burst, "limits-burst", 0, "requests of a token that may come at once (default: those of two seconds)")
-	flags.IntVar(&c.limits.Streams, "limits-streams", 100, "open streams of a token, in this process; -1: no limit")
+	flags.Float64Var(&c.limits.RequestsPerSecond, "limits-requests-per-second", 50, "requests per second of an identity (a static token, or the subject of JWTs), in this process; -1: no limit")
+	flags.IntVar(&c.limits.Burst, "limits-burst", 0, "requests of an identity that may come at once (default: those of two seconds)")
+	flags.IntVar(&c.limits.Streams, "limits-streams", 100, "open streams of an identity, in this process; -1: no limit")
 	flags.Int64Var(&c.limits.MaxBodyBytes, "limits-max-body-bytes", 16<<20, "size of the body of a request")
-	flags.IntVar(&c.limits.MaxIdentities, "limits-max-identities", 100_000, "tokens and subjects to keep limits for")
+	flags.IntVar(&c.limits.MaxIdentities, "limits-max-identities", 100_000, "identities to keep limits for")
 
 	flags.IntVar(&c.connections, "database-connections", 10, "connections to the database for requests")
 	flags.BoolVar(&c.rowSecurity, "database-row-security", false, "set agui.scope in each transaction of a request, for row-level security")
 	flags.StringVar(&c.liveDatabaseURL, "live-database-url", "", "`address` for a second pool, which records and follows runs of all scopes (default: one pool for all)")
 	flags.StringVar(&c.liveDatabaseURLFile, "live-database-url-file", "", "`file` with that address, which may contain a password")
 	flags.IntVar(&c.liveConnections, "live-database-connections", 10, "connections of the second pool")
-	flags.StringVar(&c.readDatabaseURL, "read-database-url", "", "`address` of a streaming standby, which reads and followers use while it can be used (default: none)")
+	flags.StringVar(&c.readDatabaseURL, "read-database-url", "", "`address` of a streaming standby, which answers reads and followers while it is usable (default: none)")
 	flags.StringVar(&c.readDatabaseURLFile, "read-database-url-file", "", "`file` with that address, which may contain a password")
 	flags.IntVar(&c.readConnections, "read-database-connections", 10, "connections to the standby")
-	flags.DurationVar(&c.maxReadLag, "read-database-max-lag", 10*time.Second, "`time` that the standby may be behind; if it is further behind, it is not used")
+	flags.DurationVar(&c.maxReadLag, "read-database-max-lag", 10*time.Second, "maximum `time` that the standby may be behind; if it is further behind, it is not used")
 
 	flags.StringVar(&c.tlsCertificate, "tls-certificate", "", "`file` with the certificate and its chain, in PEM")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "`file` with the key of the certificate")
-	flags.IntVar(&c.maxConcurrentStreams, "max-concurrent-streams", 1000, "requests at the same time on a connection of HTTP/2")
+	flags.IntVar(&c.maxConcurrentStreams, "max-concurrent-streams", 1000, "concurrent requests on a connection of HTTP/2")
 	flags.Int64Var(&c.maxBufferedBytes, "max-buffered-bytes", 256<<20, "memory for large requests and answers of slow clients")
 	flags.IntVar(&c.maxAppends, "max-appends", 64, "appends over HTTP that are in progress at once")
 	flags.IntVar(&c.maxHeaderBytes, "max-header-bytes", 64<<10, "size of the headers of a request")
@@ -109,7 +109,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.DurationVar(&c.writeTimeout, "write-timeout", 30*time.Second, "`time` a client may take to accept what is written to it")
 	flags.DurationVar(&c.heartbeat, "heartbeat", 15*time.Second, "`interval` of comments on streams without events")
 	flags.DurationVar(&c.grace, "grace", 10*time.Second, "at shutdown, `time` for agents to finish their runs")
-	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 25*time.Second, "at shutdown, `time` until the process ends, with or without the rest")
+	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 25*time.Second, "at shutdown, maximum `time` until the process ends, even if work is left")
 
 	flags.BoolVar(&c.isWorker, "worker", false, "also run the jobs of pgagui worker in this process. In the file: worker, with the settings --worker-…")
 	flags.StringVar(&c.workerDatabaseURL, "worker-database-url", "", "`address` for the jobs, whose role needs other rights (default: that of requests)")
@@ -197,7 +197,7 @@ func valuesOf(flag *pflag.Flag) []string {
 	return []string{flag.Value.String()}
 }
 
-// set sets a flag to a value, or a list to values, in place of what it has.
+// set sets a flag to a value, or a list to values. It replaces what the flag had.
 func set(flag *pflag.Flag, values ...string) error {
 	if list, isList := flag.Value.(pflag.SliceValue); isList {
 		if len(values) == 1 && flag.Value.Type() == "stringSlice" {

@@ -22,13 +22,13 @@ func (p *program) tokenCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "token",
 		Short: "Make a token for clients of pgagui serve",
-		Long: `Makes a random token and prints it, this one time. pgagui serve keeps only its hash, in the file of
+		Long: `Makes a random token and prints it once. pgagui serve keeps only its hash, in the file of
 --token-file. With --file the command adds the entry to that file, and creates it if necessary, for
 its owner alone (0600). Otherwise it prints the entry, too.
 
 A token is for the threads of one scope, that of --scope. Its rights are some of read, write (run
-agents, change titles), stop, delete, and admin (all of them). A server that runs reads the file
-once more on SIGHUP. To withdraw a token, remove its entry.`,
+agents, change titles), stop, delete, and admin (all of them). A running server reloads the file on
+SIGHUP. To withdraw a token, remove its entry.`,
 		Example: `  pgagui token --name support --scope acme --rights read,stop
   TOKEN=$(pgagui token --name web --rights write,read,stop --expires 90d --file tokens.yaml)`,
 		Args: cobra.NoArgs,
@@ -43,7 +43,7 @@ once more on SIGHUP. To withdraw a token, remove its entry.`,
 	flags := command.Flags()
 	flags.StringVar(&name, "name", "", "`name` of the token, which logs show; unique in the file")
 	flags.StringVar(&rights, "rights", "", "`rights`, separated by commas: read, write, stop, delete, admin")
-	flags.Var((*age)(&lifetime), "expires", "how long the token is valid, for example 12h or 90d (default: without end)")
+	flags.Var((*age)(&lifetime), "expires", "how long the token is valid, for example 12h or 90d (default: forever)")
 	flags.StringVar(&file, "file", "", "`file` of tokens to add the entry to")
 	return command
 }
@@ -96,7 +96,7 @@ func (p *program) printToken(token *staticToken, file string) error {
 	}
 	fmt.Fprintln(p.out, token.Token)
 	if file != "" {
-		fmt.Fprintf(p.messages, "The file %s has the hash of the token %q now. A server that runs reads it on SIGHUP.\n", file, token.Name)
+		fmt.Fprintf(p.messages, "The file %s now has the hash of the token %q. A running server reloads the file on SIGHUP.\n", file, token.Name)
 		return nil
 	}
 	_, err = fmt.Fprintf(p.out, "\n# The entry for the file of --token-file:\n%s", entry)

@@ -45,7 +45,7 @@ func (u *upkeep) flags() *pflag.FlagSet {
 		u.schedules[job.name] = flags.String(job.name, job.schedule, "`schedule` of the job: "+job.purpose)
 	}
 	u.compaction.addFlags(flags)
-	flags.Var((*age)(&u.eraseAfter), "erase-after", "with --erase: erase threads whose last event is at least this old, for example 12h or 90d")
+	flags.Var((*age)(&u.eraseAfter), "erase-after", "with --erase: erase threads in which nothing was stored for at least this long, for example 12h or 90d")
 	flags.BoolVar(&u.allScopes, "all-scopes", false, "with --erase: erase threads of all scopes, not only of one")
 	u.verifySince = 48 * time.Hour
 	flags.Var((*age)(&u.verifySince), "verify-since", "with --verify: check threads with events or snapshots within this time; 0 means all threads")
@@ -60,7 +60,7 @@ func withPrefix(prefix, text string) string { return flagName.ReplaceAllString(t
 
 func (u *upkeep) erases() bool { return *u.schedules["erase"] != off }
 
-// check reports settings that cannot be. The caller checks which scope the erasure has.
+// check reports settings that contradict each other. The caller checks the scope of the erasure.
 func (u *upkeep) check() error {
 	if err := u.compaction.check(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (u *upkeep) check() error {
 // its work, and compaction one per worker.
 func (u *upkeep) connections() int { return u.compaction.workers + len(upkeepJobs) }
 
-// tasks returns the jobs that are on. The erasure is that of a scope, unless it is of all.
+// tasks returns the jobs that are not off. The erasure is for scope, unless allScopes is set.
 func (u *upkeep) tasks(pool *pgxpool.Pool, scope string) (tasks []worker.Task) {
 	erasure := jobs.EraseOptions{
 		OlderThan: u.eraseAfter, Scope: scope, AllScopes: u.allScopes, Reason: "pgagui worker --erase-after " + (*age)(&u.eraseAfter).String(),

@@ -36,9 +36,9 @@ With --repair it replaces wrong snapshots, and a wrong entry of the thread in li
 from the log. It never changes the log. If the log of a thread is damaged, it only reports this and
 keeps the snapshots of the thread, because they may hold what the log has lost.
 
-With --chain it computes the hashes of chained logs (agui.enable_chain) again from the events. That
+With --chain it recomputes the hashes of chained logs (agui.enable_chain) from the events. That
 finds every event that was changed, removed or moved. It does not find a log whose end was cut off,
-or that somebody replaced together with its hashes. To find these as well, keep the output of
+or a log that was replaced together with its hashes. To find these as well, keep the output of
 "pgagui heads" outside the database and pass it with --heads.`,
 		Example: `  pgagui verify --sample 5% --since 7d
   pgagui verify --chain --heads heads-of-monday.ndjson
