@@ -40,7 +40,7 @@ type CompactOptions struct {
 	MaxTime time.Duration
 	// OlderThan skips runs that ended less than this time ago.
 	OlderThan time.Duration
-	// Retry makes the job try the runs in quarantine at once.
+	// Retry makes the job retry the runs in quarantine at once.
 	Retry bool
 	// RunningEvery, if not 0, makes a snapshot of runs in progress too, and a new one after each
 	// this number of events. So a reload in the middle of a long run stays fast.
@@ -88,10 +88,9 @@ func (c Compacted) LogValue() slog.Value {
 // first. It keeps the snapshots for which agui_internal.is_worth_keeping is true. Several calls may
 // run in parallel: one of them at a time claims a thread.
 //
-// A run that fails does not stop the others. It goes into quarantine (agui.quarantine), is retried
-// after growing pauses, and Compact returns a [*RunsLeftError] at the end. A process that is killed
-// leaves a note of its thread; the next call does that thread last, run by run. Committed work
-// stays.
+// A run that fails does not stop the others. It goes into quarantine (agui.quarantine) and is retried
+// with backoff, and Compact returns a [*RunsLeftError] at the end. If a process is killed, a note of
+// its thread stays, and the next call compacts that thread last, run by run. Committed work stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
 	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.memory = newMemory(max(1, options.Workers))
@@ -165,7 +164,7 @@ type compactJob struct {
 	lost        []pgtype.UUID // threads at which a connection was lost: this call does not retry them
 	// inHand counts the workers at each thread. A note of one of them was not left by a killed process.
 	inHand map[pgtype.UUID]int
-	// choosing is held from the moment when a worker asks for what has notes until it is known to be in hand.
+	// choosing is held while a worker chooses among the threads with notes, until inHand has its choice.
 	choosing sync.Mutex
 	// isWide are the threads whose runs do not fit into memory together: they are compacted one by one.
 	isWide map[pgtype.UUID]bool
@@ -215,7 +214,7 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 			if from == nil && !j.comesBack() {
 				return nil
 			}
-			from = nil // from the beginning, because what was held before may be free now
+			from = nil // from the beginning, because other transactions may have released threads
 			continue
 		}
 		from = next.place

@@ -14,8 +14,8 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// RunsLeftError means that a job failed at some runs or threads, and did all others. The failed
-// runs are in agui.quarantine, unless the cause did not lie in them (a full disk, for example).
+// RunsLeftError means that a job failed at some runs or threads, and did all others. The failed runs
+// are in agui.quarantine, unless something else caused the failure (a full disk, for example).
 type RunsLeftError struct {
 	// Failures are the errors, each with its run or thread.
 	Failures []error

@@ -100,7 +100,7 @@ func (m *meter) took(bytes int, folds func() []*compaction.Fold) error {
 		return nil
 	}
 	m.foldBytes, m.takenIn = compaction.MemorySize(folds()...), 0
-	// A quarter stays free, or folds of which most is replaced all the time would be measured all the time.
+	// A quarter stays free. Otherwise folds that keep replacing most of their content would be measured at every call.
 	if m.foldBytes+2*m.unwritten > m.room.rest()/4*3 {
 		return errTooLarge
 	}

@@ -15,7 +15,7 @@ import (
 
 // ReapOptions are the settings of [Reap]. The zero value closes all stale runs.
 type ReapOptions struct {
-	// Retry makes the job try the runs in quarantine at once.
+	// Retry makes the job retry the runs in quarantine at once.
 	Retry bool
 	// MaxRuns ends the job after this number of runs; 0 means no limit.
 	MaxRuns int

@@ -19,7 +19,7 @@ type RepackOptions struct {
 	// OlderThan is how long ago a run must have ended; nil means the setting repack_after of the
 	// database (10 minutes unless set).
 	OlderThan *time.Duration
-	// Retry makes the job try the runs in quarantine at once.
+	// Retry makes the job retry the runs in quarantine at once.
 	Retry bool
 	// MaxRuns ends the job after this number of runs; 0 means no limit.
 	MaxRuns int
@@ -59,7 +59,7 @@ func (r Repacked) LogValue() slog.Value {
 
 // Repack joins the batches of ended runs into larger ones, which take a fraction of the space.
 // Events, their order and their times do not change: each transaction reads back what it wrote
-// before it commits. Readers and repeated appends see no difference at any moment. Repack needs the
+// before it commits. Readers and repeated appends never see a difference. Repack needs the
 // rights of agui_worker.
 //
 // A run that fails does not stop the others. It goes into quarantine (agui.quarantine), and Repack
@@ -187,7 +187,7 @@ type repackEnd int
 const (
 	repackDone repackEnd = iota
 	repackBusy           // another transaction holds the thread
-	repackCut            // the job has to stop; the next one goes on
+	repackCut            // the job has to stop; the next one continues
 )
 
 // repackRun repacks a run piece by piece, each in a transaction of its own, because appends to the thread

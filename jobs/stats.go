@@ -8,7 +8,7 @@ import (
 )
 
 // Stats says how much a database holds and what waits in it: the views agui.stats and agui.lag.
-// Reading it costs a look at the runs, and at the last batch of each run in progress.
+// A read of it reads all runs, and the last batch of each run in progress.
 type Stats struct {
 	Threads      int64 `json:"threads"`
 	Runs         int64 `json:"runs"`
@@ -31,8 +31,8 @@ type Stats struct {
 	Lag
 }
 
-// Lag says what waits in a database: the view agui.lag. Reading it costs a look at the queues of
-// the jobs, and at the last batch of each run in progress.
+// Lag says what waits in a database: the view agui.lag. A read of it reads the queues of the jobs,
+// and the last batch of each run in progress.
 type Lag struct {
 	RunningRuns   int64 `json:"runningRuns"`
 	RunsToCompact int64 `json:"runsToCompact"`

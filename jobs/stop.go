@@ -38,7 +38,7 @@ func hasToStop(ctx context.Context) bool {
 	}
 }
 
-// StopReason is why a job ended before all was done. It is not an error: the next call goes on.
+// StopReason is why a job ended before all was done. It is not an error: the next call continues.
 type StopReason string
 
 const (
@@ -59,7 +59,7 @@ func (l limits) isOver() bool {
 	return l.maxTime > 0 && time.Since(l.begin) >= l.maxTime
 }
 
-// reached returns why the job begins no new work; empty if it goes on.
+// reached returns why the job must begin no new work; empty if it may continue.
 func (l limits) reached(ctx context.Context, done int) StopReason {
 	switch {
 	case hasToStop(ctx):

@@ -20,8 +20,8 @@ import (
 
 // threadCompaction compacts runs of one thread in one transaction, which holds the thread's row.
 //
-// The log is read once, in the order of seq. Runs that went on in parallel interleave there, so several folds are open at a
-// time. A run's parent has ended before it began: when its first batch comes, the parent's fold is complete.
+// The log is read once, in the order of seq. Runs in parallel interleave there, so several folds are open at a time. The parent
+// of a run has ended before the run began: when the first batch of the run comes, the fold of its parent is complete.
 //
 // Rows to write are collected while a page of the log is folded, and sent together with the query for the next page.
 type threadCompaction struct {
@@ -34,7 +34,7 @@ type threadCompaction struct {
 	isOver     func() bool // the time of the job is over
 
 	inputs     inputPlaces        // of the runs to compact
-	folds      map[int32]*runFold // by run number; a fold goes when no run needs it any more
+	folds      map[int32]*runFold // by run number; a fold is dropped when no run needs it any more
 	tip        int32
 	lastRunNo  int32 // of those to compact
 	lastNumber int32 // of the thread's message versions
@@ -87,7 +87,7 @@ func (t *threadCompaction) compact(ctx context.Context, at target, maxRuns int32
 	if err := t.queries.DropSnapshots(ctx, db.DropSnapshotsParams{ThreadKey: t.key, RunNos: numbers}); err != nil {
 		return Compacted{}, err
 	}
-	// It may owe its snapshot to having been the tip. Until the end of this transaction folds point to its message versions.
+	// The old tip may have a snapshot only because it was the tip. Folds use its message versions until this transaction ends.
 	oldTip, err := t.queries.PreviousTip(ctx, t.key)
 	if err != nil {
 		return Compacted{}, err

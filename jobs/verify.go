@@ -40,8 +40,8 @@ type VerifyOptions struct {
 	// Workers is the number of threads that are checked in parallel, each on a connection of its
 	// own; 0 means 1.
 	Workers int
-	// InSQL folds with the reducer in SQL instead of the one in Go: many times slower, and a second
-	// opinion.
+	// InSQL folds with the reducer in SQL instead of the one in Go. It is many times slower, and finds
+	// faults of the reducer in Go.
 	InSQL bool
 	// Repair rebuilds the snapshots of a thread and its entry in lists if these are damaged and its
 	// log is sound. It never changes the log.
@@ -113,7 +113,7 @@ type ThreadProblem struct {
 // cycles of runs), the tree of runs, and each snapshot against a fold of the raw log from its first
 // event. Without Threads, SampleThreads, SampleShare and Since it also finds rows that belong to no
 // thread. Problems are part of the result; they are not errors. Each thread is read in a
-// transaction of its own, as it stood at one point in time, so others may write at the same time.
+// transaction of its own, as of one point in time, so others may write at the same time.
 //
 // A thread that cannot be checked does not stop the others; Verify returns all such errors at the
 // end. If one of Threads does not exist, the error is pgagui.ErrUnknownThread.
@@ -316,7 +316,7 @@ func repaired(before, after []ThreadProblem) []ThreadProblem {
 	return gone
 }
 
-// verify checks a thread as it stands at one point in time.
+// verify checks a thread as of one point in time.
 func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (VerifiedThread, error) {
 	found := VerifiedThread{ThreadKey: thread.ThreadKey.String(), Scope: thread.Scope, ThreadID: thread.ThreadID, Problems: []ThreadProblem{}}
 	var inLog, inSnapshots []pgagui.Problem

@@ -200,7 +200,7 @@ func (c *snapshotCheck) folds() (folds []*compaction.Fold) {
 func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.BatchesBetweenRow) error {
 	lastSeq := batch.FirstSeq + int64(batch.N) - 1
 	if run.isHandedOn || lastSeq < run.FirstSeq || batch.FirstSeq > run.lastSeq() {
-		return nil // the log is damaged: the run goes on when its children have begun, or beyond its bounds
+		return nil // the log is damaged: the run continues after its children have begun, or beyond its bounds
 	}
 	if err := c.begin(ctx, run); err != nil || run.failure != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package worker runs the jobs of a store on schedules, in one process. The command pgagui worker
-// is made of it. A program can run it with more jobs, or with an observer.
+// uses it. Other programs can run it with more jobs, or with an observer.
 package worker
 
 import (
@@ -39,8 +39,8 @@ func parse(schedule string) (cron.Schedule, error) {
 // Options are the settings of [Run]. The zero value logs nothing, and cancels running jobs when the
 // worker stops.
 type Options struct {
-	// Grace is how long running jobs may go on after the worker has to stop, before they are
-	// cancelled. In that time they begin no new work.
+	// Grace is how long running jobs may continue after ctx has ended, before they are cancelled. In
+	// that time they begin no new work.
 	Grace time.Duration
 	// Logger gets a line for each job that has ended; nil logs nothing.
 	Logger *slog.Logger
@@ -49,8 +49,8 @@ type Options struct {
 }
 
 // Run runs the jobs of the tasks on their schedules until ctx ends. It returns when the running
-// jobs have ended. A job that fails, or panics, is logged and retried at its next time. A job that is still
-// running, in this process or elsewhere, is skipped until its next time.
+// jobs have ended. If a job fails or panics, Run logs it and runs the job at its next time. If a job
+// is still running at its time, in this process or elsewhere, Run skips it until its next time.
 //
 // Run returns an error if a schedule is not valid. Each running job takes one or more connections
 // of the pool, and one more for its lock.
