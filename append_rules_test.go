@@ -261,7 +261,7 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	}
 }
 
-// What stands beside the events is as safe as they are.
+// Inputs and given parents, which are stored beside the events, cannot be changed either.
 func TestNobodyChangesAnInput(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)

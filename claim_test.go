@@ -139,7 +139,7 @@ func TestAClaimTakesThePlaceOfARun(t *testing.T) {
 func TestAClaimComparesTheInputWithThatOfTheRun(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	// The agent writes the input anew in its RUN_STARTED.
+	// The agent encodes the input in another way in its RUN_STARTED.
 	mustAppend(t, store, "t", "in event", rawEvents(`{"type":"RUN_STARTED","runId":"in event","input":{"a":"\u0000\ud800","b":[1.0]}}`, finished))
 	mustAppend(t, store, "t", "without", rawEvents(started("without"), finished))
 	for _, test := range []struct {

@@ -265,7 +265,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
-	// Clients reach whichever server the name stands for.
+	// Clients reach the server that the name currently leads to.
 	failedOver := make(chan struct{})
 	server := func() string {
 		select {

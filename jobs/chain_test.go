@@ -261,8 +261,8 @@ func TestHeadsMissThreadsThatAreGone(t *testing.T) {
 	}
 }
 
-// Whatever is changed, exchanged or left out in a chained log is found. What it cannot find, heads that were kept do: an end that was cut
-// off, and a log that somebody wrote anew together with its hashes.
+// Verify finds each change, exchange and removal in a chained log. Kept heads also find what the chain alone cannot: an end that was
+// cut off, and a log that was replaced together with its hashes.
 func TestTheChainFindsEveryChange(t *testing.T) {
 	t.Parallel()
 	for _, repacked := range []bool{false, true} {

@@ -318,7 +318,7 @@ func TestRunsInProgressAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A job whose connection is lost leaves nothing half done, and the next one goes on.
+// A job whose connection is lost leaves nothing half done, and the next one continues.
 func TestALostConnectionLeavesNothingHalfDone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

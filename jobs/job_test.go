@@ -194,7 +194,7 @@ func TestObserversSeeHowAJobWent(t *testing.T) {
 	}
 }
 
-// A job on a standby does nothing, and goes on once that is promoted.
+// A job on a standby does nothing. After a promotion it runs.
 func TestNothingIsDoneOnAStandby(t *testing.T) {
 	t.Parallel()
 	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})

@@ -19,7 +19,7 @@ import (
 
 const kills = 10
 
-// A process that is killed at any moment leaves nothing half done and nothing lost, and the next one goes on.
+// A process that is killed at any time leaves nothing half done and nothing lost, and the next one continues.
 func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
 	t.Parallel()
 	waiting := map[string]string{

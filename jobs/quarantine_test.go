@@ -87,7 +87,7 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 				if err != nil || stats.QuarantinedRuns != 1 {
 					t.Errorf("stats: %+v, error %v", stats, err)
 				}
-				// At once, when somebody says so; the second failure makes reads fail quickly.
+				// The retry is due at once; the second failure makes reads fail quickly.
 				execute(t, pool, `update agui_internal.job_note set next_at = now() - interval '1 second'`)
 				if err := compact(pool); err == nil {
 					t.Error("the run was not tried after its time")
@@ -299,7 +299,7 @@ func TestAPanicIsAnErrorOfTheJob(t *testing.T) {
 	}
 }
 
-// The fold of a run that its writer goes on with meanwhile says nothing of what came late.
+// If a writer appends to a run while compaction folds it, the next call compacts what came late.
 func TestALateErrorBesideCompaction(t *testing.T) {
 	t.Parallel()
 	for how, compact := range compactions {
@@ -348,7 +348,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 	}
 }
 
-// What compaction of earlier versions did then can be repaired.
+// Compaction of earlier versions overlooked such late events. Verify finds and repairs that.
 func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

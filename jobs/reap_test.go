@@ -69,7 +69,7 @@ func inProgress(t *testing.T, pool *pgxpool.Pool) int64 {
 	return count(t, pool, `select count(*) from agui.run where status = 'running'`)
 }
 
-// A run whose writer is gone ends in the log, in whichever scope; one that shows that it is alive goes on.
+// Reap ends in the log the runs of all scopes whose writers are gone. A run with a sign of life continues.
 func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 	t.Parallel()
 	for name, reap := range reapings {

@@ -271,7 +271,7 @@ func TestRepackLeavesRecentRunsAlone(t *testing.T) {
 	}
 }
 
-// Repack stops within a run when its time is over, and the next call goes on: in the end the batches are those that one call makes.
+// Repack stops within a run when its time is over, and the next call continues: at the end the batches are those that a single call makes.
 func TestMaxTimeEndsRepackWithinARun(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(t *testing.T, pool *pgxpool.Pool){

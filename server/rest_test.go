@@ -326,7 +326,7 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 	frames.CloseWithError(io.ErrUnexpectedEOF) // the writer breaks off
 	<-done
 
-	// The whole stream once more, in the other form.
+	// The writer retries with the whole stream, in the other format.
 	go send("/threads/t/runs/run-1/events?after_seq=0", "application/x-ndjson", strings.NewReader(strings.Join(events, "\n")))
 	wantAnswer(200, `"lastSeq":5`)
 	if types := live.rest(); fmt.Sprint(types) != "[TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED]" {

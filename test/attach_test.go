@@ -253,7 +253,7 @@ func TestAttachedWhereIDsAreTakenUp(t *testing.T) {
 	}
 }
 
-// A client that comes back keeps the messages that it has. Attached anew it has each message of what a real agent said once, whatever it had seen.
+// A client that reconnects keeps the messages that it has. After it attaches, it has each message of a real agent once, whatever it had seen before.
 func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {

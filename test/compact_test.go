@@ -437,7 +437,7 @@ func TestAMessageOfASubagentStaysItsOwn(t *testing.T) {
 	}
 }
 
-// What is open when a MESSAGES_SNAPSHOT comes keeps its end, also where its id is started anew behind that.
+// What is open when a MESSAGES_SNAPSHOT comes keeps its end, also if its id is started a second time behind the snapshot.
 func TestWhatIsOpenAcrossASnapshotKeepsItsEnd(t *testing.T) {
 	t.Parallel()
 	client := startOracle(t, "--verify")

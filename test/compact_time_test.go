@@ -35,8 +35,8 @@ func foldInPieces(t *testing.T, pool *pgxpool.Pool, batches int) {
 	}
 }
 
-// A fold that ends with its time goes on in the next call, in pieces of one batch here; readers get the same bytes all along, and in the end
-// the snapshots are those that one call makes.
+// If a fold runs out of time, the next call continues it, in pieces of one batch here. Readers get the same bytes all the time, and at the end
+// the snapshots are those that a single call makes.
 func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 	t.Parallel()
 	const seeds = 1
@@ -126,7 +126,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 				t.Errorf("notes are left: %s", notes)
 			}
 			got := list(t, pool, snapshots)
-			// A call weighs the snapshot that it finds once more, so they are compared with those of calls that make one run each.
+			// Each call also decides whether existing snapshots stay, so these are compared with those of calls that compact one run each.
 			forget()
 			for range list(t, pool, `select run_id from agui.run`) {
 				do(`call agui.compact(1)`)

@@ -21,14 +21,14 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// A disorderlyRun is a run of an agent that breaks the protocol: it goes on after its end, begins anew, begins with another event than
-// RUN_STARTED; and its input may come beside the events.
+// A disorderlyRun is a run of an agent that breaks the protocol: it continues after its end, begins a second time, or begins with
+// another event than RUN_STARTED. Its input may come beside the events.
 type disorderlyRun struct {
 	id, parent string // parent is empty for a root
 	events     []json.RawMessage
 	input      json.RawMessage
 
-	// What its writer gives, and has been told.
+	// What its writer sends, and what the database has answered.
 	parentIsGiven bool
 	sent          int   // events whose seqs it knows
 	seq           int64 // of the last of these
@@ -419,7 +419,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 	}
 }
 
-// waitForLock waits until somebody waits for a lock in the database of the pool.
+// waitForLock waits until some session waits for a lock in the database of the pool.
 func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {

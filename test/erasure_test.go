@@ -64,7 +64,7 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 	}
 }
 
-// A schema that was restored without its data has no salt: nothing is erased, and nobody is told that a thread never was, until it has one.
+// A schema that was restored without its data has no salt, so it cannot recognize erased threads. Appends fail until agui.grant_access makes a salt.
 func TestErasuresNeedTheirSalt(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

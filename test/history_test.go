@@ -223,7 +223,7 @@ func TestChunksWithoutIDsMeanTheSameOnAnyPage(t *testing.T) {
 	}
 }
 
-// A pause ends a row, whoever streams meanwhile; the row says when its first and its last event came.
+// A pause ends a row, even if another stream continues meanwhile. The row says when its first and its last event came.
 func TestAPauseEndsWhatTheHistoryJoins(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

@@ -449,8 +449,8 @@ func tokens(run string, from, n int) string {
 	return "[" + strings.Join(events, ",") + "]"
 }
 
-// Writers of the same threads, each in an order of its own, half of them without waiting: nobody is in anybody's way for good, and all that
-// each of them wrote is there once, in its order.
+// Writers of the same threads, each in an order of its own, half of them without waiting for locks: no writer blocks another one for good,
+// and all that each of them wrote is in the log once, in its order.
 func TestManyWritersOfManyThreads(t *testing.T) {
 	t.Parallel()
 	const writers, threads, rounds = 8, 6, 30
@@ -483,7 +483,7 @@ func TestManyWritersOfManyThreads(t *testing.T) {
 					sent[writer][thread] += n
 					calls = append(calls, call)
 				}
-				// Until every call is answered with its seq; and once more, as if the answer had been lost.
+				// Until every call is answered with its seq, and then a second time, as if the answer had been lost.
 				for pending, again := calls, 2; len(pending) > 0; {
 					answers, err := appendMany(pool, pending, fmt.Sprint(", wait => ", writer%2 == 0))
 					if err != nil {

@@ -179,7 +179,7 @@ func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
 	}
 }
 
-// Where the server was there all the time but nobody reached it, the first call that does begins the leases anew.
+// If the server was up but no writer reached it for long enough, the first call that reaches it restarts all leases.
 func TestRunsHaveTheirWholeLeaseAfterATimeWithoutCalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -315,7 +315,7 @@ func TestUptimeIsWrittenRarely(t *testing.T) {
 	if !answerOf[bool](t, pool, `select checked_at > now() - interval '5 seconds' and up_since = '-infinity' from agui_internal.uptime`) {
 		t.Error("it is not written after 10 seconds, or up_since has moved")
 	}
-	// One that another transaction writes to is waited for by nobody.
+	// If another transaction writes to the row of the uptime, a heartbeat does not wait for it.
 	mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
 	other := begin(t, pool, pgx.ReadCommitted)
 	mustRun(t, other, `update agui_internal.uptime set checked_at = now()`)

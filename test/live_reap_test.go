@@ -93,7 +93,7 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	}
 }
 
-// A writer that says that it is alive writes once in a third of the lease, waits for nobody, and hears only of runs that it should look at.
+// A heartbeat writes at most once in a third of the lease, waits for no lock, and returns only the runs that the writer must act on.
 func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

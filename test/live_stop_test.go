@@ -10,7 +10,7 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
-// Whoever ends several runs and whoever asks them all to stop do not wait for each other.
+// A call that ends several runs and a call that requests all of them to stop do not wait for each other.
 func TestAStopRequestBesideTheEndsOfRuns(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

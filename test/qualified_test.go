@@ -108,11 +108,11 @@ func TestBareOperatorsInProceduresAreFound(t *testing.T) {
 	}
 }
 
-// Everything that Go sends on a connection whose path is not set, as it stands in string literals.
+// All SQL that Go sends on a connection without a pinned search_path, as string literals contain it.
 func TestStatementsOfGoAreQualified(t *testing.T) {
 	t.Parallel()
 	statement := regexp.MustCompile(`^\s*(?:--[^\n]*\n\s*)*(select|insert|update|delete|with|call|table|do|truncate)\b`)
-	// Those of tests, of measurements and of private servers run on databases that nobody else is in; the migrations set the path of their connection.
+	// Those of tests, of measurements and of private servers run on databases without other users; the migrations set the path of their connection.
 	others := []string{"bench", "examples", "test", "testdata", "testdb", "hostile", "cluster", "sqlgen", "node_modules", ".git"}
 	seen := 0
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

@@ -151,7 +151,7 @@ var accessRoles = []string{"agui_reader", "agui_writer", "agui_worker", "agui_ma
 
 var updatePrivileges = flag.Bool("update-privileges", false, "write privileges.txt anew")
 
-// Who may do what, as a table that changes only on purpose. A public object that nobody but the owner may use is listed, too.
+// Who may do what, as a table that changes only on purpose. A public object that only the owner may use is listed, too.
 func TestPrivilegeMatrix(t *testing.T) {
 	t.Parallel()
 	const golden = "privileges.txt"
@@ -216,9 +216,9 @@ func TestPrivilegeMatrix(t *testing.T) {
 	}
 }
 
-// What writes is for the owner, who lends its rights: a function either has the rights of the owner and is granted to a role, or is for functions
-// that have them. Procedures that commit can have nobody else's rights. What reads a thread for users has the rights of the owner, too, and asks whether the
-// caller has the thread's scope (TestTenants…).
+// Only the owner may write. So a function that writes either has the rights of the owner and is granted to a role, or is called only by such functions.
+// Procedures that commit have the rights of their caller. A function that reads a thread for users has the rights of the owner, too, and checks whether the
+// caller has the scope of the thread (TestTenants…).
 func TestFunctionsThatTouchThreadsAreDefiners(t *testing.T) {
 	t.Parallel()
 	rows, err := testdb.Pool(t).Query(t.Context(), `

@@ -159,8 +159,8 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 	return meanings
 }
 
-// agui_internal.compact_sequence goes on from what the parent meant, unless the thread is no longer as it was then: others may work on it between two
-// commits.
+// agui_internal.compact_sequence continues from the fold of the parent, unless the thread has changed since: other transactions may change it between
+// two commits.
 func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 	t.Parallel()
 	run := func(id, parent, message string) string {

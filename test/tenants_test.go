@@ -561,7 +561,7 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 	if got := try(); got != "0 UI001 42501" {
 		t.Errorf("on once more: %s", got)
 	}
-	// What somebody took off by hand comes back.
+	// grant_access restores what was dropped or turned off by hand.
 	do(t, tenants.owner, `alter table agui.batch disable row level security; drop policy agui_scope on agui.run`)
 	do(t, tenants.owner, `call agui.grant_access()`)
 	if got := list(t, tenants.asB, `select count(*)::text from agui.event where scope = 'a'`)[0]; got != "0" {

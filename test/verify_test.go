@@ -1131,7 +1131,7 @@ func appendAsRuns(t *testing.T, store *pgagui.Store, thread string, stream []jso
 	}
 }
 
-// A thread is checked as it stands at one moment, so writers, compactors and repack beside it make no problems.
+// A thread is checked as of one point in time, so concurrent writers, compaction and repack cause no problems.
 func TestVerifyWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -101,11 +101,11 @@ func logRowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 	return rows
 }
 
-// A run before the last one that was done is found all the same: its end came late, or something was appended to it.
+// A job also finds a run that comes before the last processed one: its end came late, or something was appended to it.
 func TestJobsFindRunsBeforeTheLastOne(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	pool := shortRuns(t, 4) // each goes on from the one before
+	pool := shortRuns(t, 4) // each continues the one before
 	for _, found := range []struct {
 		name, left, statement string
 		want                  int

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pooler that ends by itself is started once more; one that the test stops is not.
+// A pooler that ends by itself is restarted; one that the test stops is not.
 func TestAProcessThatEndsIsStartedOnceMore(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 10)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// corsServer is a server that nobody may use without a token.
+// corsServer is a server that requires a token.
 func corsServer(t *testing.T, origins ...string) http.Handler {
 	t.Helper()
 	allow, err := CORS(origins, "X-Agent")

@@ -104,7 +104,7 @@ func TestRowSecurityGivesWayToALongTransaction(t *testing.T) {
 	}
 }
 
-// A later release that replaces functions, makes them anew, and adds a table finds row-level security on, and leaves it on.
+// A later release that replaces functions, drops and creates others, and adds a table leaves row-level security on.
 func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)

@@ -555,8 +555,8 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	}
 }
 
-// upWhileALongTransactionReads upgrades to a release that changes the table of the log, while somebody reads it for long: the upgrade
-// waits for the reader, and the writers go on meanwhile.
+// upWhileALongTransactionReads upgrades to a release that changes the table of the log, while a long transaction reads it: the upgrade
+// waits for the reader, and the writers continue meanwhile.
 func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Pool, next release) {
 	t.Helper()
 	reader, err := pool.Begin(t.Context())

@@ -69,7 +69,7 @@ func readRecording(t *testing.T, file string) (runs []recordedRun) {
 	return runs
 }
 
-// questions are what the user says in the run, as far as a client does not hold it: the recorded input has it, or else nobody knows.
+// questions are the messages of the user in the run that the client does not hold yet. They come from the recorded input, or else are made up.
 func (r recordedRun) questions(number int, c *client) (questions []any) {
 	if r.Input == nil {
 		return []any{user(fmt.Sprint("question ", number), "Go on")}

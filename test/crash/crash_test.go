@@ -41,7 +41,7 @@ func (v variant) String() string {
 	return strings.Join(words, " ")
 }
 
-// What writers were told is stored once, in order, and followers see the log as it is, whoever is killed in the meantime.
+// Whichever process is killed: what the database confirmed to writers is stored once, in order, and followers see the log as it is.
 func TestWhoeverIsKilledWritersAndFollowersKnowTheLog(t *testing.T) {
 	seed := *testSeed
 	if seed == 0 {
@@ -210,7 +210,7 @@ func (r *round) startWriter(i int) {
 	})
 }
 
-// startFollower starts a follower that goes on where its predecessor was.
+// startFollower starts a follower that continues where its predecessor was.
 func (r *round) startFollower(i int) {
 	r.generations++
 	task := followerTask{URL: r.url}
@@ -365,7 +365,7 @@ func (r *round) closeStaleRuns(condition string) {
 	})
 }
 
-// revive waits until the server takes connections, and starts it anew where it has given up.
+// revive waits until the server takes connections. If the server has given up, revive starts it.
 func (r *round) revive() {
 	r.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -38,7 +38,7 @@ func (r *round) appendOdd(thread, run string, events []string, after int64, more
 	return seq
 }
 
-// damageThread makes a thread with a run that has ended, one that goes on from it and one that nobody ends, and damages what the log has of one.
+// damageThread makes a thread with a run that has ended, its child and a run without an end, and damages what the log has of one.
 func (r *round) damageThread() {
 	r.t.Helper()
 	thread, _ := r.oddThread("damaged")

@@ -83,7 +83,7 @@ type agent struct {
 	thread, run string
 	recording   *pgagui.Recording
 
-	isLate bool      // it goes on after its end
+	isLate bool      // it continues after its end
 	index  int       // of the last event
 	open   []opening // innermost last
 }

@@ -1,4 +1,4 @@
-// Package modules tests the modules of this repository as somebody else gets them: from a proxy, without go.work.
+// Package modules tests the modules of this repository as users get them: from a proxy, without go.work.
 package modules
 
 import (
