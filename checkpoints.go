@@ -44,7 +44,8 @@ type Checkpoint struct {
 	JSON json.RawMessage
 
 	// Number counts the checkpoints of the thread 1, 2, 3, … in commit order: a reader that has read
-	// up to N and sees N+1 has missed nothing.
+	// up to N and sees N+1 has missed nothing. Checkpoints of graphs (agui.put_checkpoint) are an
+	// exception: they get their number when a child or a write names them, and may be stored later.
 	Number int64
 	// SavedAt is when it was saved.
 	SavedAt time.Time
@@ -89,7 +90,8 @@ func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint Check
 	return checkpointOf(db.CheckpointsRow(rows[0])), nil
 }
 
-// List returns the checkpoints of a thread in commit order, so parents come before their children.
+// List returns the checkpoints of a thread in the order of their numbers. Parents come before their
+// children, except for checkpoints of graphs whose children were stored first.
 //
 // Errors: ErrKeyCollision.
 func (c Checkpoints) List(ctx context.Context, threadID string, options CheckpointsOptions) ([]Checkpoint, error) {

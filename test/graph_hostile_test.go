@@ -105,6 +105,20 @@ func TestGraphCheckpointsTakeArraysWithAnyBounds(t *testing.T) {
 	}
 }
 
+// A call may name a place twice, as a node with several interrupts does.
+func TestGraphWritesOfOneCallThatShareAPlace(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	mustExec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
+	for range 2 { // the call is idempotent
+		mustExec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{r,r,a,b}', '{json,json,json,json}', '[[1],[1,2],"first","second"]', '{-4,-4,3,3}')`)
+		got := list(t, pool, `select concat_ws(' ', channel, place, body) from agui.checkpoint_contents('t') where kind = 'write' order by place`)
+		if want := `r -4 [1,2], a 3 "first"`; strings.Join(got, ", ") != want {
+			t.Errorf("the writes are %s, want %s", strings.Join(got, ", "), want)
+		}
+	}
+}
+
 // A checkpoint of a graph and one of an engine with the same id: the second transaction is refused, even if it began before the
 // first one ended.
 func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {

@@ -390,7 +390,9 @@ comment on table agui.checkpoint is
     'The state of a workflow engine or a graph at some point of a conversation, which continues from '
     'the state in its parent. Texts compare by code point, so that ids that begin with a time are in '
     'the order of time.';
-comment on column agui.checkpoint.checkpoint_no is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order.';
+comment on column agui.checkpoint.checkpoint_no is
+    'The checkpoints of a thread numbered 1, 2, 3, … in commit order. One of agui.put_checkpoint gets '
+    'its number when it is first named, also by a child or by a write.';
 comment on column agui.checkpoint.namespace is
     'Separates the checkpoints of several workflows of a thread; '' by default.';
 comment on column agui.checkpoint.checkpoint_id is
@@ -740,7 +742,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''eeee74d79245a9e98107cc10996c2f3340596f34733af3b91b2b4800f182469f'', ''{
+as 'select 1, ''43a99909b9124e09e26dd4b8892e2da2670e7f339753343796417ba6664ffffd'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
 table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,

@@ -451,7 +451,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''eeee74d79245a9e98107cc10996c2f3340596f34733af3b91b2b4800f182469f'', ''{
+as 'select 1, ''43a99909b9124e09e26dd4b8892e2da2670e7f339753343796417ba6664ffffd'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
 table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,

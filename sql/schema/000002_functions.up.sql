@@ -753,7 +753,7 @@ create type agui.checkpoint_row as (
 );
 
 comment on type agui.checkpoint_row is
-    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint '
+    'A checkpoint: its number in its thread (see agui.save_checkpoint); its namespace and id; the checkpoint '
     'that it continues from (null: none); the run that the engine was working on (null: none was '
     'named); the time when it was saved; and its document, byte for byte.';
 
@@ -839,8 +839,9 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'Returns the checkpoints of a thread, in one namespace or (null) in all, in commit order, so '
-    'parents precede their children. Returns no row if the thread has none. '
+    'Returns the checkpoints of a thread, in one namespace or (null) in all, in the order of '
+    'their numbers. Parents precede their children, unless agui.put_checkpoint stored the child first. '
+    'Returns no row if the thread has none. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;
@@ -983,7 +984,8 @@ comment on function agui.put_checkpoint(text, text, json, json, text, text[], te
     'the values of the channels that have changed: a value of the type json is JSON, byte for byte; of '
     'any other type it is a string of base64. A version that is stored already stays as it is. Arrays '
     'of 256 bytes or more share their equal elements. parent_id may name a checkpoint that is '
-    'not stored. run_id names the run of the log that the graph is working on, whether it has begun or '
+    'not stored. A checkpoint gets its number when it is first named: by this function, by a child or by '
+    'a write. So its number may be smaller than that of a checkpoint stored earlier. run_id names the run of the log that the graph is working on, whether it has begun or '
     'not. If the checkpoint exists, document, metadata, parent and run are replaced. The thread does '
     'not need to have runs. '
     'Errors: UI003 it is its own parent, UI007 the checkpoint is from agui.save_checkpoint, UI008 '
@@ -1045,10 +1047,15 @@ begin
     end if;
 
     insert into agui.checkpoint_write as written (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
-    select
-        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1),
+    -- A call may name a place more than once: a node with several interrupts resumes each of them.
+    select distinct on (numbered.place)
+        key, kept.checkpoint_no, put_checkpoint_writes.task_id, numbered.place,
         put_checkpoint_writes.task_path, stored.channel_no, stored.type, stored.part_nos, stored.body, stored.bytes
     from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
+    cross join lateral (
+        select coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1) as place
+    ) as numbered
+    order by numbered.place, case when numbered.place < 0 then -stored.ordinality else stored.ordinality end
     on conflict on constraint checkpoint_write_pkey do update
     set
         task_path = excluded.task_path,
@@ -1065,8 +1072,9 @@ comment on function agui.put_checkpoint_writes(text, text, text, text[], text[],
     'Stores what a task of a graph wrote to channels after a checkpoint. It may come before '
     'the checkpoint. types and channel_values have the form that they have in agui.put_checkpoint. '
     'places are the places of the writes in those of the task (null: 0, 1, 2, …). A place that is '
-    'stored already stays as it is; a negative one is replaced. Readers get the writes of a '
-    'checkpoint in the order (task_path, task_id, place). '
+    'stored already stays as it is; a negative one is replaced. The same holds for a place that a '
+    'call names more than once. Readers get the writes of a checkpoint in the order (task_path, '
+    'task_id, place). '
     'Errors: UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
     'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
     'base64.';
@@ -1185,7 +1193,8 @@ $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text, text) is
     'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
-    'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
+    'of a thread are numbered 1, 2, 3, … in commit order (those of agui.put_checkpoint: in the order in '
+    'which they were first named). parent_id names the checkpoint that it '
     'continues from, in the same namespace. run_id names the run of the log that the engine is working '
     'on, whether it has begun or not: agui.load_checkpoint finds the checkpoint by it. The call is '
     'idempotent: saving the same checkpoint a second time returns the same number. The thread does not '
@@ -20898,7 +20907,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''2276322b276b5b07780d5933aa4571e1ec5d542ab0b6e7c99895bd997b6d6e41'', ''{
+as 'select 2, ''639158f0083bc53aa8319db2b5f7f1555a2f8987b99a6cad1d8581be1304514a'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

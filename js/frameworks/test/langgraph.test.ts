@@ -68,6 +68,20 @@ test.each(["list", "deltas"] as const)("a graph goes on in another process, with
   expect(await steps(graph)).toEqual(await steps(inMemory));
 });
 
+test("a node asks twice", async () => {
+  const url = await database();
+  const config = { configurable: { thread_id: randomUUID() } };
+  const graphWith = () => new StateGraph(Annotation.Root({ answers: Annotation<string[]> }))
+    .addNode("ask", () => ({ answers: [interrupt("From?"), interrupt("To?"), interrupt("When?")] as string[] }))
+    .addEdge("__start__", "ask")
+    .compile({ checkpointer: saverAt(url) });
+  await graphWith().invoke({ answers: [] }, config);
+  for (const answer of ["Lisbon", "Porto"]) {
+    expect(await graphWith().invoke(new Command({ resume: answer }), config)).toHaveProperty("__interrupt__");
+  }
+  expect(await graphWith().invoke(new Command({ resume: "in May" }), config)).toEqual({ answers: ["Lisbon", "Porto", "in May"] });
+});
+
 test("a branch of the conversation leads to its checkpoint", async () => {
   const url = await database();
   const saver = saverAt(url);

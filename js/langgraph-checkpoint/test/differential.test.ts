@@ -80,9 +80,11 @@ test.each([1, 2, 3, 4])("random calls have the results of MemorySaver (seed %i)"
       }
       case 3: {
         const value = values[random(values.length)]!();
-        const channel = ["messages", "__error__", "__interrupt__"][random(3)]!;
+        const channel = ["messages", "__error__", "__interrupt__", "__resume__"][random(4)]!;
         const [task, path] = [`task ${random(2)}`, `path ${random(2)}`];
-        await equal((saver) => saver.putWrites(configOf(parent, namespace), [[channel, value], ["state", step]], task, path));
+        // A node with two interrupts writes __resume__ twice in one call.
+        const writes: [string, unknown][] = [...(random(2) === 0 ? [[channel, [step]] as [string, unknown]] : []), [channel, value], ["state", step]];
+        await equal((saver) => saver.putWrites(configOf(parent, namespace), writes, task, path));
         break;
       }
       case 4: {

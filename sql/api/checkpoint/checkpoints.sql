@@ -22,8 +22,9 @@ end
 $$;
 
 comment on function agui.checkpoints(text, text, text) is
-    'Returns the checkpoints of a thread, in one namespace or (null) in all, in commit order, so '
-    'parents precede their children. Returns no row if the thread has none. '
+    'Returns the checkpoints of a thread, in one namespace or (null) in all, in the order of '
+    'their numbers. Parents precede their children, unless agui.put_checkpoint stored the child first. '
+    'Returns no row if the thread has none. '
     'Errors: UI012 another thread has the same key.';
 
 revoke execute on function agui.checkpoints(text, text, text) from public;

@@ -50,10 +50,15 @@ begin
     end if;
 
     insert into agui.checkpoint_write as written (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
-    select
-        key, kept.checkpoint_no, put_checkpoint_writes.task_id, coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1),
+    -- A call may name a place more than once: a node with several interrupts resumes each of them.
+    select distinct on (numbered.place)
+        key, kept.checkpoint_no, put_checkpoint_writes.task_id, numbered.place,
         put_checkpoint_writes.task_path, stored.channel_no, stored.type, stored.part_nos, stored.body, stored.bytes
     from agui_internal.store_contents(key, namespace, channels, types, channel_values, subject) as stored
+    cross join lateral (
+        select coalesce(places[array_lower(places, 1) + stored.ordinality - 1], stored.ordinality - 1) as place
+    ) as numbered
+    order by numbered.place, case when numbered.place < 0 then -stored.ordinality else stored.ordinality end
     on conflict on constraint checkpoint_write_pkey do update
     set
         task_path = excluded.task_path,
@@ -70,8 +75,9 @@ comment on function agui.put_checkpoint_writes(text, text, text, text[], text[],
     'Stores what a task of a graph wrote to channels after a checkpoint. It may come before '
     'the checkpoint. types and channel_values have the form that they have in agui.put_checkpoint. '
     'places are the places of the writes in those of the task (null: 0, 1, 2, …). A place that is '
-    'stored already stays as it is; a negative one is replaced. Readers get the writes of a '
-    'checkpoint in the order (task_path, task_id, place). '
+    'stored already stays as it is; a negative one is replaced. The same holds for a place that a '
+    'call names more than once. Readers get the writes of a checkpoint in the order (task_path, '
+    'task_id, place). '
     'Errors: UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
     'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
     'base64.';

@@ -76,7 +76,8 @@ $$;
 
 comment on function agui.save_checkpoint(text, text, json, text, text, text, text) is
     'Saves a checkpoint of a workflow engine byte for byte and returns its number. The checkpoints '
-    'of a thread are numbered 1, 2, 3, … in commit order. parent_id names the checkpoint that it '
+    'of a thread are numbered 1, 2, 3, … in commit order (those of agui.put_checkpoint: in the order in '
+    'which they were first named). parent_id names the checkpoint that it '
     'continues from, in the same namespace. run_id names the run of the log that the engine is working '
     'on, whether it has begun or not: agui.load_checkpoint finds the checkpoint by it. The call is '
     'idempotent: saving the same checkpoint a second time returns the same number. The thread does not '

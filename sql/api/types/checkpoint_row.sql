@@ -9,6 +9,6 @@ create type agui.checkpoint_row as (
 );
 
 comment on type agui.checkpoint_row is
-    'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint '
+    'A checkpoint: its number in its thread (see agui.save_checkpoint); its namespace and id; the checkpoint '
     'that it continues from (null: none); the run that the engine was working on (null: none was '
     'named); the time when it was saved; and its document, byte for byte.';
