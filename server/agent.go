@@ -75,9 +75,14 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input json.RawMes
 				yield(nil, a.explain(ctx, err))
 				return
 			}
-			if event.Data != "" && !yield(json.RawMessage(event.Data), nil) {
+			if event.Data == "" {
+				continue
+			}
+			idle.Stop() // the agent is not idle while its event waits for the database
+			if !yield(json.RawMessage(event.Data), nil) {
 				return
 			}
+			idle.Reset(a.IdleTimeout)
 		}
 		if ctx.Err() != nil {
 			yield(nil, a.explain(ctx, ctx.Err()))

@@ -381,11 +381,11 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	}
 	run := pgagui.RunRef{ThreadID: r.PathValue("thread"), RunID: body.RunID}
 	if body.BeforeMessageID != "" {
-		origin, err := s.originOf(r, pgagui.RunRef{ThreadID: run.ThreadID}, body.BeforeMessageID)
+		before, err := s.runBefore(r, run, body.BeforeMessageID)
 		if err != nil {
 			return err
 		}
-		body.ParentRunID = &origin.ParentRunID
+		body.ParentRunID = &before
 	}
 	parent := *body.ParentRunID
 	start, err := events.RunStarted{ThreadID: run.ThreadID, RunID: run.RunID, ParentRunID: parent}.Event()
@@ -411,6 +411,35 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answer(w, status)
+}
+
+// runBefore returns the parent for a fork before a message: that of the run that brought the message.
+// If the request is a repeat, the head may be on the new branch, which lacks the message. Then the
+// message is on another branch from the same parent.
+func (s *Server) runBefore(r *http.Request, fork pgagui.RunRef, messageID string) (string, error) {
+	to := s.tenantOf(r)
+	existing, err := to.Status(r.Context(), fork)
+	switch {
+	case errors.Is(err, pgagui.ErrUnknownRun):
+		origin, err := s.originOf(r, pgagui.RunRef{ThreadID: fork.ThreadID}, messageID)
+		return origin.ParentRunID, err
+	case err != nil:
+		return "", err
+	}
+	runs, err := to.Runs(r.Context(), fork.ThreadID)
+	if err != nil {
+		return "", err
+	}
+	for _, run := range runs {
+		if run.ParentRunID != existing.ParentRunID || run.RunID == fork.RunID {
+			continue
+		}
+		origin, found, err := to.MessageOrigin(r.Context(), pgagui.RunRef{ThreadID: fork.ThreadID, RunID: run.RunID}, messageID)
+		if err != nil || found && origin.RunID == run.RunID {
+			return existing.ParentRunID, err
+		}
+	}
+	return "", problemf(http.StatusConflict, "run %q exists and is not a fork before message %q", fork.RunID, messageID)
 }
 
 // postAbandon ends a run whose writer will not come back.

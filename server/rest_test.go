@@ -111,7 +111,13 @@ func TestTheTreeAsResources(t *testing.T) {
 	if second := p.json(200, "POST", "/threads/t/fork", `{"runId":"fork","parentRunId":"run-1"}`); second["lastSeq"] != status["lastSeq"] {
 		t.Errorf("fork a second time: %v, the first was %v", second, status)
 	}
+	if second := p.json(200, "POST", "/threads/t/fork", `{"runId":"fork","beforeMessageId":"a2"}`); second["lastSeq"] != status["lastSeq"] {
+		t.Errorf("fork a second time: %v, the first was %v", second, status)
+	}
 	p.json(409, "POST", "/threads/t/fork", `{"runId":"fork","parentRunId":"run-2"}`)
+	p.json(409, "POST", "/threads/t/fork", `{"runId":"fork","beforeMessageId":"a1"}`)
+	p.json(409, "POST", "/threads/t/fork", `{"runId":"run-2","beforeMessageId":"a2"}`)
+	p.json(404, "POST", "/threads/t/fork", `{"runId":"fork-2","beforeMessageId":"a9"}`)
 	p.appendRun("t", "run-3", "a3", "Moon")
 	var lineage []any
 	for _, run := range p.json(200, "GET", "/threads/t/lineage", "")["runs"].([]any) {

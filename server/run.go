@@ -26,6 +26,9 @@ type started struct {
 	clients  livefilter.Clients
 }
 
+// maxHeldBytes bounds what an agent may send after the end of a run, without the last event.
+const maxHeldBytes = 4 << 20
+
 // recordedRun is a run that this process records.
 type recordedRun struct {
 	pgagui.RunRef
@@ -43,6 +46,7 @@ type recordedRun struct {
 	// after them: agents send a RUN_FINISHED for each turn of the model. After RUN_ERROR, everything
 	// is held.
 	held      []json.RawMessage
+	heldBytes int
 	hasFailed bool // RUN_ERROR is held
 	goesOn    bool // events came after the last end
 }
@@ -146,8 +150,10 @@ func (s *Server) record(run *recordedRun, input json.RawMessage, headers http.He
 
 	failed := s.receive(run, input, headers)
 	outcome, err := s.finish(run, failed)
+	// After a failure, Close ends the run in the log with that reason, or releases its claim.
+	closed := run.recording.Close(context.WithoutCancel(s.background))
 	if err == nil {
-		err = run.recording.Close(context.WithoutCancel(s.background))
+		err = closed
 	}
 	if outcome == "stopped" {
 		failed = nil // the call ended as requested
@@ -175,7 +181,11 @@ func (s *Server) receive(run *recordedRun, input json.RawMessage, headers http.H
 		s.metrics.replacedIDs.Add(float64(replaced))
 		kind := compaction.EventType(event)
 		if kind == "RUN_FINISHED" || kind == "RUN_ERROR" || run.hasFailed {
+			if run.heldBytes > maxHeldBytes {
+				return failure(codeProtocol, "the agent sent more than %d bytes after the end of the run", maxHeldBytes)
+			}
 			run.held, run.goesOn = append(run.held, event), false
+			run.heldBytes += len(event)
 			run.hasFailed = run.hasFailed || kind == "RUN_ERROR"
 			continue
 		}
@@ -273,6 +283,8 @@ func problemOf(event json.RawMessage) string {
 		return "is not JSON"
 	case !isObject(event):
 		return "is no JSON object"
+	case compaction.EventType(event) == "":
+		return `has no type (expected a JSON object with a string member "type")`
 	default:
 		return ""
 	}

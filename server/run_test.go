@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -156,6 +157,7 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 		{"broken off", "test", "AGENT_INCOMPLETE", func(c *call) { c.send(started("t", "r")); time.Sleep(20 * time.Millisecond); close(c.breaks) }},
 		{"no JSON", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":`) }},
 		{"a list", "test", "AGENT_PROTOCOL", func(c *call) { c.send(`[]`) }},
+		{"no type", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":5}`) }},
 		{"too large", "test", "AGENT_PROTOCOL", func(c *call) { c.send(content("a1", strings.Repeat("x", 20_000))) }},
 		{"idle", "idle", "AGENT_TIMEOUT", func(c *call) { c.send(started("t", "r")) }},
 		{"too long", "long", "AGENT_TIMEOUT", func(c *call) {
@@ -182,6 +184,109 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 				t.Errorf("the run is %s", status.Status)
 			}
 		})
+	}
+}
+
+func TestAnEventThatTheDatabaseRefusesEndsTheRun(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	tooDeep := `{"type":"CUSTOM","name":"n","value":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`
+	for _, test := range []struct {
+		thread string
+		sent   []string
+		want   pgagui.Status // of a run that began
+	}{
+		{"the first event", []string{tooDeep}, ""},
+		{"a later event", []string{started("t", "r"), tooDeep}, pgagui.Failed},
+	} {
+		p.run(test.thread, "run", "u1 user Hello")
+		called := a.called(t)
+		for i, event := range test.sent {
+			if i > 0 { // the events before it are in the log
+				p.waitForSeq(test.thread, int64(i))
+			}
+			called.send(event)
+		}
+		select {
+		case <-called.context.Done():
+		case <-time.After(patience):
+			t.Errorf("%s: the agent was not stopped", test.thread)
+		}
+		if test.want != "" {
+			if status := p.waitForEnd(test.thread, "run"); status.Status != test.want || !strings.Contains(status.CutOffReason, "1,000") {
+				t.Errorf("%s: the run is %s (%s)", test.thread, status.Status, status.CutOffReason)
+			}
+		}
+		// Nothing of the run blocks the next one.
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			answer := p.request("POST", "/agent/test/run", input(test.thread, "next", "u1 user Hello"))
+			if answer.StatusCode == http.StatusOK {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the next run is refused: %s", test.thread, answer.Status)
+			}
+		}
+		a.called(t).finish("a1", "Hi")
+		if status := p.waitForEnd(test.thread, "next"); status.Status != pgagui.Finished {
+			t.Errorf("%s: the next run is %s", test.thread, status.Status)
+		}
+	}
+}
+
+func TestAnAgentThatSendsWithoutEndAfterItsError(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	c := p.run("thread", "run", "u1 user Hello")
+	called := a.called(t)
+	called.send(started("thread", "run"), `{"type":"RUN_ERROR","message":"no"}`)
+	for sent := true; sent; {
+		select {
+		case called.answers <- "data: " + content("a1", strings.Repeat("x", 100_000)) + "\n\n":
+		case <-called.context.Done():
+			sent = false
+		case <-time.After(patience):
+			t.Fatal("the agent was not stopped")
+		}
+	}
+	c.want("RUN_STARTED", "RUN_ERROR")
+	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Failed {
+		t.Errorf("the run is %s", status.Status)
+	}
+}
+
+// TestAnAgentIsNotIdleWhileTheDatabaseIsSlow has an agent that sends a whole run at once, and a
+// database that takes longer than the idle timeout to store the beginning.
+func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	options.Agents[0].IdleTimeout = 100 * time.Millisecond
+	p := serve(t, testdb.Pool(t), options)
+	p.run("thread", "run", "u1 user Hello")
+	called := a.called(t)
+	slow, err := p.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Rollback(context.Background())
+	if _, err := slow.Exec(t.Context(), "lock table agui.batch in exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	called.finish("a1", "Hi")
+	for waits := false; !waits; {
+		if err := slow.QueryRow(t.Context(), "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(3 * options.Agents[0].IdleTimeout)
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Finished {
+		t.Errorf("the run is %s", status.Status)
 	}
 }
 
