@@ -431,11 +431,11 @@ func (s *Server) runBefore(r *http.Request, fork pgagui.RunRef, messageID string
 		return "", err
 	}
 	for _, run := range runs {
-		if run.ParentRunID != existing.ParentRunID || run.RunID == fork.RunID {
+		if run.ParentRunID != existing.ParentRunID || run.ID == fork.RunID {
 			continue
 		}
-		origin, found, err := to.MessageOrigin(r.Context(), pgagui.RunRef{ThreadID: fork.ThreadID, RunID: run.RunID}, messageID)
-		if err != nil || found && origin.RunID == run.RunID {
+		origin, found, err := to.MessageOrigin(r.Context(), pgagui.RunRef{ThreadID: fork.ThreadID, RunID: run.ID}, messageID)
+		if err != nil || found && origin.ID == run.ID {
 			return existing.ParentRunID, err
 		}
 	}

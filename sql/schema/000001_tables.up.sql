@@ -742,7 +742,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 1, ''43a99909b9124e09e26dd4b8892e2da2670e7f339753343796417ba6664ffffd'', ''{
+as 'select 1, ''768f45f07dfa3acad00d0ed8c9e780c941c754c06a665106e7804c2eea3093eb'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
 table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,

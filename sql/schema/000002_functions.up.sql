@@ -20907,7 +20907,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''639158f0083bc53aa8319db2b5f7f1555a2f8987b99a6cad1d8581be1304514a'', ''{
+as 'select 2, ''3eafb8d8191023615b07aef49a4c9eb7270dd9d319653b5030c277af00a1f482'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,
