@@ -177,9 +177,12 @@ func (s *Server) receive(run *recordedRun, input json.RawMessage, headers http.H
 		if problem := problemOf(event); problem != "" {
 			return failure(codeProtocol, "the agent sent an event that %s", problem)
 		}
+		kind := compaction.EventType(event)
+		if kind == "" {
+			return failure(codeProtocol, `the agent sent an event that has no type (expected a string member "type")`)
+		}
 		event, replaced := ownIDs(event, run.RunRef)
 		s.metrics.replacedIDs.Add(float64(replaced))
-		kind := compaction.EventType(event)
 		if kind == "RUN_FINISHED" || kind == "RUN_ERROR" || run.hasFailed {
 			if run.heldBytes > maxHeldBytes {
 				return failure(codeProtocol, "the agent sent more than %d bytes after the end of the run", maxHeldBytes)
@@ -283,8 +286,6 @@ func problemOf(event json.RawMessage) string {
 		return "is not JSON"
 	case !isObject(event):
 		return "is no JSON object"
-	case compaction.EventType(event) == "":
-		return `has no type (expected a JSON object with a string member "type")`
 	default:
 		return ""
 	}

@@ -214,7 +214,7 @@ func TestAnEventThatTheDatabaseRefusesEndsTheRun(t *testing.T) {
 			t.Errorf("%s: the agent was not stopped", test.thread)
 		}
 		if test.want != "" {
-			if status := p.waitForEnd(test.thread, "run"); status.Status != test.want || !strings.Contains(status.CutOffReason, "1,000") {
+			if status := p.waitForEnd(test.thread, "run"); status.Status != test.want || !strings.Contains(status.CutOffReason, "1000 levels") {
 				t.Errorf("%s: the run is %s (%s)", test.thread, status.Status, status.CutOffReason)
 			}
 		}
@@ -242,9 +242,12 @@ func TestAnAgentThatSendsWithoutEndAfterItsError(t *testing.T) {
 	c := p.run("thread", "run", "u1 user Hello")
 	called := a.called(t)
 	called.send(started("thread", "run"), `{"type":"RUN_ERROR","message":"no"}`)
-	for sent := true; sent; {
+	for megabytes, sent := 0, true; sent; megabytes++ {
+		if megabytes > 100 {
+			t.Fatal("the server took 100 MB")
+		}
 		select {
-		case called.answers <- "data: " + content("a1", strings.Repeat("x", 100_000)) + "\n\n":
+		case called.answers <- "data: " + content("a1", strings.Repeat("x", 1_000_000)) + "\n\n":
 		case <-called.context.Done():
 			sent = false
 		case <-time.After(patience):

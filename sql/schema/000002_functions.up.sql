@@ -3481,6 +3481,9 @@ stable
 security definer
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
@@ -9143,16 +9146,20 @@ revoke execute on function agui_internal.erase_thread(uuid, text, interval) from
 -- sql/internal/erase/erased_at.sql
 create or replace function agui_internal.erased_at(thread_key uuid)
 returns timestamptz
-language sql
+language plpgsql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select erasure.erased_at
-    from agui.erasure as erasure
-    where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
-        and erasure.allowed_at is null
+begin
+    return (
+        select erasure.erased_at
+        from agui.erasure as erasure
+        where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
+            and erasure.allowed_at is null
+    );
+end
 $$;
 
 comment on function agui_internal.erased_at(uuid) is
@@ -12353,6 +12360,9 @@ stable
 parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     run      record;
@@ -12419,6 +12429,9 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     fold agui_internal.fold;
@@ -13116,9 +13129,10 @@ as $$
         -- An open transaction does not block a job: the job processes other threads first, then
         -- retries once.
         set_config('lock_timeout', '200ms', true),
-        -- A job plans its statements once. If the tables were analyzed while they were empty, it
-        -- would read them whole for each run, however large they become. Plans without an index
-        -- look costly then, and must not be compiled.
+        -- A job plans its statements once, not for each run. If the tables were analyzed while they
+        -- were empty, it would read them whole for each run, however large they become. Plans
+        -- without an index look costly then, and must not be compiled.
+        set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('enable_seqscan', 'off', true),
         set_config('jit', 'off', true)
 $$;
@@ -15956,15 +15970,17 @@ revoke execute on function agui_internal.add_snapshot(uuid, int, bigint, int[], 
 -- sql/internal/snapshots/awaits_start.sql
 create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (
-        select from agui_internal.input_places(awaits_start.thread_key, array[awaits_start.run_no], array[awaits_start.through_seq]) as place
+begin
+    return exists (
+        select from agui_internal.input_places(thread_key, array[run_no], array[through_seq]) as place
         where not place.is_start
-    )
+    );
+end
 $$;
 
 comment on function agui_internal.awaits_start(uuid, int, bigint) is
@@ -16471,14 +16487,18 @@ revoke execute on function agui_internal.held_messages(uuid, int) from public;
 -- sql/internal/snapshots/input_bytes.sql
 create or replace function agui_internal.input_bytes(thread_key uuid, run_no int)
 returns bigint
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(sum(pg_column_size(given.input) + 40), 0)
-    from agui.run_input as given
-    where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+begin
+    return (
+        select coalesce(sum(pg_column_size(given.input) + 40), 0)
+        from agui.run_input as given
+        where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+    );
+end
 $$;
 
 comment on function agui_internal.input_bytes(uuid, int) is
@@ -18991,6 +19011,9 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     other text;
@@ -19421,6 +19444,9 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 begin
     -- Each part is a subquery that cannot be flattened, so that the plan is a few look-ups for each
@@ -19988,39 +20014,42 @@ revoke execute on function agui_internal.has_activity_since(uuid, timestamptz) f
 -- sql/internal/verify/life_cycle.sql
 create or replace function agui_internal.life_cycle(thread_key uuid)
 returns setof agui_internal.life_event
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with batch_place as (
+begin
+    return query
+        with batch_place as (
+            select
+                batch.first_seq,
+                sum(batch.n) over (partition by batch.run_no order by batch.first_seq) - batch.n as events_before
+            from agui.batch as batch
+            where batch.thread_key = life_cycle.thread_key
+        )
         select
-            batch.first_seq,
-            sum(batch.n) over (partition by batch.run_no order by batch.first_seq) - batch.n as events_before
+            batch.run_no,
+            (batch_place.events_before + element.position)::bigint,
+            batch.first_seq + element.position - 1,
+            guarded.event ->> 'type',
+            guarded.event ->> 'threadId',
+            guarded.event ->> 'runId',
+            nullif(guarded.event ->> 'parentRunId', ''),
+            case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
         from agui.batch as batch
+        join batch_place on batch_place.first_seq = batch.first_seq
+        -- agui_internal.verify_batches reports a batch that is not an array.
+        cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
+            with ordinality as element (event, position)
+        cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
         where batch.thread_key = life_cycle.thread_key
-    )
-    select
-        batch.run_no,
-        (batch_place.events_before + element.position)::bigint,
-        batch.first_seq + element.position - 1,
-        guarded.event ->> 'type',
-        guarded.event ->> 'threadId',
-        guarded.event ->> 'runId',
-        nullif(guarded.event ->> 'parentRunId', ''),
-        case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
-    from agui.batch as batch
-    join batch_place on batch_place.first_seq = batch.first_seq
-    -- agui_internal.verify_batches reports a batch that is not an array.
-    cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
-        with ordinality as element (event, position)
-    cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
-    where batch.thread_key = life_cycle.thread_key
-        -- Skip batches and events that cannot have such a type. A type written with escapes has
-        -- \u00 in it.
-        and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
-        and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
-        and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+            -- Skip batches and events that cannot have such a type. A type written with escapes has
+            -- \u00 in it.
+            and (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
+            and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
+            and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+end
 $$;
 
 comment on function agui_internal.life_cycle(uuid) is
@@ -20358,84 +20387,87 @@ revoke execute on function agui_internal.verify_log(uuid) from public;
 -- sql/internal/verify/verify_references.sql
 create or replace function agui_internal.verify_references(thread_key uuid)
 returns setof agui.verify_row
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with stored as (
-        select coalesce(range_agg(int4range(message.message_no, message.message_no, '[]')), '{}') as message_nos
-        from agui.message as message
-        where message.thread_key = verify_references.thread_key
-    ),
-    held as (
-        select snapshot.run_no, run.run_id, coalesce(range_agg(part.message_nos), '{}') as message_nos
-        from agui.snapshot as snapshot
-        left join agui.run as run
-            on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
-        left join unnest(snapshot.message_nos) as part (message_nos) on true
-        where snapshot.thread_key = verify_references.thread_key
-        group by snapshot.run_no, run.run_id
-    ),
-    problem as (
-        select 1 as kind, held.run_no as place, held.run_id,
-            format('there is a snapshot of run number %s, which does not exist', held.run_no) as text
-        from held
-        where held.run_id is null
-        union all
-        select 2, held.run_no, held.run_id,
-            format('the snapshot points to message versions that do not exist: %s', held.message_nos - stored.message_nos)
-        from held
-        cross join stored
-        where not held.message_nos <@ stored.message_nos
-        union all
-        select 3, 0, null, format('no snapshot holds the message versions %s', leaked.message_nos)
-        from (
-            select stored.message_nos - coalesce((select range_agg(held.message_nos) from held), '{}')
-            from stored
-        ) as leaked (message_nos)
-        where not isempty(leaked.message_nos)
-        union all
-        select 4, message.message_no, null, format('message version %s has another id or role than its body', message.message_no)
-        from agui.message as message
-        cross join lateral (select agui_internal.json_guard(message.body::text)::json) as guarded (body)
-        where message.thread_key = verify_references.thread_key
-            and (
-                message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
-                or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
-            )
-        union all
-        -- Compaction processed the run and marked it without the events that its writer appended
-        -- after the end in the meantime.
-        select 5, run.run_no, run.run_id,
-            format('the run''s row counts %s events, its log has %s', run.n, log.n)
-        from agui.run as run
-        join (
-            select batch.run_no, sum(batch.n) as n
-            from agui.batch as batch
-            where batch.thread_key = verify_references.thread_key
-            group by batch.run_no
-        ) as log on log.run_no = run.run_no
-        where run.thread_key = verify_references.thread_key and run.n < log.n
-        union all
-        select 6, 0, null,
-            case
-                when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
-                when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
-                else format('in lists the thread was last active at %s, a run of it began or ended later', activity.active_at)
-            end
-        from agui.thread as thread
-        left join agui.thread_activity as activity
-            on activity.thread_key = thread.thread_key
-        where thread.thread_key = verify_references.thread_key
-            and (
-                activity.scope_key is distinct from agui_internal.scope_key(thread.thread_key)
-                or activity.active_at < agui_internal.active_at(thread)
-            )
-    )
-    select problem.run_id, problem.text, 'damage'
-    from problem
-    order by problem.kind, problem.place
+begin
+    return query
+        with stored as (
+            select coalesce(range_agg(int4range(message.message_no, message.message_no, '[]')), '{}') as message_nos
+            from agui.message as message
+            where message.thread_key = verify_references.thread_key
+        ),
+        held as (
+            select snapshot.run_no, run.run_id, coalesce(range_agg(part.message_nos), '{}') as message_nos
+            from agui.snapshot as snapshot
+            left join agui.run as run
+                on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
+            left join unnest(snapshot.message_nos) as part (message_nos) on true
+            where snapshot.thread_key = verify_references.thread_key
+            group by snapshot.run_no, run.run_id
+        ),
+        problem as (
+            select 1 as kind, held.run_no as place, held.run_id,
+                format('there is a snapshot of run number %s, which does not exist', held.run_no) as text
+            from held
+            where held.run_id is null
+            union all
+            select 2, held.run_no, held.run_id,
+                format('the snapshot points to message versions that do not exist: %s', held.message_nos - stored.message_nos)
+            from held
+            cross join stored
+            where not held.message_nos <@ stored.message_nos
+            union all
+            select 3, 0, null, format('no snapshot holds the message versions %s', leaked.message_nos)
+            from (
+                select stored.message_nos - coalesce((select range_agg(held.message_nos) from held), '{}')
+                from stored
+            ) as leaked (message_nos)
+            where not isempty(leaked.message_nos)
+            union all
+            select 4, message.message_no, null, format('message version %s has another id or role than its body', message.message_no)
+            from agui.message as message
+            cross join lateral (select agui_internal.json_guard(message.body::text)::json) as guarded (body)
+            where message.thread_key = verify_references.thread_key
+                and (
+                    message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
+                    or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
+                )
+            union all
+            -- Compaction processed the run and marked it without the events that its writer appended
+            -- after the end in the meantime.
+            select 5, run.run_no, run.run_id,
+                format('the run''s row counts %s events, its log has %s', run.n, log.n)
+            from agui.run as run
+            join (
+                select batch.run_no, sum(batch.n) as n
+                from agui.batch as batch
+                where batch.thread_key = verify_references.thread_key
+                group by batch.run_no
+            ) as log on log.run_no = run.run_no
+            where run.thread_key = verify_references.thread_key and run.n < log.n
+            union all
+            select 6, 0, null,
+                case
+                    when activity.thread_key is null then 'the thread is missing in lists: it has no row in agui.thread_activity'
+                    when activity.scope_key <> agui_internal.scope_key(thread.thread_key) then 'the thread is in the lists of another scope'
+                    else format('in lists the thread was last active at %s, a run of it began or ended later', activity.active_at)
+                end
+            from agui.thread as thread
+            left join agui.thread_activity as activity
+                on activity.thread_key = thread.thread_key
+            where thread.thread_key = verify_references.thread_key
+                and (
+                    activity.scope_key is distinct from agui_internal.scope_key(thread.thread_key)
+                    or activity.active_at < agui_internal.active_at(thread)
+                )
+        )
+        select problem.run_id, problem.text, 'damage'
+        from problem
+        order by problem.kind, problem.place;
+end
 $$;
 
 comment on function agui_internal.verify_references(uuid) is
@@ -20448,140 +20480,143 @@ revoke execute on function agui_internal.verify_references(uuid) from public;
 -- sql/internal/verify/verify_runs.sql
 create or replace function agui_internal.verify_runs(thread_key uuid)
 returns setof agui.verify_row
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with log as (
-        select
-            batch.run_no,
-            min(batch.first_seq) as first_seq,
-            max(batch.first_seq + batch.n - 1) as last_seq,
-            sum(batch.n) as n
-        from agui.batch as batch
-        where batch.thread_key = verify_runs.thread_key
-        group by batch.run_no
-    ),
-    life_event as materialized (
-        select * from agui_internal.life_cycle(verify_runs.thread_key)
-    ),
-    start as (
-        select
-            life_event.*,
-            row_number() over (partition by life_event.run_no order by life_event.place) as nth
-        from life_event
-        where life_event.type = 'RUN_STARTED'
-    ),
-    foreign_start as (
-        select distinct on (start.run_no) start.*
-        from start
-        join agui.run as run
-            on run.thread_key = verify_runs.thread_key and run.run_no = start.run_no
-        where start.run_id <> replace(run.run_id, '\', '\u005c')
-        order by start.run_no, start.place
-    ),
-    stray_start as (
-        select distinct on (start.run_no) start.*
-        from start
-        join agui.thread as thread on thread.thread_key = verify_runs.thread_key
-        where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
-        order by start.run_no, start.place
-    ),
-    -- The first event that ends the run, the last one, and the first end after which something
-    -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
-    ending as (
-        select
-            closing.run_no,
-            (array_agg(closing.type order by closing.place desc))[1] as type,
-            max(closing.place) as place,
-            min(closing.place) filter (where not closing.is_taken_back) as first_place,
-            (array_agg(closing.type order by closing.place) filter (where not closing.is_taken_back))[1] as first_type,
-            (array_agg(closing.seq order by closing.place) filter (where not closing.is_taken_back))[1] as first_seq
-        from (
+begin
+    return query
+        with log as (
+            select
+                batch.run_no,
+                min(batch.first_seq) as first_seq,
+                max(batch.first_seq + batch.n - 1) as last_seq,
+                sum(batch.n) as n
+            from agui.batch as batch
+            where batch.thread_key = verify_runs.thread_key
+            group by batch.run_no
+        ),
+        life_event as materialized (
+            select * from agui_internal.life_cycle(verify_runs.thread_key)
+        ),
+        start as (
             select
                 life_event.*,
-                coalesce(
-                    life_event.type = 'RUN_FINISHED'
-                        and lead(life_event.type) over in_order = 'RUN_ERROR'
-                        and lead(life_event.place) over in_order = life_event.place + 1,
-                    false
-                ) as is_taken_back
+                row_number() over (partition by life_event.run_no order by life_event.place) as nth
             from life_event
-            where life_event.type <> 'RUN_STARTED'
-            window in_order as (partition by life_event.run_no order by life_event.place)
-        ) as closing
-        group by closing.run_no
-    )
-    select run.run_id, problem.text, problem.severity
-    from agui.run as run
-    left join log on log.run_no = run.run_no
-    left join agui.run as parent
-        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
-    left join life_event as opening
-        on opening.run_no = run.run_no and opening.place = 1 and opening.type in ('RUN_STARTED', 'RUN_ERROR')
-    left join start as first_start on first_start.run_no = run.run_no and first_start.nth = 1
-    left join start as restart on restart.run_no = run.run_no and restart.nth = 2
-    left join foreign_start on foreign_start.run_no = run.run_no
-    left join stray_start on stray_start.run_no = run.run_no
-    left join ending on ending.run_no = run.run_no
-    left join agui.run_input as beside
-        on beside.thread_key = run.thread_key and beside.run_no = run.run_no
-    -- The parent that the first event names. Later events never change it.
-    cross join lateral (
-        select
-            case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
-            coalesce(replace(parent.run_id, '\', '\u005c'), '') as stored
-    ) as parent_of
-    cross join lateral (
-        values
-            ('damage', log.n is null, 'the run has no events'),
-            ('damage', log.first_seq <> run.first_seq,
-                format('the run should begin at seq %s, its first event is at seq %s', run.first_seq, log.first_seq)),
-            ('damage', run.status <> 'running' and log.last_seq <> run.last_seq,
-                format('the run should end at seq %s, its last event is at seq %s', run.last_seq, log.last_seq)),
-            ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
-            ('damage', run.status = 'running' and run.last_seq is not null,
-                format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
-            -- If it counts fewer, compaction can count them: see agui_internal.verify_references.
-            ('damage', log.n < run.n,
-                format('the run''s row counts %s events, its log has %s', run.n, log.n)),
-            ('damage', foreign_start.seq is not null,
-                format('the run''s RUN_STARTED names another run, "%s"', foreign_start.run_id)),
-            ('damage', log.n is not null and run.status <> agui_internal.status_after(ending.type),
-                format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
-            ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
-                'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
-            -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run
-            -- begun last.
-            ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
-                format('the run''s RUN_STARTED names the parent "%s", its row %s',
-                    parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
-            ('damage', not run.parent_given and log.n is not null and parent_of.named_at_start is null
-                    and run.parent_no is distinct from nullif(run.run_no - 1, 0),
-                format('the run''s %s names no parent, so it %s, its row says %s',
-                    coalesce(opening.type, 'first event'), case when run.run_no = 1 then 'is a root' else 'follows the run before it' end,
-                    coalesce('"' || parent.run_id || '"', 'none'))),
-            ('damage', json_typeof(beside.input) <> 'object',
-                format('the input beside the events of the run is a JSON %s, not an object', json_typeof(beside.input))),
+            where life_event.type = 'RUN_STARTED'
+        ),
+        foreign_start as (
+            select distinct on (start.run_no) start.*
+            from start
+            join agui.run as run
+                on run.thread_key = verify_runs.thread_key and run.run_no = start.run_no
+            where start.run_id <> replace(run.run_id, '\', '\u005c')
+            order by start.run_no, start.place
+        ),
+        stray_start as (
+            select distinct on (start.run_no) start.*
+            from start
+            join agui.thread as thread on thread.thread_key = verify_runs.thread_key
+            where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
+            order by start.run_no, start.place
+        ),
+        -- The first event that ends the run, the last one, and the first end after which something
+        -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
+        ending as (
+            select
+                closing.run_no,
+                (array_agg(closing.type order by closing.place desc))[1] as type,
+                max(closing.place) as place,
+                min(closing.place) filter (where not closing.is_taken_back) as first_place,
+                (array_agg(closing.type order by closing.place) filter (where not closing.is_taken_back))[1] as first_type,
+                (array_agg(closing.seq order by closing.place) filter (where not closing.is_taken_back))[1] as first_seq
+            from (
+                select
+                    life_event.*,
+                    coalesce(
+                        life_event.type = 'RUN_FINISHED'
+                            and lead(life_event.type) over in_order = 'RUN_ERROR'
+                            and lead(life_event.place) over in_order = life_event.place + 1,
+                        false
+                    ) as is_taken_back
+                from life_event
+                where life_event.type <> 'RUN_STARTED'
+                window in_order as (partition by life_event.run_no order by life_event.place)
+            ) as closing
+            group by closing.run_no
+        )
+        select run.run_id, problem.text, problem.severity
+        from agui.run as run
+        left join log on log.run_no = run.run_no
+        left join agui.run as parent
+            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+        left join life_event as opening
+            on opening.run_no = run.run_no and opening.place = 1 and opening.type in ('RUN_STARTED', 'RUN_ERROR')
+        left join start as first_start on first_start.run_no = run.run_no and first_start.nth = 1
+        left join start as restart on restart.run_no = run.run_no and restart.nth = 2
+        left join foreign_start on foreign_start.run_no = run.run_no
+        left join stray_start on stray_start.run_no = run.run_no
+        left join ending on ending.run_no = run.run_no
+        left join agui.run_input as beside
+            on beside.thread_key = run.thread_key and beside.run_no = run.run_no
+        -- The parent that the first event names. Later events never change it.
+        cross join lateral (
+            select
+                case when opening.type = 'RUN_STARTED' then opening.parent_run_id end as named_at_start,
+                coalesce(replace(parent.run_id, '\', '\u005c'), '') as stored
+        ) as parent_of
+        cross join lateral (
+            values
+                ('damage', log.n is null, 'the run has no events'),
+                ('damage', log.first_seq <> run.first_seq,
+                    format('the run should begin at seq %s, its first event is at seq %s', run.first_seq, log.first_seq)),
+                ('damage', run.status <> 'running' and log.last_seq <> run.last_seq,
+                    format('the run should end at seq %s, its last event is at seq %s', run.last_seq, log.last_seq)),
+                ('damage', run.status <> 'running' and run.last_seq is null, 'the run has ended, its row does not say where'),
+                ('damage', run.status = 'running' and run.last_seq is not null,
+                    format('the run is in progress, its row says that it ended at seq %s', run.last_seq)),
+                -- If it counts fewer, compaction can count them: see agui_internal.verify_references.
+                ('damage', log.n < run.n,
+                    format('the run''s row counts %s events, its log has %s', run.n, log.n)),
+                ('damage', foreign_start.seq is not null,
+                    format('the run''s RUN_STARTED names another run, "%s"', foreign_start.run_id)),
+                ('damage', log.n is not null and run.status <> agui_internal.status_after(ending.type),
+                    format('the run is marked as %s, by its log it is %s', run.status, agui_internal.status_after(ending.type))),
+                ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
+                    'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),
+                -- Unless its writer gave the parent, it is the one that RUN_STARTED names, else the run
+                -- begun last.
+                ('damage', not run.parent_given and parent_of.named_at_start <> parent_of.stored,
+                    format('the run''s RUN_STARTED names the parent "%s", its row %s',
+                        parent_of.named_at_start, coalesce('"' || parent.run_id || '"', 'none'))),
+                ('damage', not run.parent_given and log.n is not null and parent_of.named_at_start is null
+                        and run.parent_no is distinct from nullif(run.run_no - 1, 0),
+                    format('the run''s %s names no parent, so it %s, its row says %s',
+                        coalesce(opening.type, 'first event'), case when run.run_no = 1 then 'is a root' else 'follows the run before it' end,
+                        coalesce('"' || parent.run_id || '"', 'none'))),
+                ('damage', json_typeof(beside.input) <> 'object',
+                    format('the input beside the events of the run is a JSON %s, not an object', json_typeof(beside.input))),
 
-            ('note', log.n is not null and opening.type is null, 'the run does not begin with RUN_STARTED'),
-            ('note', restart.seq is not null,
-                format('the run has a second RUN_STARTED, at seq %s', restart.seq)),
-            ('note', log.n > ending.first_place,
-                format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.first_type, ending.first_seq, log.last_seq)),
-            ('note', stray_start.seq is not null,
-                format('the RUN_STARTED at seq %s names another thread, "%s"', stray_start.seq, stray_start.thread_id)),
-            ('note', (run.parent_given or first_start.place > 1) and first_start.parent_run_id <> parent_of.stored,
-                format('the RUN_STARTED at seq %s names the parent "%s", the run %s',
-                    first_start.seq, first_start.parent_run_id, coalesce('follows "' || parent.run_id || '"', 'is a root'))),
-            ('note', first_start.input is not null and beside.input is not null
-                    and not agui_internal.json_equal(agui_internal.json_unguard(first_start.input::text), beside.input::text),
-                format('the RUN_STARTED at seq %s carries another input than is stored beside the events: its own counts', first_start.seq))
-    ) as problem (severity, is_there, text)
-    where run.thread_key = verify_runs.thread_key
-        and problem.is_there
-    order by run.run_no
+                ('note', log.n is not null and opening.type is null, 'the run does not begin with RUN_STARTED'),
+                ('note', restart.seq is not null,
+                    format('the run has a second RUN_STARTED, at seq %s', restart.seq)),
+                ('note', log.n > ending.first_place,
+                    format('the run goes on after the %s at seq %s that ended it, to seq %s', ending.first_type, ending.first_seq, log.last_seq)),
+                ('note', stray_start.seq is not null,
+                    format('the RUN_STARTED at seq %s names another thread, "%s"', stray_start.seq, stray_start.thread_id)),
+                ('note', (run.parent_given or first_start.place > 1) and first_start.parent_run_id <> parent_of.stored,
+                    format('the RUN_STARTED at seq %s names the parent "%s", the run %s',
+                        first_start.seq, first_start.parent_run_id, coalesce('follows "' || parent.run_id || '"', 'is a root'))),
+                ('note', first_start.input is not null and beside.input is not null
+                        and not agui_internal.json_equal(agui_internal.json_unguard(first_start.input::text), beside.input::text),
+                    format('the RUN_STARTED at seq %s carries another input than is stored beside the events: its own counts', first_start.seq))
+        ) as problem (severity, is_there, text)
+        where run.thread_key = verify_runs.thread_key
+            and problem.is_there
+        order by run.run_no;
+end
 $$;
 
 comment on function agui_internal.verify_runs(uuid) is
@@ -20594,92 +20629,95 @@ revoke execute on function agui_internal.verify_runs(uuid) from public;
 -- sql/internal/verify/verify_saved.sql
 create or replace function agui_internal.verify_saved(thread_key uuid)
 returns setof agui.verify_row
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with key as (
-        select
-            coalesce(known.key, state.key) as key,
-            known.last_version,
-            max(state.version) as newest
-        from (select * from agui.session_key as known where known.thread_key = verify_saved.thread_key) as known
-        full join (select * from agui.session_state as state where state.thread_key = verify_saved.thread_key) as state using (key)
-        group by 1, 2
-    ),
-    checkpoint as (
-        select
-            checkpoint.checkpoint_no, checkpoint.checkpoint_id, checkpoint.namespace, checkpoint.parent_no,
-            coalesce(lag(checkpoint.checkpoint_no) over (order by checkpoint.checkpoint_no), 0) + 1 as expected_no,
-            parent.checkpoint_no is not null and parent.namespace = checkpoint.namespace as has_parent
-        from agui.checkpoint as checkpoint
-        left join agui.checkpoint as parent
-            on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
-        where checkpoint.thread_key = verify_saved.thread_key
-    ),
-    channel as (
-        select channel.channel_no, channel.name, channel.parts, count(part.part_no) as stored, coalesce(max(part.part_no), 0) as newest
-        from agui.channel as channel
-        left join agui.channel_part as part using (thread_key, channel_no)
-        where channel.thread_key = verify_saved.thread_key
-        group by channel.channel_no, channel.name, channel.parts
-    ),
-    reference as (
-        select value.channel_no, format('version %s', value.version) as subject, value.part_nos
-        from agui.channel_value as value
-        where value.thread_key = verify_saved.thread_key
-        union all
-        select written.channel_no, format('what task "%s" wrote after checkpoint number %s', written.task_id, written.checkpoint_no), written.part_nos
-        from agui.checkpoint_write as written
-        where written.thread_key = verify_saved.thread_key
-    )
-    select null::text, problem.text, 'damage'
-    from (
-        select 1 as kind, key.key as place, 0::bigint as number,
-            case
-                when key.last_version is null then format('session state of the key "%s" is not numbered', key.key)
-                when key.newest is null then format('version %s of session state of the key "%s" is missing, the newest one', key.last_version, key.key)
-                when key.newest < key.last_version then
-                    format('version %s of session state of the key "%s" is missing, the newest one is %s', key.last_version, key.key, key.newest)
-                else format('session state of the key "%s" has version %s, beyond the last number given, %s', key.key, key.newest, key.last_version)
-            end as text
-        from key
-        where key.newest is distinct from key.last_version
-        union all
-        select 2, state.key, state.version,
-            format('version %s of session state of the key "%s" belongs to run number %s, which does not exist', state.version, state.key, state.run_no)
-        from agui.session_state as state
-        left join agui.run as run
-            on run.thread_key = state.thread_key and run.run_no = state.run_no
-        where state.thread_key = verify_saved.thread_key and state.run_no <> 0 and run.run_no is null
-        union all
-        select 3, '', checkpoint.checkpoint_no,
-            format('checkpoint "%s" has the number %s, not %s: checkpoints are missing', checkpoint.checkpoint_id, checkpoint.checkpoint_no, checkpoint.expected_no)
-        from checkpoint
-        where checkpoint.checkpoint_no <> checkpoint.expected_no
-        union all
-        select 4, '', checkpoint.checkpoint_no,
-            format('the parent of checkpoint "%s", number %s, does not exist in its namespace', checkpoint.checkpoint_id, checkpoint.parent_no)
-        from checkpoint
-        where checkpoint.parent_no is not null and not checkpoint.has_parent
-        union all
-        select 5, channel.name, channel.channel_no,
-            format('channel "%s" has %s parts up to number %s, not %s', channel.name, channel.stored, channel.newest, channel.parts)
-        from channel
-        where channel.stored <> channel.parts or channel.newest <> channel.parts
-        union all
-        select 6, coalesce(channel.name, ''), reference.channel_no,
-            case
-                when channel.channel_no is null then format('%s belongs to channel number %s, which does not exist', reference.subject, reference.channel_no)
-                else format('%s of channel "%s" refers to parts beyond number %s', reference.subject, channel.name, channel.newest)
-            end
-        from reference
-        left join channel using (channel_no)
-        where channel.channel_no is null
-            or exists (select from unnest(reference.part_nos) as run where upper(run) > channel.newest + 1 or lower(run) < 1)
-    ) as problem
-    order by problem.kind, problem.place, problem.number
+begin
+    return query
+        with key as (
+            select
+                coalesce(known.key, state.key) as key,
+                known.last_version,
+                max(state.version) as newest
+            from (select * from agui.session_key as known where known.thread_key = verify_saved.thread_key) as known
+            full join (select * from agui.session_state as state where state.thread_key = verify_saved.thread_key) as state using (key)
+            group by 1, 2
+        ),
+        checkpoint as (
+            select
+                checkpoint.checkpoint_no, checkpoint.checkpoint_id, checkpoint.namespace, checkpoint.parent_no,
+                coalesce(lag(checkpoint.checkpoint_no) over (order by checkpoint.checkpoint_no), 0) + 1 as expected_no,
+                parent.checkpoint_no is not null and parent.namespace = checkpoint.namespace as has_parent
+            from agui.checkpoint as checkpoint
+            left join agui.checkpoint as parent
+                on parent.thread_key = checkpoint.thread_key and parent.checkpoint_no = checkpoint.parent_no
+            where checkpoint.thread_key = verify_saved.thread_key
+        ),
+        channel as (
+            select channel.channel_no, channel.name, channel.parts, count(part.part_no) as stored, coalesce(max(part.part_no), 0) as newest
+            from agui.channel as channel
+            left join agui.channel_part as part using (thread_key, channel_no)
+            where channel.thread_key = verify_saved.thread_key
+            group by channel.channel_no, channel.name, channel.parts
+        ),
+        reference as (
+            select value.channel_no, format('version %s', value.version) as subject, value.part_nos
+            from agui.channel_value as value
+            where value.thread_key = verify_saved.thread_key
+            union all
+            select written.channel_no, format('what task "%s" wrote after checkpoint number %s', written.task_id, written.checkpoint_no), written.part_nos
+            from agui.checkpoint_write as written
+            where written.thread_key = verify_saved.thread_key
+        )
+        select null::text, problem.text, 'damage'
+        from (
+            select 1 as kind, key.key as place, 0::bigint as number,
+                case
+                    when key.last_version is null then format('session state of the key "%s" is not numbered', key.key)
+                    when key.newest is null then format('version %s of session state of the key "%s" is missing, the newest one', key.last_version, key.key)
+                    when key.newest < key.last_version then
+                        format('version %s of session state of the key "%s" is missing, the newest one is %s', key.last_version, key.key, key.newest)
+                    else format('session state of the key "%s" has version %s, beyond the last number given, %s', key.key, key.newest, key.last_version)
+                end as text
+            from key
+            where key.newest is distinct from key.last_version
+            union all
+            select 2, state.key, state.version,
+                format('version %s of session state of the key "%s" belongs to run number %s, which does not exist', state.version, state.key, state.run_no)
+            from agui.session_state as state
+            left join agui.run as run
+                on run.thread_key = state.thread_key and run.run_no = state.run_no
+            where state.thread_key = verify_saved.thread_key and state.run_no <> 0 and run.run_no is null
+            union all
+            select 3, '', checkpoint.checkpoint_no,
+                format('checkpoint "%s" has the number %s, not %s: checkpoints are missing', checkpoint.checkpoint_id, checkpoint.checkpoint_no, checkpoint.expected_no)
+            from checkpoint
+            where checkpoint.checkpoint_no <> checkpoint.expected_no
+            union all
+            select 4, '', checkpoint.checkpoint_no,
+                format('the parent of checkpoint "%s", number %s, does not exist in its namespace', checkpoint.checkpoint_id, checkpoint.parent_no)
+            from checkpoint
+            where checkpoint.parent_no is not null and not checkpoint.has_parent
+            union all
+            select 5, channel.name, channel.channel_no,
+                format('channel "%s" has %s parts up to number %s, not %s', channel.name, channel.stored, channel.newest, channel.parts)
+            from channel
+            where channel.stored <> channel.parts or channel.newest <> channel.parts
+            union all
+            select 6, coalesce(channel.name, ''), reference.channel_no,
+                case
+                    when channel.channel_no is null then format('%s belongs to channel number %s, which does not exist', reference.subject, reference.channel_no)
+                    else format('%s of channel "%s" refers to parts beyond number %s', reference.subject, channel.name, channel.newest)
+                end
+            from reference
+            left join channel using (channel_no)
+            where channel.channel_no is null
+                or exists (select from unnest(reference.part_nos) as run where upper(run) > channel.newest + 1 or lower(run) < 1)
+        ) as problem
+        order by problem.kind, problem.place, problem.number;
+end
 $$;
 
 comment on function agui_internal.verify_saved(uuid) is
@@ -20783,51 +20821,54 @@ revoke execute on function agui_internal.verify_snapshots(uuid) from public;
 -- sql/internal/verify/verify_thread.sql
 create or replace function agui_internal.verify_thread(thread_key uuid)
 returns setof agui.verify_row
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select null::text, problem.text, 'damage'
-    from (values (verify_thread.thread_key)) as checked (thread_key)
-    left join agui.thread as thread on thread.thread_key = checked.thread_key
-    cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
-    cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
-    cross join lateral (
-        select
-            concat_ws(', ',
-                case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
-                case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
-                case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
-                case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end,
-                case
-                    when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
-                        or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
-                end,
-                case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end,
-                case when exists (select from agui.thread_activity where thread_activity.thread_key = checked.thread_key) then 'a place in lists' end
-            )
-    ) as it (has)
-    cross join lateral (
-        values
-            -- A thread that was erased since it was listed has no rows at all. That is no damage.
-            (thread.thread_key is null and it.has <> '',
-                format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
-            (thread.thread_key <> derived.thread_key,
-                format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
-            -- A thread created by agui.set_thread is as active as it was then; one whose runs are
-            -- lost is not.
-            (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
-                    and not exists (
-                        select
-                        from agui.thread_activity as activity
-                        where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
-                    ),
-                'the thread has no runs'),
-            (erasure.erased_at is not null and (thread.thread_key is not null or it.has <> ''),
-                format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
-    ) as problem (is_there, text)
-    where problem.is_there
+begin
+    return query
+        select null::text, problem.text, 'damage'
+        from (values (verify_thread.thread_key)) as checked (thread_key)
+        left join agui.thread as thread on thread.thread_key = checked.thread_key
+        cross join lateral (select agui_internal.erased_at(checked.thread_key)) as erasure (erased_at)
+        cross join lateral (select agui.thread_key(thread.scope, thread.thread_id)) as derived (thread_key)
+        cross join lateral (
+            select
+                concat_ws(', ',
+                    case when exists (select from agui.batch where batch.thread_key = checked.thread_key) then 'batches' end,
+                    case when exists (select from agui.run where run.thread_key = checked.thread_key) then 'runs' end,
+                    case when exists (select from agui.snapshot where snapshot.thread_key = checked.thread_key) then 'snapshots' end,
+                    case when exists (select from agui.message where message.thread_key = checked.thread_key) then 'messages' end,
+                    case
+                        when exists (select from agui.session_key where session_key.thread_key = checked.thread_key)
+                            or exists (select from agui.session_state where session_state.thread_key = checked.thread_key) then 'session state'
+                    end,
+                    case when exists (select from agui.checkpoint where checkpoint.thread_key = checked.thread_key) then 'checkpoints' end,
+                    case when exists (select from agui.thread_activity where thread_activity.thread_key = checked.thread_key) then 'a place in lists' end
+                )
+        ) as it (has)
+        cross join lateral (
+            values
+                -- A thread that was erased since it was listed has no rows at all. That is no damage.
+                (thread.thread_key is null and it.has <> '',
+                    format('no row of agui.thread has the key %s, to which these belong: %s', checked.thread_key, it.has)),
+                (thread.thread_key <> derived.thread_key,
+                    format('the thread has the key %s, that of its scope and id is %s', thread.thread_key, derived.thread_key)),
+                -- A thread created by agui.set_thread is as active as it was then; one whose runs are
+                -- lost is not.
+                (thread.thread_key is not null and it.has !~ 'runs|session state|checkpoints'
+                        and not exists (
+                            select
+                            from agui.thread_activity as activity
+                            where activity.thread_key = checked.thread_key and activity.active_at = thread.created_at
+                        ),
+                    'the thread has no runs'),
+                (erasure.erased_at is not null and (thread.thread_key is not null or it.has <> ''),
+                    format('the thread was erased at %s, yet there are rows of it', erasure.erased_at))
+        ) as problem (is_there, text)
+        where problem.is_there;
+end
 $$;
 
 comment on function agui_internal.verify_thread(uuid) is
@@ -20838,60 +20879,63 @@ revoke execute on function agui_internal.verify_thread(uuid) from public;
 -- sql/internal/verify/verify_tree.sql
 create or replace function agui_internal.verify_tree(thread_key uuid)
 returns setof agui.verify_row
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    with run as (
-        select
-            run.thread_key, run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq,
-            coalesce(lag(run.run_no) over in_order, 0) + 1 as expected_no,
-            lag(run.run_id) over in_order as previous_id,
-            lag(run.first_seq) over in_order as previous_first_seq,
-            count(*) over (partition by run.run_id) as runs_with_id
-        from agui.run as run
-        where run.thread_key = verify_tree.thread_key
-        window in_order as (order by run.run_no)
-    )
-    select run.run_id, problem.text, 'damage'
-    from run
-    left join agui.run as parent
-        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
-    left join lateral (
-        -- The tree can contain a circle only if a parent is not older; "union" follows it once.
-        with recursive ancestor as (
-            select parent.run_no, parent.parent_no
-            where parent.run_no >= run.run_no
-            union
-            select older.run_no, older.parent_no
-            from ancestor
-            join agui.run as older
-                on older.thread_key = run.thread_key and older.run_no = ancestor.parent_no
+begin
+    return query
+        with run as (
+            select
+                run.thread_key, run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq,
+                coalesce(lag(run.run_no) over in_order, 0) + 1 as expected_no,
+                lag(run.run_id) over in_order as previous_id,
+                lag(run.first_seq) over in_order as previous_first_seq,
+                count(*) over (partition by run.run_id) as runs_with_id
+            from agui.run as run
+            where run.thread_key = verify_tree.thread_key
+            window in_order as (order by run.run_no)
         )
-        select exists (select from ancestor where ancestor.parent_no = run.run_no)
-    ) as circle (is_closed) on true
-    cross join lateral (
-        values
-            (run.run_no <> run.expected_no,
-                format('the run has the number %s, not %s: runs are missing', run.run_no, run.expected_no)),
-            (run.runs_with_id > 1,
-                format('run number %s has the id of another run of the thread', run.run_no)),
-            (run.first_seq <= run.previous_first_seq,
-                format('the run begins at seq %s, which is not after the run "%s" began', run.first_seq, run.previous_id)),
-            (run.status not in ('running', 'finished', 'failed'),
-                format('the run has an unknown status, "%s"', run.status)),
-            (run.parent_no is not null and parent.run_no is null,
-                format('the run''s parent, run number %s, does not exist', run.parent_no)),
-            (circle.is_closed,
-                format('the run is its own ancestor: from its parent "%s" the tree leads back to it', parent.run_id)),
-            (parent.run_no >= run.run_no and not circle.is_closed,
-                format('the run''s parent "%s" is not older than the run', parent.run_id)),
-            (parent.run_no < run.run_no and (parent.status = 'running' or parent.last_seq is null or parent.last_seq >= run.first_seq),
-                format('the run began before its parent "%s" had ended', parent.run_id))
-    ) as problem (is_there, text)
-    where problem.is_there
-    order by run.run_no
+        select run.run_id, problem.text, 'damage'
+        from run
+        left join agui.run as parent
+            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+        left join lateral (
+            -- The tree can contain a circle only if a parent is not older; "union" follows it once.
+            with recursive ancestor as (
+                select parent.run_no, parent.parent_no
+                where parent.run_no >= run.run_no
+                union
+                select older.run_no, older.parent_no
+                from ancestor
+                join agui.run as older
+                    on older.thread_key = run.thread_key and older.run_no = ancestor.parent_no
+            )
+            select exists (select from ancestor where ancestor.parent_no = run.run_no)
+        ) as circle (is_closed) on true
+        cross join lateral (
+            values
+                (run.run_no <> run.expected_no,
+                    format('the run has the number %s, not %s: runs are missing', run.run_no, run.expected_no)),
+                (run.runs_with_id > 1,
+                    format('run number %s has the id of another run of the thread', run.run_no)),
+                (run.first_seq <= run.previous_first_seq,
+                    format('the run begins at seq %s, which is not after the run "%s" began', run.first_seq, run.previous_id)),
+                (run.status not in ('running', 'finished', 'failed'),
+                    format('the run has an unknown status, "%s"', run.status)),
+                (run.parent_no is not null and parent.run_no is null,
+                    format('the run''s parent, run number %s, does not exist', run.parent_no)),
+                (circle.is_closed,
+                    format('the run is its own ancestor: from its parent "%s" the tree leads back to it', parent.run_id)),
+                (parent.run_no >= run.run_no and not circle.is_closed,
+                    format('the run''s parent "%s" is not older than the run', parent.run_id)),
+                (parent.run_no < run.run_no and (parent.status = 'running' or parent.last_seq is null or parent.last_seq >= run.first_seq),
+                    format('the run began before its parent "%s" had ended', parent.run_id))
+        ) as problem (is_there, text)
+        where problem.is_there
+        order by run.run_no;
+end
 $$;
 
 comment on function agui_internal.verify_tree(uuid) is
@@ -20907,7 +20951,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''3eafb8d8191023615b07aef49a4c9eb7270dd9d319653b5030c277af00a1f482'', ''{
+as 'select 2, ''d509bff40bf3f7b508de59090788189e7385408eee2fe11af536eb512b2f46a3'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

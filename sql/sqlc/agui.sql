@@ -82,7 +82,7 @@ create table agui.checkpoint (
     "saved_at" timestamp with time zone not null
 );
 comment on table agui.checkpoint is 'The state of a workflow engine or a graph at some point of a conversation, which continues from the state in its parent. Texts compare by code point, so that ids that begin with a time are in the order of time.';
-comment on column agui.checkpoint."checkpoint_no" is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order.';
+comment on column agui.checkpoint."checkpoint_no" is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. One of agui.put_checkpoint gets its number when it is first named, also by a child or by a write.';
 comment on column agui.checkpoint."namespace" is 'Separates the checkpoints of several workflows of a thread; '' by default.';
 comment on column agui.checkpoint."checkpoint_id" is 'The name that the engine gave it, unique in its namespace.';
 comment on column agui.checkpoint."parent_no" is 'The checkpoint that it continues from, in the same namespace; null: a root. It has a smaller number, unless agui.put_checkpoint stored it later than its child.';
@@ -484,7 +484,7 @@ create table agui.checkpoint_row (
     "saved_at" timestamp with time zone not null,
     "document" json not null
 );
-comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread, in commit order; its namespace and id; the checkpoint that it continues from (null: none); the run that the engine was working on (null: none was named); the time when it was saved; and its document, byte for byte.';
+comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread (see agui.save_checkpoint); its namespace and id; the checkpoint that it continues from (null: none); the run that the engine was working on (null: none was named); the time when it was saved; and its document, byte for byte.';
 
 create table agui.event_row (
     "seq" bigint not null,

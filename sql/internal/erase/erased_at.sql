@@ -1,15 +1,19 @@
 create or replace function agui_internal.erased_at(thread_key uuid)
 returns timestamptz
-language sql
+language plpgsql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select erasure.erased_at
-    from agui.erasure as erasure
-    where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
-        and erasure.allowed_at is null
+begin
+    return (
+        select erasure.erased_at
+        from agui.erasure as erasure
+        where erasure.erased_key = agui_internal.erasure_key(agui_internal.visible_key(erased_at.thread_key))
+            and erasure.allowed_at is null
+    );
+end
 $$;
 
 comment on function agui_internal.erased_at(uuid) is

@@ -10,9 +10,10 @@ as $$
         -- An open transaction does not block a job: the job processes other threads first, then
         -- retries once.
         set_config('lock_timeout', '200ms', true),
-        -- A job plans its statements once. If the tables were analyzed while they were empty, it
-        -- would read them whole for each run, however large they become. Plans without an index
-        -- look costly then, and must not be compiled.
+        -- A job plans its statements once, not for each run. If the tables were analyzed while they
+        -- were empty, it would read them whole for each run, however large they become. Plans
+        -- without an index look costly then, and must not be compiled.
+        set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('enable_seqscan', 'off', true),
         set_config('jit', 'off', true)
 $$;

@@ -1,14 +1,16 @@
 create or replace function agui_internal.awaits_start(thread_key uuid, run_no int, through_seq bigint)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (
-        select from agui_internal.input_places(awaits_start.thread_key, array[awaits_start.run_no], array[awaits_start.through_seq]) as place
+begin
+    return exists (
+        select from agui_internal.input_places(thread_key, array[run_no], array[through_seq]) as place
         where not place.is_start
-    )
+    );
+end
 $$;
 
 comment on function agui_internal.awaits_start(uuid, int, bigint) is

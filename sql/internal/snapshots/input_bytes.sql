@@ -1,13 +1,17 @@
 create or replace function agui_internal.input_bytes(thread_key uuid, run_no int)
 returns bigint
-language sql
+language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(sum(pg_column_size(given.input) + 40), 0)
-    from agui.run_input as given
-    where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+begin
+    return (
+        select coalesce(sum(pg_column_size(given.input) + 40), 0)
+        from agui.run_input as given
+        where given.thread_key = input_bytes.thread_key and given.run_no = input_bytes.run_no
+    );
+end
 $$;
 
 comment on function agui_internal.input_bytes(uuid, int) is

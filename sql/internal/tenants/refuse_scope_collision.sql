@@ -4,6 +4,9 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
     other text;
