@@ -30,7 +30,7 @@ var settings = map[string]string{
 	"fsync":            "off",
 	"full_page_writes": "off",
 	"max_connections":  "400",
-	"max_wal_size":     "4GB",
+	"max_wal_size":     "1GB",
 	"shared_buffers":   "256MB",
 }
 
@@ -40,7 +40,7 @@ func StartServer(ctx context.Context) (address string, stop func() error, err er
 	if tag, ok := strings.CutPrefix(wanted, "docker:"); ok {
 		return startContainer(ctx, tag)
 	}
-	options := cluster.Options{Settings: settings}
+	options := cluster.Options{Settings: settings, Folder: folder()}
 	if wanted != "" {
 		if options.Major, err = strconv.Atoi(wanted); err != nil {
 			return "", nil, fmt.Errorf("%s=%s: want a major version such as 17, or docker:TAG", postgresVariable, wanted)
