@@ -28,7 +28,7 @@ export class Finalizer {
     this.hasStarted = true;
     this.hasEnded ||= isEnd(event);
     const tag = event.subagentRunId === undefined ? {} : { subagentRunId: event.subagentRunId };
-    const kind = spans[event.type];
+    const kind = spans.get(event.type);
     if (kind) {
       const id = textOf(event, kind.id) ?? "";
       const owner = kind.id === "stepName" ? JSON.stringify(tag) : ""; // agents may take steps of the same name
@@ -82,7 +82,7 @@ export class Finalizer {
   }
 }
 
-const spans: Record<string, { id: string; end: string }> = {};
+const spans = new Map<string, { id: string; end: string }>();
 for (const [id, start, end] of [
   ["messageId", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"],
   ["messageId", "REASONING_START", "REASONING_END"],
@@ -90,6 +90,6 @@ for (const [id, start, end] of [
   ["stepName", "STEP_STARTED", "STEP_FINISHED"],
   ["subagentRunId", "SUBAGENT_STARTED", "SUBAGENT_FINISHED"],
 ] as const) {
-  spans[start] = spans[end] = { id, end };
+  spans.set(start, { id, end }).set(end, { id, end });
 }
-spans["SUBAGENT_ERROR"] = spans["SUBAGENT_FINISHED"]!;
+spans.set("SUBAGENT_ERROR", spans.get("SUBAGENT_FINISHED")!);

@@ -168,14 +168,13 @@ export class Recording implements Beating {
       const batch = this.#nextBatch();
       try {
         this.#seq = await this.#append(batch);
-      } catch (error) {
+        this.#pending.splice(0, batch.length);
+        this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
+        this.#makeRoom();
+        this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
+      } catch (error) { // also of onStored: a rejection that nothing handles would end the process
         this.#fail(error instanceof Error ? error : new Error(String(error)));
-        break;
       }
-      this.#pending.splice(0, batch.length);
-      this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
-      this.#makeRoom();
-      this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
     }
   }
 

@@ -4,7 +4,7 @@ import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
 import { isObject, textOf } from "./events.ts";
 import { ClientFilter } from "./filter.ts";
-import { logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
+import { guarded, logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
 import { Recording } from "./recording.ts";
 import { Stream } from "./stream.ts";
 
@@ -66,7 +66,7 @@ export class PgaguiAgentRunner implements AgentRunner {
   /** Errors: a TypeError if neither a pool nor a connectionString is given. It makes no connection. */
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#log = options.log ?? logToConsole;
+    this.#log = guarded(options.log ?? logToConsole);
     this.#database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout: statementTimeout });
     this.#heartbeats = new Heartbeats(this.#database, { interval: options.heartbeatInterval, ...new Outage(this.#log, "heartbeats").listeners });
     this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 20, ...new Outage(this.#log, "polls").listeners });
