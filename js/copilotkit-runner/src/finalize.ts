@@ -7,6 +7,8 @@ export interface Ending {
   isStopped: boolean;
   /** The error of the agent. */
   message?: string | undefined;
+  /** The code of a failure that ends the run even if its agent has sent an end. */
+  code?: string | undefined;
 }
 
 /**
@@ -57,9 +59,9 @@ export class Finalizer {
   }
 
   /** Returns the events that end the run. */
-  end({ isStopped, message }: Ending): AguiEvent[] {
+  end({ isStopped, message, code }: Ending): AguiEvent[] {
     if (this.hasEnded) {
-      return [];
+      return code === undefined ? [] : [{ type: "RUN_ERROR", message, code }];
     }
     const reason = message ?? (isStopped ? "Run stopped by user" : "Run ended without emitting a terminal event");
     const ending: AguiEvent[] = this.hasStarted ? [] : [{ type: "RUN_STARTED", ...this.#run }];
@@ -77,7 +79,7 @@ export class Finalizer {
       }
     }
     ending.push(...open.filter((event) => event.type !== "TEXT_MESSAGE_END").reverse());
-    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: "INCOMPLETE_STREAM" });
+    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: code ?? "INCOMPLETE_STREAM" });
     return ending;
   }
 }

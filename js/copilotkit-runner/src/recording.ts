@@ -15,7 +15,7 @@ export interface RecordingOptions {
   agentId: string | undefined;
   /** Called when events are stored, in their order. */
   onStored(events: AguiEvent[]): void;
-  /** Called at most once, when the agent should end: the run should stop, or cannot be recorded. */
+  /** Called when the agent should end: the run should stop, or cannot be recorded. */
   onStop(): void;
   log: Log;
 }
@@ -87,18 +87,19 @@ export class Recording implements Beating {
 
   /** Takes an event of the agent. Resolves when there is room for more. After a failure it takes nothing. */
   async push(event: AguiEvent): Promise<void> {
-    if (this.#isFinishing || this.failure) {
-      return;
-    }
-    if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
-      // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
-      this.#held.push(event);
+    if (this.#isFinishing || this.failure || this.#stop?.code) {
       return;
     }
     try {
-      this.#add(event);
+      if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
+        // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
+        textOfEvent(event); // throws an error here rather than then
+        this.#held.push(event);
+      } else {
+        this.#add(event);
+      }
     } catch (error) {
-      this.#fail(new Error(`the agent sent an event that is no JSON: ${messageOf(error)}`, { cause: error }));
+      this.#refuse(`The agent sent an event that is no JSON: ${messageOf(error)}`, "NOT_STORED");
     }
     if (this.#pendingBytes > maxPendingBytes) {
       await new Promise<void>((resolve) => this.#room.push(resolve));
@@ -108,9 +109,13 @@ export class Recording implements Beating {
   /** Stores what is pending and the end of the run: that of the agent, or one that says why there is none. */
   async finish(ending: { message?: string | undefined }): Promise<void> {
     this.#isFinishing = true; // what the heartbeat says about the run from here on is old
-    if (!this.failure) {
-      this.#held.forEach((event) => this.#add(event));
-      this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
+    try {
+      if (!this.failure) {
+        this.#held.forEach((event) => this.#add(event));
+        this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
+      }
+    } catch (error) { // the agent has changed an event since it sent it
+      this.#fail(asError(error));
     }
     await this.#sending;
     this.#heartbeats.delete(this);
@@ -124,12 +129,18 @@ export class Recording implements Beating {
     return this.#stop !== undefined || this.failure !== undefined;
   }
 
-  /** Makes the run end as the ending says, once its agent has ended. */
+  /** Makes the run end as the ending says, once its agent has ended. An ending with a code replaces one without. */
   stop(ending: Ending): void {
-    if (!this.#stop && !this.#isFinishing) {
+    if (!this.#isFinishing && (!this.#stop || ending.code)) {
       this.#stop = ending;
       this.#options.onStop();
     }
+  }
+
+  /** Takes no more events of the agent. The run ends as failed behind those that were taken. */
+  #refuse(message: string, code: string): void {
+    this.#options.log({ level: "error", message, threadId: this.threadId, runId: this.runId });
+    this.stop({ isStopped: false, message, code });
   }
 
   onSignal({ status, isStopRequested, cutOffReason }: Signal): void {
@@ -154,8 +165,8 @@ export class Recording implements Beating {
     if (!this.#finalizer.hasStarted) {
       this.#hasInput = isObject(event.input);
     }
-    this.#finalizer.observe(event);
     const text = textOfEvent(event);
+    this.#finalizer.observe(event);
     this.#pending.push(text);
     this.#pendingBytes += text.length;
     this.#sending ??= this.#send().finally(() => (this.#sending = undefined));
@@ -173,7 +184,7 @@ export class Recording implements Beating {
         this.#makeRoom();
         this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
       } catch (error) { // also of onStored: a rejection that nothing handles would end the process
-        this.#fail(error instanceof Error ? error : new Error(String(error)));
+        this.#fail(asError(error));
       }
     }
   }
@@ -256,6 +267,10 @@ export class Recording implements Beating {
       }
     }
   }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** The event with the ids that the client gave the run. Some agents have ids of their own. */

@@ -184,6 +184,48 @@ test.each<[string, AguiEvent]>([
   expect(rejections).toEqual([]);
 });
 
+test.each<[string, AguiEvent]>([
+  ["an end that is no JSON", { ...finished("t", "r"), result: 1n }],
+  ["an event that is no JSON", { type: "CUSTOM", name: "n", value: 1n }],
+])("%s fails the run, behind what the agent sent before, and the next one begins", async (_, unstorable) => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"), token("m", "x"), close("m"), finished("t", "r"), unstorable, token("m", "too late"));
+  await agent.end();
+  await received.done;
+  expect(agent.isAborted).toBe(true);
+  expect(received.events.slice(0, 4)).toEqual([started("t", "r"), open("m"), token("m", "x"), close("m")]);
+  expect(received.events.at(-1)).toEqual({
+    type: "RUN_ERROR", code: "NOT_STORED", message: expect.stringContaining("The agent sent an event that is no JSON: ") as string,
+  });
+  expect(await logOf(connectionString, "t")).toEqual(received.events);
+  expect(await sql(connectionString, "select status from agui.status('t')")).toEqual([{ status: "failed" }]);
+  expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
+});
+
+test("an end that the agent changes after it sent it, and types of the prototype, hold no thread", async () => {
+  const runner = process({ connectionString: await database() });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  const end: AguiEvent = finished("t", "r");
+  await agent.send(started("t", "r"), end);
+  await received.until("RUN_STARTED");
+  end.result = end;
+  await agent.end();
+  await received.done;
+  expect(received.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: "NOT_STORED" });
+
+  const odd = new PlayedAgent();
+  const second = receive(runner.run(request("t", "r2", odd)));
+  await odd.send(started("t", "r2"), { type: "constructor" }, { type: "__proto__" });
+  await odd.end();
+  await second.done;
+  expect(second.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: "INCOMPLETE_STREAM" });
+  expect((await talked(runner, "t", "r3", "Hello.")).error).toBeUndefined();
+});
+
 test("ends of turns do not end the run, and events after the end are stored", async () => {
   const connectionString = await database();
   const runner = process({ connectionString });
