@@ -25,6 +25,8 @@ const maxBatchEvents = 500;
 const maxBatchBytes = 64 << 10;
 /** Beyond this, push waits: the agent sends more than the database takes, or the database is away. */
 const maxPendingBytes = 4 << 20;
+/** The bound of what waits for the end of the agent. Beyond it, the run fails. */
+const maxHeldBytes = 16 << 20;
 /** How long to retry while the database does not answer and nothing is stored yet: the client waits. */
 const claimTimeout = 15_000;
 
@@ -47,7 +49,8 @@ export class Recording implements Beating {
   #sending: Promise<void> | undefined;
   #room: (() => void)[] = []; // callers of push that wait
   #seq = 0; // of the last event that is stored
-  #held: AguiEvent[] = []; // ends of the agent, stored when it has ended
+  #held: AguiEvent[] = []; // ends of the agent, and what follows a RUN_ERROR: stored when it has ended
+  #heldBytes = 0;
   #isFinishing = false;
 
   /** Why the run should stop before its agent has ended. */
@@ -93,8 +96,12 @@ export class Recording implements Beating {
     try {
       if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
         // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
-        textOfEvent(event); // throws an error here rather than then
+        this.#heldBytes += textOfEvent(event).length;
         this.#held.push(event);
+        if (this.#heldBytes > maxHeldBytes) {
+          this.#held = this.#held.filter(isEnd);
+          this.#refuse(`The agent sent more than ${maxHeldBytes >> 20} MB after an end of its run.`, "EVENTS_AFTER_END");
+        }
       } else {
         this.#add(event);
       }

@@ -205,6 +205,26 @@ test.each<[string, AguiEvent]>([
   expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
 });
 
+test("an agent that goes on without end after its error is stopped", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  const failure = { type: "RUN_ERROR", message: "no model today" };
+  await agent.send(started("t", "r"), failure);
+  const late = token("m", "x".repeat(1 << 20));
+  let sent = 0;
+  while (!agent.isAborted) {
+    await agent.send(late);
+    expect(++sent).toBeLessThan(17);
+  }
+  await received.done;
+  expect(received.events).toEqual([started("t", "r"), failure]);
+  expect(await logOf(connectionString, "t")).toEqual([
+    started("t", "r"), failure, { type: "RUN_ERROR", message: "The agent sent more than 16 MB after an end of its run.", code: "EVENTS_AFTER_END" },
+  ]);
+});
+
 test("an end that the agent changes after it sent it, and types of the prototype, hold no thread", async () => {
   const runner = process({ connectionString: await database() });
   const agent = new PlayedAgent();
