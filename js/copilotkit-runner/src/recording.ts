@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { codeOf, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal } from "@pgagui/postgres";
+import { classOf, codeOf, isTimeout, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal } from "@pgagui/postgres";
 import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
@@ -216,6 +216,8 @@ export class Recording implements Beating {
       return Number(row!.seq);
     };
     const seq = await retry(append, {
+      // A heartbeat has succeeded before each retry. So if calls time out in a row, these events are the cause.
+      classify: (error) => (isTimeout(error) ? "uncertain" : classOf(error)),
       onRetry: async (error) => {
         this.#outage.failed(error);
         // After an outage the heartbeats come first: or a run that begins now could cut off one whose writer could not reach the

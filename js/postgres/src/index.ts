@@ -1,5 +1,5 @@
 // What the packages that talk to PostgreSQL share: a pool, the scope of a tenant in each transaction,
-// which errors pass by themselves, heartbeats and polls.
+// which errors are transient, heartbeats and polls.
 
 import pg from "pg";
 
@@ -135,14 +135,38 @@ export function isUnknown(error: unknown): boolean {
   return ["UI001", "UI002"].includes(codeOf(error) ?? "");
 }
 
-/** Whether a call may succeed when it is repeated: the connection, the server or a lock was in the way. */
-export function isTransient(error: unknown): boolean {
-  const code = codeOf(error);
-  if (code !== undefined) {
-    // Connections, resources, shutdown, serialization, deadlocks, locks.
-    return /^(08|53|57P0[123]|40001|40P01|55P03|57014|25006)/.test(code);
+/**
+ * Whether a retry of a call that failed may succeed. permanent: each attempt fails. uncertain: a retry may succeed, or each
+ * attempt may fail. transient: the connection was lost or could not be opened, the server is starting, stopping or lacks a
+ * resource, or another transaction holds a lock. The classes are those of retry.go.
+ */
+export type ErrorClass = "permanent" | "uncertain" | "transient";
+
+const transientStates = /^(08...|40001|40003|40P01|53000|53100|53300|55006|55P03|57000|57P01|57P02|57P03|57P05|58000|58030|25006)$/;
+/** Timeouts of the server, memory, and objects that an upgrade of the schema replaced while the call ran. */
+const uncertainStates = /^(57014|53200|53400|55000|57P04|58P01|58P02|42883|42704|42703|42804)$/;
+const messagesOfUpgrade: Record<string, RegExp> = { "0A000": /^cached plan/, XX000: /^(cache lookup failed|could not open relation)/ };
+
+export function classOf(error: unknown): ErrorClass {
+  const { message } = (error ?? {}) as { message?: unknown };
+  const state = codeOf(error);
+  if (state !== undefined) {
+    const isUncertain = uncertainStates.test(state) || messagesOfUpgrade[state]?.test(String(message));
+    return transientStates.test(state) ? "transient" : isUncertain ? "uncertain" : "permanent";
   }
-  const system = (error as { code?: unknown } | undefined)?.code;
-  return (typeof system === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(system)) ||
-    (error instanceof Error && /Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error/.test(error.message));
+  const { code } = (error ?? {}) as { code?: unknown };
+  const isOfSystem = typeof code === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(code);
+  const isOfConnection = error instanceof Error &&
+    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(error.message);
+  return isOfSystem || isOfConnection || isTimeout(error) ? "transient" : "permanent";
+}
+
+/** Whether a call may succeed when it is repeated. */
+export function isTransient(error: unknown): boolean {
+  return classOf(error) !== "permanent";
+}
+
+/** Whether a statement got no answer in time. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === "Query read timeout";
 }
