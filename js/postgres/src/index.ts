@@ -21,8 +21,9 @@ export interface DatabaseOptions {
   /** The tenant whose threads are meant. The default is the scope '', for databases without tenants. */
   scope?: string | undefined;
   /**
-   * How long a statement waits for its answer, which the network may have lost, in milliseconds. Then it fails with an error for
-   * which isTransient is true. Without it, a statement waits as long as the pool says.
+   * How long to wait for a connection, and then for the answer to a statement, which the network may have lost, in
+   * milliseconds. Then the call fails with an error for which isTransient is true. Without it, a call waits as long as the pool
+   * says.
    */
   timeout?: number | undefined;
 }
@@ -51,7 +52,7 @@ export class Database {
     this.#options = options;
     this.#ownsPool = !options.pool;
     this.#pool = options.pool ?? new pg.Pool({
-      connectionString: options.connectionString, connectionTimeoutMillis: 10_000, allowExitOnIdle: true,
+      connectionString: options.connectionString, connectionTimeoutMillis: Math.min(options.timeout ?? 10_000, 10_000), allowExitOnIdle: true,
     });
     if (this.#ownsPool) {
       // Without a listener, an idle connection that breaks would end the process. The next statement gets another connection.
@@ -64,28 +65,37 @@ export class Database {
     return scope === this.scope ? this : new Database({ ...this.#options, pool: this.#pool, scope });
   }
 
+  /** The same database with a timeout of at most so many milliseconds. It shares the pool. */
+  within(timeout: number): Database {
+    return new Database({ ...this.#options, pool: this.#pool, timeout: Math.min(timeout, this.#options.timeout ?? timeout) });
+  }
+
   /** Runs one statement. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    if (this.scope === "") {
-      return (await this.#pool.query<Row>(this.#timed(text, values))).rows;
-    }
-    return this.transaction(async (connection) => (await connection.query<Row>(text, values)).rows);
+    const run = async (connection: Queryable) => (await connection.query<Row>(text, values)).rows;
+    return this.scope === "" ? this.#onConnection(run) : this.transaction(run);
   }
 
   /** Runs statements in one transaction, in which agui.scope is set for row-level security. */
   async transaction<Result>(work: (connection: Queryable) => Promise<Result>): Promise<Result> {
-    const connection = await this.#pool.connect();
+    return this.#onConnection(async (connection) => {
+      await connection.query(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`);
+      const result = await work(connection);
+      await connection.query("commit");
+      return result;
+    });
+  }
+
+  async #onConnection<Result>(work: (connection: Queryable) => Promise<Result>): Promise<Result> {
+    const connection = await this.#connect();
     let failure: unknown;
     // A connection that breaks while it is checked out reports that as an event, too.
     const note = (error: Error) => void (failure ??= error);
     connection.on("error", note);
     try {
-      await connection.query(this.#timed(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`));
-      const result = await work({
+      return await work({
         query: <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => connection.query<Row>(this.#timed(text, values)),
       });
-      await connection.query(this.#timed("commit"));
-      return result;
     } catch (error) {
       failure = error;
       throw error;
@@ -94,6 +104,23 @@ export class Database {
       // After a failure the connection is not reused: its transaction, or its answer, may still be open.
       connection.release(failure !== undefined);
     }
+  }
+
+  /** Checks out a connection. A pool of the caller may wait without end for one: one that comes late goes back. */
+  #connect(): Promise<pg.PoolClient> {
+    const { timeout } = this.#options;
+    const connecting = this.#pool.connect();
+    if (timeout === undefined) {
+      return connecting;
+    }
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        reject(new Error("timeout exceeded when trying to connect"));
+      }, timeout);
+      connecting.then((connection) => (isLate ? connection.release() : resolve(connection)), reject).finally(() => clearTimeout(timer));
+    });
   }
 
   #timed(text: string, values?: unknown[]): pg.QueryConfig {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { cutProxy, database } from "@pgagui/testing";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { classOf, codeOf, Database, isTransient, retry, type ErrorClass } from "../src/index.ts";
 
@@ -32,6 +33,21 @@ test("a statement without an answer fails in time, with an error that is transie
 });
 
 const errorOf = (code: string, message = "a message") => Object.assign(new Error(message), { severity: "ERROR", code });
+
+test("the wait for a connection of a caller's pool has a bound, and one that comes late goes back", async () => {
+  const pool = new pg.Pool({ connectionString: await database(), max: 1 });
+  pool.on("error", () => {});
+  onTestFinished(() => pool.end());
+  const busy = await pool.connect();
+  const all = new Database({ pool, timeout: 50 });
+  for (const on of [all, all.inScope("acme")]) {
+    const error: unknown = await on.query("select 1").catch((error: unknown) => error);
+    expect(isTransient(error), String(error)).toBe(true);
+  }
+  busy.release();
+  expect(await all.within(5_000).query("select 1 as one")).toEqual([{ one: 1 }]);
+  expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
+});
 
 test("the classes of errors are those of the library in Go", () => {
   const table = JSON.parse(readFileSync(new URL("../../../testdata/errorclasses.json", import.meta.url), "utf8")) as
