@@ -72,7 +72,7 @@ export class Recording implements Beating {
   /** Takes the place of the run in its thread, and keeps it alive from then on. */
   async claim(): Promise<void> {
     const { threadId, runId, scope } = this;
-    const claim = () => this.#database.query<{ parent_run_id: string | null }>(
+    const claim = () => this.#database.within(claimTimeout / 3).query<{ parent_run_id: string | null }>(
       "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
       [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
     );
@@ -221,8 +221,12 @@ export class Recording implements Beating {
       onRetry: async (error) => {
         this.#outage.failed(error);
         // After an outage the heartbeats come first: or a run that begins now could cut off one whose writer could not reach the
-        // database.
-        await this.#heartbeats.beat();
+        // database. What is wrong with another run does not concern this one: whether it is permanent, the append says.
+        await this.#heartbeats.beat(scope).catch((failure: unknown) => {
+          if (isTransient(failure)) {
+            throw failure;
+          }
+        });
       },
     });
     this.#outage.succeeded();

@@ -63,6 +63,8 @@ const longestPause = 100;
 /** The bounds of a query and its answer. */
 const maxItems = 500;
 const maxBatches = 100;
+/** How long a query waits for its answer, in milliseconds: all followers wait with it. */
+const pollTimeout = 10_000;
 /** How often to check whether the writers of quiet runs are alive, in milliseconds. */
 const checkInterval = 2000;
 
@@ -82,7 +84,7 @@ export class Poller {
   #endPause = () => {};
 
   constructor(database: Database, options: PollerOptions) {
-    this.#database = database;
+    this.#database = database.within(pollTimeout);
     this.#options = options;
   }
 

@@ -90,7 +90,7 @@ export class RunStream implements StreamDurability, Beating {
       this.#isClosed = false;
       if (heartbeats.add(this)) {
         // From its first heartbeat on, the run has their lease. If this one fails, the next comes in a second.
-        heartbeats.beat().catch(() => {});
+        heartbeats.beat(this.scope).catch(() => {});
       }
       return events.map((_, i) => String(lastSeq - events.length + 1 + i));
     });
