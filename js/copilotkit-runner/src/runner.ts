@@ -14,7 +14,7 @@ export type { LogEntry };
 export interface DatabaseOptions {
   /** A pool of pg, which its owner ends. Either this or `connectionString` is required. */
   pool?: pg.Pool | undefined;
-  /** The address of the database, for a pool that {@link PgaguiAgentRunner.close} ends. */
+  /** The address of the database, for a pool of its own, which `close` ends. */
   connectionString?: string | undefined;
   /**
    * The tenant whose threads are meant: a scope, or a function that returns the scope of the request at hand, for instance from
@@ -49,7 +49,7 @@ type Answer<Method extends keyof AgentRunner> = AgentRunner[Method] extends (req
 /** How long a statement waits for its answer, in milliseconds. */
 const statementTimeout = 30_000;
 /** How long a call of the runtime is retried, in milliseconds. An attempt has a third of that. */
-export const callTimeout = 30_000;
+const callTimeout = 30_000;
 
 /**
  * An AgentRunner of CopilotKit's runtime whose runs are in PostgreSQL. Any process serves any thread. A run that begins in one

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { cutProxy, database, pooler } from "@pgagui/testing";
 import { build } from "esbuild";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { PgaguiAgentRunner } from "../src/index.ts";
+import { PgaguiAgentRunner, threadHooks } from "../src/index.ts";
 import {
   close, CountingPool, finished, logOf, open, PlayedAgent, process as runnerProcess, receive, request, sql, started, talk, talked, token, types,
 } from "./harness.ts";
@@ -278,6 +278,30 @@ setInterval(() => {}, 1000);
   expect(JSON.stringify(history.events)).toContain("What was said");
   const closed = (await logOf(connectionString, "t")).filter(({ type }) => type === "RUN_ERROR");
   expect(closed).toHaveLength(1);
+});
+
+test("thread hooks retry reads whose answers are lost, and close ends their pool", async () => {
+  const direct = await database();
+  await talked(runnerProcess({ connectionString: direct }), "t", "r", "Hello.");
+  const proxy = await cutProxy(direct);
+  const address = new URL(proxy.url);
+  address.searchParams.set("application_name", "hooks");
+  const hooks = threadHooks({ connectionString: address.href });
+  onTestFinished(() => hooks.close());
+  const list = async () => {
+    const context = { request: new Request("http://localhost/threads"), route: { method: "threads/list" } };
+    const answer: unknown = await hooks.onBeforeHandler(context).catch((thrown: unknown) => thrown);
+    return ((await (answer as Response).json()) as { threads: { id: string }[] }).threads.map(({ id }) => id);
+  };
+  const connections = async () => (await sql(direct, "select from pg_stat_activity where application_name = 'hooks'")).length;
+  expect(await list()).toEqual(["t"]);
+  expect(await connections()).toBe(1);
+  let cuts = 0;
+  proxy.cutAnswers(() => ++cuts <= 2);
+  expect(await list()).toEqual(["t"]);
+  expect(cuts).toBeGreaterThan(2);
+  await hooks.close();
+  await expect.poll(connections).toBe(0);
 });
 
 test("a runner needs a database", () => {
