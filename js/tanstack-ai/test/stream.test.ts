@@ -177,7 +177,7 @@ test("a writer that continues gets the tail from the log", async () => {
   expect(await all(other)).toEqual([started, text("2")]);
 });
 
-test("two writers of a run do not mix", async () => {
+test("two writers of a run do not mix: the last one has it", async () => {
   const url = await database();
   const [one, two] = [streamsOf(url).open({ threadId: "t", runId: "r" }), streamsOf(url).open({ threadId: "t", runId: "r" })];
   await one.append([started]);
