@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { classOf, codeOf, isTimeout, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal } from "@pgagui/postgres";
+import {
+  classOf, codeOf, isTimeout, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
+} from "@pgagui/postgres";
 import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
