@@ -1,35 +1,54 @@
-package pgagui_test
+package pgagui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/pgagui/pgagui"
 )
+
+// The npm packages read the same table (js/postgres/test/database.test.ts).
+func TestClassesOfErrorsOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/errorclasses.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string][]struct{ Code, Message string }
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	for name, class := range map[string]errorClass{"permanent": permanent, "uncertain": uncertain, "transient": transient} {
+		if len(table[name]) == 0 {
+			t.Errorf("the table has no errors that are %s", name)
+		}
+		for _, stated := range table[name] {
+			err := fmt.Errorf("a call: %w", &pgconn.PgError{Code: stated.Code, Message: stated.Message})
+			if got := classify(err); got != class {
+				t.Errorf("the class of %v is %d, want %d (%s)", err, got, class, name)
+			}
+			if IsTransient(err) != (class != permanent) {
+				t.Errorf("IsTransient(%v) is %t", err, IsTransient(err))
+			}
+		}
+	}
+}
 
 func TestTransientErrors(t *testing.T) {
 	t.Parallel()
-	state := func(code string) error { return fmt.Errorf("a call: %w", &pgconn.PgError{Code: code}) }
 	_, unreached := pgconn.Connect(t.Context(), "postgres://127.0.0.1:1/none")
-	for _, err := range []error{
-		unreached, io.ErrUnexpectedEOF, context.DeadlineExceeded,
-		state("08006"), state("40001"), state("40P01"), state("55P03"), state("57014"), state("53200"), state("53300"), state("57P01"), state("57P03"),
-		state("25006"), // the primary became a standby
-		state("42883"), // an upgrade replaced a function
-	} {
-		if !pgagui.IsTransient(err) {
+	for _, err := range []error{unreached, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
+		if !IsTransient(err) {
 			t.Errorf("%v is not transient", err)
 		}
 	}
-	for _, err := range []error{
-		nil, errors.New("something else"), pgagui.ErrRunEnded, state("UI005"), state("22023"), state("23505"), state("28P01"), state("42501"), state("XX000"),
-	} {
-		if pgagui.IsTransient(err) {
+	for _, err := range []error{nil, errors.New("something else"), ErrRunEnded} {
+		if IsTransient(err) {
 			t.Errorf("%v is transient", err)
 		}
 	}

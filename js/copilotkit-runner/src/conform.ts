@@ -30,20 +30,21 @@ const content = either(
   (part) => shape({ type: oneOf("binary"), mimeType: text, "id?": text, "url?": text, "data?": text, "filename?": text })(part) &&
     isObject(part) && Boolean(part.id || part.url || part.data),
 );
-const toolCall = shape({
+export const isToolCall = shape({
   id: text, type: oneOf("function"), function: shape({ name: text, arguments: text }), "encryptedValue?": text, "metadata?": isObject,
 });
 const common = { id: text, "subagentRunId?": text, "metadata?": isObject, "encryptedValue?": text };
 const messages: Record<string, Check> = {
   developer: shape({ ...common, content: text, "name?": text }),
   system: shape({ ...common, content: text, "name?": text }),
-  assistant: shape({ ...common, "content?": text, "name?": text, "toolCalls?": listOf(toolCall) }),
+  assistant: shape({ ...common, "content?": text, "name?": text, "toolCalls?": listOf(isToolCall) }),
   user: shape({ ...common, content: either(text, listOf(content)), "name?": text }),
   tool: shape({ ...common, content: text, toolCallId: text, "error?": text }),
   activity: shape({ id: text, activityType: text, content: isObject, "subagentRunId?": text, "metadata?": isObject }),
   reasoning: shape({ ...common, content: text }),
 };
-const isMessage: Check = (value) => isObject(value) && Boolean(messages[String(value.role)]?.(value));
+const isMessage: Check = (value) =>
+  isObject(value) && typeof value.role === "string" && Object.hasOwn(messages, value.role) && messages[value.role]!(value);
 const input = shape({
   threadId: text, runId: text, "parentRunId?": text, messages: listOf(isMessage),
   tools: listOf(shape({ name: text, description: text, "metadata?": isObject })),

@@ -2,7 +2,7 @@
 // an error where an event is malformed or misplaced, but the log keeps whatever an agent sent.
 
 import type { AguiEvent } from "@pgagui/postgres";
-import { conform } from "./conform.ts";
+import { conform, isToolCall } from "./conform.ts";
 import { textOf } from "./events.ts";
 
 type Tag = string | undefined; // the subagent of an event; undefined: the main agent
@@ -356,7 +356,9 @@ export class ClientFilter {
       const tag = textOf(message, "subagentRunId");
       const role = textOf(message, "role");
       record(`${role === "reasoning" || role === "activity" ? role : "message"} ${textOf(message, "id")}`, tag);
-      for (const item of (message.toolCalls ?? []) as { id: string; function: { name: string } }[]) {
+      // The schema of the client describes the calls of assistants only. Other messages may have anything there.
+      const calls = Array.isArray(message.toolCalls) ? message.toolCalls.filter(isToolCall) : [];
+      for (const item of calls as { id: string; function: { name: string } }[]) {
         record(`toolCall ${item.id}`, tag);
         this.#callNames.set(item.id, item.function.name);
       }
@@ -445,5 +447,5 @@ function stepKey(event: AguiEvent, tag: Tag): string {
 /** Whether a patch moves a value into itself. The client's state would get a cycle. */
 function hasCycle(patch: unknown): boolean {
   return Array.isArray(patch) && patch.some((operation: { op?: unknown; from?: unknown; path?: unknown } | null) =>
-    operation?.op === "move" && String(operation.path).startsWith(`${String(operation.from)}/`));
+    operation?.op === "move" && typeof operation.path === "string" && operation.path.startsWith(`${textOf(operation, "from")}/`));
 }

@@ -7,6 +7,8 @@ export interface Ending {
   isStopped: boolean;
   /** The error of the agent. */
   message?: string | undefined;
+  /** The code of a failure that ends the run even if its agent has sent an end. */
+  code?: string | undefined;
 }
 
 /**
@@ -28,7 +30,7 @@ export class Finalizer {
     this.hasStarted = true;
     this.hasEnded ||= isEnd(event);
     const tag = event.subagentRunId === undefined ? {} : { subagentRunId: event.subagentRunId };
-    const kind = spans[event.type];
+    const kind = spans.get(event.type);
     if (kind) {
       const id = textOf(event, kind.id) ?? "";
       const owner = kind.id === "stepName" ? JSON.stringify(tag) : ""; // agents may take steps of the same name
@@ -57,9 +59,9 @@ export class Finalizer {
   }
 
   /** Returns the events that end the run. */
-  end({ isStopped, message }: Ending): AguiEvent[] {
+  end({ isStopped, message, code }: Ending): AguiEvent[] {
     if (this.hasEnded) {
-      return [];
+      return code === undefined ? [] : [{ type: "RUN_ERROR", message, code }];
     }
     const reason = message ?? (isStopped ? "Run stopped by user" : "Run ended without emitting a terminal event");
     const ending: AguiEvent[] = this.hasStarted ? [] : [{ type: "RUN_STARTED", ...this.#run }];
@@ -77,12 +79,12 @@ export class Finalizer {
       }
     }
     ending.push(...open.filter((event) => event.type !== "TEXT_MESSAGE_END").reverse());
-    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: "INCOMPLETE_STREAM" });
+    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: code ?? "INCOMPLETE_STREAM" });
     return ending;
   }
 }
 
-const spans: Record<string, { id: string; end: string }> = {};
+const spans = new Map<string, { id: string; end: string }>();
 for (const [id, start, end] of [
   ["messageId", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"],
   ["messageId", "REASONING_START", "REASONING_END"],
@@ -90,6 +92,6 @@ for (const [id, start, end] of [
   ["stepName", "STEP_STARTED", "STEP_FINISHED"],
   ["subagentRunId", "SUBAGENT_STARTED", "SUBAGENT_FINISHED"],
 ] as const) {
-  spans[start] = spans[end] = { id, end };
+  spans.set(start, { id, end }).set(end, { id, end });
 }
-spans["SUBAGENT_ERROR"] = spans["SUBAGENT_FINISHED"]!;
+spans.set("SUBAGENT_ERROR", spans.get("SUBAGENT_FINISHED")!);

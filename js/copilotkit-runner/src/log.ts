@@ -16,6 +16,17 @@ export const logToConsole: Log = ({ level, message, threadId, runId, error }) =>
   console[level](`pgagui: ${message}${thread}${run}${error === undefined ? "" : `: ${messageOf(error)}`}`);
 };
 
+/** A log that does not throw: an error of the caller's function would end runs that it is not about. */
+export function guarded(log: Log): Log {
+  return (entry) => {
+    try {
+      log(entry);
+    } catch (error) {
+      logToConsole({ level: "error", message: `the function log threw an error for ${JSON.stringify(entry.message)}`, error });
+    }
+  };
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

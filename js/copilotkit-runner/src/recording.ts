@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { codeOf, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal } from "@pgagui/postgres";
+import {
+  classOf, codeOf, isTimeout, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
+} from "@pgagui/postgres";
 import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
@@ -15,7 +17,7 @@ export interface RecordingOptions {
   agentId: string | undefined;
   /** Called when events are stored, in their order. */
   onStored(events: AguiEvent[]): void;
-  /** Called at most once, when the agent should end: the run should stop, or cannot be recorded. */
+  /** Called when the agent should end: the run should stop, or cannot be recorded. */
   onStop(): void;
   log: Log;
 }
@@ -25,6 +27,8 @@ const maxBatchEvents = 500;
 const maxBatchBytes = 64 << 10;
 /** Beyond this, push waits: the agent sends more than the database takes, or the database is away. */
 const maxPendingBytes = 4 << 20;
+/** The bound of what waits for the end of the agent. Beyond it, the run fails. */
+const maxHeldBytes = 16 << 20;
 /** How long to retry while the database does not answer and nothing is stored yet: the client waits. */
 const claimTimeout = 15_000;
 
@@ -47,7 +51,8 @@ export class Recording implements Beating {
   #sending: Promise<void> | undefined;
   #room: (() => void)[] = []; // callers of push that wait
   #seq = 0; // of the last event that is stored
-  #held: AguiEvent[] = []; // ends of the agent, stored when it has ended
+  #held: AguiEvent[] = []; // ends of the agent, and what follows a RUN_ERROR: stored when it has ended
+  #heldBytes = 0;
   #isFinishing = false;
 
   /** Why the run should stop before its agent has ended. */
@@ -69,7 +74,7 @@ export class Recording implements Beating {
   /** Takes the place of the run in its thread, and keeps it alive from then on. */
   async claim(): Promise<void> {
     const { threadId, runId, scope } = this;
-    const claim = () => this.#database.query<{ parent_run_id: string | null }>(
+    const claim = () => this.#database.within(claimTimeout / 3).query<{ parent_run_id: string | null }>(
       "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
       [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
     );
@@ -87,18 +92,23 @@ export class Recording implements Beating {
 
   /** Takes an event of the agent. Resolves when there is room for more. After a failure it takes nothing. */
   async push(event: AguiEvent): Promise<void> {
-    if (this.#isFinishing || this.failure) {
-      return;
-    }
-    if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
-      // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and continue.
-      this.#held.push(event);
+    if (this.#isFinishing || this.failure || this.#stop?.code) {
       return;
     }
     try {
-      this.#add(event);
+      if (isEnd(event) || this.#held.some((held) => held.type === "RUN_ERROR")) {
+        // Stored when the agent has ended: agents send RUN_FINISHED for each turn of the model, and go on.
+        this.#heldBytes += textOfEvent(event).length;
+        this.#held.push(event);
+        if (this.#heldBytes > maxHeldBytes) {
+          this.#held = this.#held.filter(isEnd);
+          this.#refuse(`The agent sent more than ${maxHeldBytes >> 20} MB after an end of its run.`, "EVENTS_AFTER_END");
+        }
+      } else {
+        this.#add(event);
+      }
     } catch (error) {
-      this.#fail(new Error(`the agent sent an event that is no JSON: ${messageOf(error)}`, { cause: error }));
+      this.#refuse(`The agent sent an event that is no JSON: ${messageOf(error)}`, "NOT_STORED");
     }
     if (this.#pendingBytes > maxPendingBytes) {
       await new Promise<void>((resolve) => this.#room.push(resolve));
@@ -108,9 +118,13 @@ export class Recording implements Beating {
   /** Stores what is pending and the end of the run: that of the agent, or one that says why there is none. */
   async finish(ending: { message?: string | undefined }): Promise<void> {
     this.#isFinishing = true; // a heartbeat that answers from now on is out of date
-    if (!this.failure) {
-      this.#held.forEach((event) => this.#add(event));
-      this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
+    try {
+      if (!this.failure) {
+        this.#held.forEach((event) => this.#add(event));
+        this.#finalizer.end({ isStopped: false, ...ending, ...this.#stop }).forEach((event) => this.#add(event));
+      }
+    } catch (error) { // the agent has changed an event since it sent it
+      this.#fail(asError(error));
     }
     await this.#sending;
     this.#heartbeats.delete(this);
@@ -124,12 +138,18 @@ export class Recording implements Beating {
     return this.#stop !== undefined || this.failure !== undefined;
   }
 
-  /** Requests the agent to stop. When it has ended, the run ends as the ending says. */
+  /** Requests the agent to stop. When it has ended, the run ends as the ending says. An ending with a code replaces one without. */
   stop(ending: Ending): void {
-    if (!this.#stop && !this.#isFinishing) {
+    if (!this.#isFinishing && (!this.#stop || ending.code)) {
       this.#stop = ending;
       this.#options.onStop();
     }
+  }
+
+  /** Takes no more events of the agent. The run ends as failed behind those that were taken. */
+  #refuse(message: string, code: string): void {
+    this.#options.log({ level: "error", message, threadId: this.threadId, runId: this.runId });
+    this.stop({ isStopped: false, message, code });
   }
 
   onSignal({ status, isStopRequested, cutOffReason }: Signal): void {
@@ -154,8 +174,8 @@ export class Recording implements Beating {
     if (!this.#finalizer.hasStarted) {
       this.#hasInput = isObject(event.input);
     }
-    this.#finalizer.observe(event);
     const text = textOfEvent(event);
+    this.#finalizer.observe(event);
     this.#pending.push(text);
     this.#pendingBytes += text.length;
     this.#sending ??= this.#send().finally(() => (this.#sending = undefined));
@@ -168,14 +188,13 @@ export class Recording implements Beating {
       const batch = this.#nextBatch();
       try {
         this.#seq = await this.#append(batch);
-      } catch (error) {
-        this.#fail(error instanceof Error ? error : new Error(String(error)));
-        break;
+        this.#pending.splice(0, batch.length);
+        this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
+        this.#makeRoom();
+        this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
+      } catch (error) { // also of onStored: a rejection that nothing handles would end the process
+        this.#fail(asError(error));
       }
-      this.#pending.splice(0, batch.length);
-      this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
-      this.#makeRoom();
-      this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
     }
   }
 
@@ -199,11 +218,17 @@ export class Recording implements Beating {
       return Number(row!.seq);
     };
     const seq = await retry(append, {
+      // A heartbeat has succeeded before each retry. So if calls time out in a row, these events are the cause.
+      classify: (error) => (isTimeout(error) ? "uncertain" : classOf(error)),
       onRetry: async (error) => {
         this.#outage.failed(error);
         // After an outage the heartbeats come first. Otherwise a run that begins now could cut off a run whose writer could not
-        // reach the database.
-        await this.#heartbeats.beat();
+        // reach the database. A permanent error may concern another run. Whether this run has one, the append shows.
+        await this.#heartbeats.beat(scope).catch((failure: unknown) => {
+          if (isTransient(failure)) {
+            throw failure;
+          }
+        });
       },
     });
     this.#outage.succeeded();
@@ -257,6 +282,10 @@ export class Recording implements Beating {
       }
     }
   }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** The event with the ids that the client gave the run. Some agents have ids of their own. */

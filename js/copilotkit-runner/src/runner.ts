@@ -4,7 +4,7 @@ import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
 import { isObject, textOf } from "./events.ts";
 import { ClientFilter } from "./filter.ts";
-import { logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
+import { guarded, logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
 import { Recording } from "./recording.ts";
 import { Stream } from "./stream.ts";
 
@@ -14,7 +14,7 @@ export type { LogEntry };
 export interface DatabaseOptions {
   /** A pool of pg, which its owner ends. Either this or `connectionString` is required. */
   pool?: pg.Pool | undefined;
-  /** The address of the database, for a pool that {@link PgaguiAgentRunner.close} ends. */
+  /** The address of the database, for a pool of its own, which `close` ends. */
   connectionString?: string | undefined;
   /**
    * The tenant whose threads are meant: a scope, or a function that returns the scope of the request at hand, for instance from
@@ -46,7 +46,10 @@ export interface RunnerOptions extends DatabaseOptions {
 type Request<Method extends keyof AgentRunner> = AgentRunner[Method] extends (request: infer Parameter) => unknown ? Parameter : never;
 type Answer<Method extends keyof AgentRunner> = AgentRunner[Method] extends (request: never) => infer Result ? Result : never;
 
+/** How long a statement waits for its answer, in milliseconds. */
 const statementTimeout = 30_000;
+/** How long a call of the runtime is retried, in milliseconds. An attempt has a third of that. */
+const callTimeout = 30_000;
 
 /**
  * An AgentRunner of CopilotKit's runtime whose runs are in PostgreSQL. Any process serves any thread. A run that begins in one
@@ -66,7 +69,7 @@ export class PgaguiAgentRunner implements AgentRunner {
   /** Errors: a TypeError if neither a pool nor a connectionString is given. It makes no connection. */
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#log = options.log ?? logToConsole;
+    this.#log = guarded(options.log ?? logToConsole);
     this.#database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout: statementTimeout });
     this.#heartbeats = new Heartbeats(this.#database, { interval: options.heartbeatInterval, ...new Outage(this.#log, "heartbeats").listeners });
     this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 20, ...new Outage(this.#log, "polls").listeners });
@@ -119,7 +122,7 @@ export class PgaguiAgentRunner implements AgentRunner {
 
   /** Whether a run of the thread is in progress, in any process that is alive. */
   async isRunning({ threadId }: Request<"isRunning">): Promise<boolean> {
-    const database = this.#here();
+    const database = this.#here().within(callTimeout / 3);
     const [row] = await retry(() => database.query<{ is_running: boolean }>(
       `select
         exists (select from agui.claims(thread_id => $1, scope => $2))
@@ -129,7 +132,7 @@ export class PgaguiAgentRunner implements AgentRunner {
           where not (agui.status($1, run.run_id, $2)).is_stale
         ) as is_running`,
       [threadId, database.scope],
-    ), { forAtMost: statementTimeout });
+    ), { forAtMost: callTimeout });
     return row!.is_running;
   }
 
@@ -138,12 +141,12 @@ export class PgaguiAgentRunner implements AgentRunner {
    * process that runs the agent aborts it, with its next heartbeat, and ends the run.
    */
   async stop({ threadId, runId }: Request<"stop">): Promise<boolean> {
-    const database = this.#here();
+    const database = this.#here().within(callTimeout / 3);
     try {
       const [row] = await retry(() => database.query<{ runs: number }>(
         "select agui.request_stop(thread_id => $1, run_id => $2, reason => 'by the user', scope => $3) as runs",
         [threadId, runId ?? null, database.scope],
-      ), { forAtMost: statementTimeout });
+      ), { forAtMost: callTimeout });
       if (row!.runs === 0) {
         return false;
       }

@@ -1,7 +1,8 @@
 // The thread endpoints of CopilotKit's runtime. The runtime asks a runner for threads with a synchronous interface, which no
 // database can meet, so these hooks answer the requests before the runtime does.
 
-import { codeOf, Database } from "@pgagui/postgres";
+import { codeOf, Database, retry } from "@pgagui/postgres";
+import type pg from "pg";
 import { isObject } from "./events.ts";
 import { scopeOf, type DatabaseOptions } from "./runner.ts";
 
@@ -15,6 +16,8 @@ interface Routed {
 export interface ThreadHooks {
   onBeforeHandler(context: Routed): Promise<void>;
   onResponse(context: Routed & { response: Response }): Promise<Response | void>;
+  /** Ends the pool of the hooks, unless the caller gave it. */
+  close(): Promise<void>;
 }
 
 interface ThreadRow {
@@ -36,17 +39,21 @@ interface StoredMessage {
 }
 
 const largestPage = 1000;
+/** How long to wait for the answer to a statement that writes, and to retry one that reads, in milliseconds. */
+const timeout = 60_000;
 
 /**
  * Returns hooks that serve the list of threads, their names, archive, deletion, messages, events and state from the database,
- * and tell clients that the runtime has them. Deletion is permanent and needs the role agui_maintainer.
+ * and tell clients that the runtime has them. Deletion is permanent and needs the role agui_maintainer. Reads are retried for up
+ * to a minute while the database does not answer.
  *
  * Errors: a TypeError if neither a pool nor a connectionString is given. Requests are answered 404 for an unknown thread, 400
  * for invalid parameters, and otherwise with the error of the database, as the runtime answers errors.
  */
 export function threadHooks(options: DatabaseOptions): ThreadHooks {
-  const database = new Database({ pool: options.pool, connectionString: options.connectionString });
+  const database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout });
   return {
+    close: () => database.close(),
     async onBeforeHandler({ request, route }) {
       const answer = route.method.startsWith("threads/") && endpoints[route.method];
       if (answer) {
@@ -74,7 +81,8 @@ type Endpoint = (database: Database, request: Request, threadId: string) => Prom
 const endpoints: Record<string, Endpoint> = {
   async "threads/list"(database, request) {
     const query = new URL(request.url).searchParams;
-    const [page] = await database.query<{ threads: ThreadRow[]; next_cursor: string | null }>(
+    const [page] = await read<{ threads: ThreadRow[]; next_cursor: string | null }>(
+      database,
       `select coalesce((select json_agg(thread) from unnest(page.threads) as thread), '[]') as threads, page.next_cursor
       from agui.thread_page(agent => $1, archived => $2, max_rows => $3, cursor => $4, scope => $5) as page`,
       [query.get("agentId"), query.get("includeArchived") === "true" ? null : false, limitOf(query.get("limit")), query.get("cursor"),
@@ -98,24 +106,29 @@ const endpoints: Record<string, Endpoint> = {
     return { threadId, archived: true };
   },
   async "threads/messages"(database, _request, threadId) {
-    const rows = await ofThread(() => database.query<{ message: StoredMessage }>(
-      "select message from agui.messages(thread_id => $1, scope => $2) order by position", [threadId, database.scope],
+    const rows = await ofThread(() => read<{ message: StoredMessage }>(
+      database, "select message from agui.messages(thread_id => $1, scope => $2) order by position", [threadId, database.scope],
     ));
     return { messages: (rows ?? []).map(({ message }) => messageOf(message)) };
   },
   async "threads/events"(database, _request, threadId) {
-    const rows = await ofThread(() => database.query<{ event: unknown }>(
-      "select event from agui.replay(thread_id => $1, shape => 'stream', scope => $2) as event", [threadId, database.scope],
+    const rows = await ofThread(() => read<{ event: unknown }>(
+      database, "select event from agui.replay(thread_id => $1, shape => 'stream', scope => $2) as event", [threadId, database.scope],
     ));
     return { events: (rows ?? []).map(({ event }) => event) };
   },
   async "threads/state"(database, _request, threadId) {
-    const rows = await ofThread(() => database.query<{ state: unknown }>(
-      "select agui.state(thread_id => $1, scope => $2) as state", [threadId, database.scope],
+    const rows = await ofThread(() => read<{ state: unknown }>(
+      database, "select agui.state(thread_id => $1, scope => $2) as state", [threadId, database.scope],
     ));
     return { state: isObject(rows?.[0]?.state) ? rows[0].state : null };
   },
 };
+
+/** Runs a statement that writes nothing, and retries it. */
+function read<Row extends pg.QueryResultRow>(database: Database, text: string, values: unknown[]): Promise<Row[]> {
+  return retry(() => database.within(timeout / 3).query<Row>(text, values), { forAtMost: timeout });
+}
 
 async function setThread(database: Database, threadId: string, changes: { title?: unknown; archived?: unknown }): Promise<object> {
   const [row] = await database.query<ThreadRow & Record<string, unknown>>(

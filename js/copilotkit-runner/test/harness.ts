@@ -74,19 +74,23 @@ export function receive(stream: { subscribe(observer: object): { unsubscribe(): 
 
 export const types = (events: AguiEvent[]): string[] => events.map((event) => event.type);
 
-/** A pool that records the statements that it runs. */
+/** A pool that records the statements that it runs, and fails some of them. */
 export class CountingPool extends pg.Pool {
   readonly statements: string[] = [];
+  /** Returns the error of a statement, if it fails without being sent. */
+  fail: (text: string, values: unknown[]) => Error | undefined = () => undefined;
 
   constructor(options: pg.PoolConfig) {
     super(options);
+    this.on("error", () => {}); // the database is dropped while connections end
     this.on("connect", (client) => {
       const query = client.query.bind(client) as (...parameters: unknown[]) => unknown;
       Object.assign(client, {
         query: (...parameters: unknown[]) => {
-          const [first] = parameters;
-          this.statements.push(typeof first === "string" ? first : (first as { text: string }).text);
-          return query(...parameters);
+          const { text, values = [] } = parameters[0] as { text: string; values?: unknown[] };
+          this.statements.push(text);
+          const failure = this.fail(text, values);
+          return failure ? Promise.reject(failure) : query(...parameters);
         },
       });
     });

@@ -1,5 +1,6 @@
+import type { AguiEvent } from "@pgagui/postgres";
 import { database } from "@pgagui/testing";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   close, CountingPool, finished, inputOf, logOf, open, PlayedAgent, process, receive, request, sql, started, talk, talked, token, types,
 } from "./harness.ts";
@@ -139,6 +140,110 @@ test("an agent that fails ends its run as failed, with the input", async () => {
   expect(await logOf(connectionString, "t")).toEqual(received.events);
   const [question] = await sql<{ message: { content: string } }>(connectionString, "select message from agui.messages('t')");
   expect(question!.message.content).toBe("Hello?");
+});
+
+const snapshotOf = (message: object): AguiEvent => ({ type: "MESSAGES_SNAPSHOT", messages: [{ id: "1", content: "x", ...message }] });
+
+test.each<[string, AguiEvent]>([
+  ["a user with a call that is none", snapshotOf({ role: "user", toolCalls: [{}] })],
+  ["a user with calls that are no list", snapshotOf({ role: "user", toolCalls: 1 })],
+  ["a role of the prototype", snapshotOf({ role: "__proto__" })],
+  ["another role of the prototype", snapshotOf({ role: "constructor" })],
+  ["a role that has no text", snapshotOf({ role: { toString: 1 } })],
+  ["a path that has no text", { type: "STATE_DELTA", delta: [{ op: "move", from: "/a", path: { toString: 1 } }] }],
+  ["an input with a call that is none", {
+    ...started("t", "r"), input: inputOf("t", "r", { messages: [{ id: "1", role: "user", content: "x", toolCalls: [{}] }] }),
+  }],
+])("%s harms no run of the process", async (_, malformed) => {
+  const rejections: unknown[] = [];
+  const note = (reason: unknown) => void rejections.push(reason);
+  globalThis.process.on("unhandledRejection", note);
+  onTestFinished(() => void globalThis.process.off("unhandledRejection", note));
+  const connectionString = await database();
+  const [runner, other] = [process({ connectionString }), process({ connectionString })];
+  const [agent, untouched] = [new PlayedAgent(), new PlayedAgent()];
+  const received = receive(runner.run(request("t", "r", agent)));
+  const second = receive(runner.run(request("t2", "r", untouched)));
+  await untouched.send(started("t2", "r"));
+  await second.until("RUN_STARTED");
+  await agent.send(...(malformed.type === "RUN_STARTED" ? [malformed] : [started("t", "r"), malformed]), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  await agent.send(close("m"), finished("t", "r"));
+  await agent.end();
+  await received.done;
+  expect(received.events.at(-1)).toEqual(finished("t", "r"));
+  const roles = received.events.flatMap(({ messages = [] }) => messages as { role: unknown }[]).map(({ role }) => role);
+  expect(roles.filter((role) => role !== "user")).toEqual([]);
+  const follower = receive(other.connect({ threadId: "t" }));
+  await follower.done;
+  expect(types(follower.events).at(-1)).toBe("RUN_FINISHED");
+  await untouched.send(finished("t2", "r"));
+  await untouched.end();
+  await second.done;
+  expect(second.events).toEqual([started("t2", "r"), finished("t2", "r")]);
+  expect(rejections).toEqual([]);
+});
+
+test.each<[string, AguiEvent]>([
+  ["an end that is no JSON", { ...finished("t", "r"), result: 1n }],
+  ["an event that is no JSON", { type: "CUSTOM", name: "n", value: 1n }],
+])("%s fails the run, behind what the agent sent before, and the next one begins", async (_, unstorable) => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"), token("m", "x"), close("m"), finished("t", "r"), unstorable, token("m", "too late"));
+  await agent.end();
+  await received.done;
+  expect(agent.isAborted).toBe(true);
+  expect(received.events.slice(0, 4)).toEqual([started("t", "r"), open("m"), token("m", "x"), close("m")]);
+  expect(received.events.at(-1)).toEqual({
+    type: "RUN_ERROR", code: "NOT_STORED", message: expect.stringContaining("The agent sent an event that is no JSON: ") as string,
+  });
+  expect(await logOf(connectionString, "t")).toEqual(received.events);
+  expect(await sql(connectionString, "select status from agui.status('t')")).toEqual([{ status: "failed" }]);
+  expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
+});
+
+test("an agent that goes on without end after its error is stopped", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  const failure = { type: "RUN_ERROR", message: "no model today" };
+  await agent.send(started("t", "r"), failure);
+  const late = token("m", "x".repeat(1 << 20));
+  let sent = 0;
+  while (!agent.isAborted) {
+    await agent.send(late);
+    expect(++sent).toBeLessThan(17);
+  }
+  await received.done;
+  expect(received.events).toEqual([started("t", "r"), failure]);
+  expect(await logOf(connectionString, "t")).toEqual([
+    started("t", "r"), failure, { type: "RUN_ERROR", message: "The agent sent more than 16 MB after an end of its run.", code: "EVENTS_AFTER_END" },
+  ]);
+});
+
+test("an end that the agent changes after it sent it, and types of the prototype, hold no thread", async () => {
+  const runner = process({ connectionString: await database() });
+  const agent = new PlayedAgent();
+  const received = receive(runner.run(request("t", "r", agent)));
+  const end: AguiEvent = finished("t", "r");
+  await agent.send(started("t", "r"), end);
+  await received.until("RUN_STARTED");
+  end.result = end;
+  await agent.end();
+  await received.done;
+  expect(received.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: "NOT_STORED" });
+
+  const odd = new PlayedAgent();
+  const second = receive(runner.run(request("t", "r2", odd)));
+  await odd.send(started("t", "r2"), { type: "constructor" }, { type: "__proto__" });
+  await odd.end();
+  await second.done;
+  expect(second.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: "INCOMPLETE_STREAM" });
+  expect((await talked(runner, "t", "r3", "Hello.")).error).toBeUndefined();
 });
 
 test("ends of turns do not end the run, and events after the end are stored", async () => {

@@ -9,9 +9,9 @@ import { promisify } from "node:util";
 import { cutProxy, database, pooler } from "@pgagui/testing";
 import { build } from "esbuild";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { PgaguiAgentRunner } from "../src/index.ts";
+import { PgaguiAgentRunner, threadHooks } from "../src/index.ts";
 import {
-  close, finished, logOf, open, PlayedAgent, process as runnerProcess, receive, request, sql, started, talk, talked, token, types,
+  close, CountingPool, finished, logOf, open, PlayedAgent, process as runnerProcess, receive, request, sql, started, talk, talked, token, types,
 } from "./harness.ts";
 
 test("events are stored once and in order while the network loses answers", async () => {
@@ -89,6 +89,63 @@ test("a run that is cut off ends its agent and its stream", async () => {
   expect(received.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: "NOT_STORED" });
   expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
 });
+
+const errorOf = (code: string) => Object.assign(new Error(`error ${code}`), { severity: "ERROR", code });
+
+test("what is wrong with the heartbeats of one tenant, or with the log, ends no run of another one", async () => {
+  const connectionString = await database();
+  const pool = new CountingPool({ connectionString });
+  const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => printed.mockRestore());
+  let tenant = "";
+  const runner = runnerProcess({
+    pool, scope: () => tenant,
+    log: () => {
+      throw new Error("the log is full");
+    },
+  });
+  const runs = await Promise.all(["acme", "globex"].map(async (scope) => {
+    tenant = scope;
+    const agent = new PlayedAgent();
+    const received = receive(runner.run(request("t", "r", agent)));
+    await agent.send(started("t", "r"));
+    await received.until("RUN_STARTED");
+    return { agent, received };
+  }));
+  let resets = 0;
+  pool.fail = (text, values) => {
+    if (text.includes("agui.keep_alive") && (values[2] as string[]).includes("globex")) return errorOf("42501");
+    if (text.includes("agui.append(") && values.includes("acme") && resets++ === 0) return Object.assign(new Error("reset"), { code: "ECONNRESET" });
+    return undefined;
+  };
+  for (const { agent, received } of runs) {
+    await agent.send(finished("t", "r"));
+    await agent.end();
+    await received.done;
+    expect(received.events).toEqual([started("t", "r"), finished("t", "r")]);
+  }
+  expect(resets).toBe(2);
+  expect(printed.mock.calls.join()).toContain("the log is full");
+});
+
+test.each([["costs the server too much memory", errorOf("53200")], ["always times out", new Error("Query read timeout")]])(
+  "a run with an event that %s ends",
+  async (_, failure) => {
+    const connectionString = await database();
+    const pool = new CountingPool({ connectionString });
+    const runner = runnerProcess({ pool });
+    const agent = new PlayedAgent();
+    const received = receive(runner.run(request("t", "r", agent)));
+    await agent.send(started("t", "r"));
+    await received.until("RUN_STARTED");
+    pool.fail = (text) => (text.includes("agui.append(") ? failure : undefined);
+    await agent.send(open("m"));
+    await received.done;
+    expect(received.events.at(-1)).toEqual({ type: "RUN_ERROR", message: `The run could not be stored: ${failure.message}`, code: "NOT_STORED" });
+    pool.fail = () => undefined;
+    expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
+  },
+);
 
 test("run, connect and stop through PgBouncer in transaction mode", async () => {
   const direct = await database();
@@ -221,6 +278,30 @@ setInterval(() => {}, 1000);
   expect(JSON.stringify(history.events)).toContain("What was said");
   const closed = (await logOf(connectionString, "t")).filter(({ type }) => type === "RUN_ERROR");
   expect(closed).toHaveLength(1);
+});
+
+test("thread hooks retry reads whose answers are lost, and close ends their pool", async () => {
+  const direct = await database();
+  await talked(runnerProcess({ connectionString: direct }), "t", "r", "Hello.");
+  const proxy = await cutProxy(direct);
+  const address = new URL(proxy.url);
+  address.searchParams.set("application_name", "hooks");
+  const hooks = threadHooks({ connectionString: address.href });
+  onTestFinished(() => hooks.close());
+  const list = async () => {
+    const context = { request: new Request("http://localhost/threads"), route: { method: "threads/list" } };
+    const answer: unknown = await hooks.onBeforeHandler(context).catch((thrown: unknown) => thrown);
+    return ((await (answer as Response).json()) as { threads: { id: string }[] }).threads.map(({ id }) => id);
+  };
+  const connections = async () => (await sql(direct, "select from pg_stat_activity where application_name = 'hooks'")).length;
+  expect(await list()).toEqual(["t"]);
+  expect(await connections()).toBe(1);
+  let cuts = 0;
+  proxy.cutAnswers(() => ++cuts <= 2);
+  expect(await list()).toEqual(["t"]);
+  expect(cuts).toBeGreaterThan(2);
+  await hooks.close();
+  await expect.poll(connections).toBe(0);
 });
 
 test("a runner needs a database", () => {

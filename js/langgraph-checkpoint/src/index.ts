@@ -66,8 +66,10 @@ interface FoundTuple {
 /** Tuples that one statement reads. */
 const pageRows = 50;
 
-/** How long to wait for the answer to a statement, and how long to retry after transient errors, in milliseconds. */
+/** How long to wait for the answer to a statement, in milliseconds: it may have a checkpoint of 64 MB. */
 const timeout = 30_000;
+/** How long to retry a statement whose answer is lost, in milliseconds. */
+const retryTimeout = 3 * timeout;
 
 const tuplesQuery = `
   select thread_id, namespace, checkpoint_id, parent_id, cursor, kind, task_id, channel, type, body::text, bytes
@@ -75,7 +77,7 @@ const tuplesQuery = `
 
 /**
  * Stores the checkpoints of LangGraph in PostgreSQL, in the schema agui. It creates nothing:
- * `pgagui migrate up` installs the schema. Calls are retried for up to 30 seconds while the database
+ * `pgagui migrate up` installs the schema. Calls are retried for up to 90 seconds while the database
  * does not answer; then they fail with its error.
  */
 export class PgaguiSaver extends BaseCheckpointSaver {
@@ -223,7 +225,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
 
   /** Runs a statement, and retries it while errors are transient: all statements are idempotent. */
   #query<Row extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<Row[]> {
-    return retry(() => this.#database.query<Row>(text, values), { forAtMost: timeout });
+    return retry(() => this.#database.query<Row>(text, values), { forAtMost: retryTimeout });
   }
 
   async #tuples(

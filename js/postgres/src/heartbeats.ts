@@ -27,8 +27,9 @@ export interface HeartbeatOptions {
   onSuccess?: (() => void) | undefined;
 }
 
+/** A run that should stop or has ended; without one, a row with the lease alone. */
 interface KeepAliveRow {
-  call_no: number;
+  call_no: number | null;
   status: string;
   is_stop_requested: boolean;
   stop_reason: string | null;
@@ -36,13 +37,24 @@ interface KeepAliveRow {
   lease: number;
 }
 
+/**
+ * How long a heartbeat waits for its answer, in milliseconds: at most a third of the lease, so that the lease does not expire
+ * while a heartbeat waits on a lost connection. The bounds come before that. The first heartbeats do not know the lease.
+ */
+const firstTimeout = 2_000;
+const shortestTimeout = 1_000;
+const longestTimeout = 10_000;
+
 /** Sends the heartbeats of all runs of the process: one call an interval for the runs of a scope. */
 export class Heartbeats {
   readonly #database: Database;
   readonly #options: HeartbeatOptions;
   readonly #runs = new Set<Beating>();
+  readonly #beats = new Map<string, Promise<void>>(); // those in progress, by scope
   #timer: NodeJS.Timeout | undefined;
-  #beat: Promise<void> | undefined;
+  #isBeating = false;
+  #lease = Infinity;
+  #timeout = firstTimeout;
   #isStopped = false;
 
   constructor(database: Database, options: HeartbeatOptions = {}) {
@@ -56,7 +68,7 @@ export class Heartbeats {
       return false;
     }
     this.#runs.add(run);
-    this.#timer ??= setInterval(() => this.beat().catch(() => {}), this.#options.interval ?? 1000).unref(); // onFailure has it
+    this.#timer ??= setInterval(() => void this.#beatAll(), this.#options.interval ?? 1000).unref();
     return true;
   }
 
@@ -69,12 +81,13 @@ export class Heartbeats {
   }
 
   /**
-   * Sends a heartbeat for each run, also for those that are added meanwhile. A call while another one is in progress waits for
-   * that one. It fails if the heartbeats of a scope fail; those of other scopes are sent nevertheless.
+   * Sends a heartbeat for each run of a scope, also for those that are added meanwhile. A call while another one for the scope
+   * is in progress waits for that one.
    */
-  beat(): Promise<void> {
-    this.#beat ??= this.#send().finally(() => (this.#beat = undefined));
-    return this.#beat;
+  beat(scope: string): Promise<void> {
+    const beat = this.#beats.get(scope) ?? this.#send(scope).finally(() => this.#beats.delete(scope));
+    this.#beats.set(scope, beat);
+    return beat;
   }
 
   /** Sends no more heartbeats. */
@@ -84,33 +97,59 @@ export class Heartbeats {
     clearInterval(this.#timer);
   }
 
-  async #send(): Promise<void> {
-    const sent = new Set<Beating>();
-    const failures: unknown[] = [];
-    for (let due = [...this.#runs]; due.length > 0; due = [...this.#runs].filter((run) => !sent.has(run))) {
-      due.forEach((run) => sent.add(run));
-      for (const [scope, runs] of byScope(due)) {
-        await this.#sendFor(scope, runs).catch((error: unknown) => failures.push(error));
-      }
+  async #beatAll(): Promise<void> {
+    if (this.#isBeating) {
+      return;
     }
+    this.#isBeating = true;
+    const failures: unknown[] = [];
+    for (const scope of byScope(this.#runs).keys()) {
+      await this.beat(scope).catch((error: unknown) => failures.push(error));
+    }
+    this.#isBeating = false;
     if (failures.length > 0) {
       this.#options.onFailure?.(failures[0]);
-      throw failures[0];
+    } else {
+      this.#options.onSuccess?.();
     }
-    this.#options.onSuccess?.();
+  }
+
+  async #send(scope: string): Promise<void> {
+    const sent = new Set<Beating>();
+    for (;;) {
+      const due = [...this.#runs].filter((run) => run.scope === scope && !sent.has(run));
+      if (due.length === 0) {
+        return;
+      }
+      due.forEach((run) => sent.add(run));
+      try {
+        await this.#sendFor(scope, due);
+      } catch (error) {
+        this.#timeout = Math.min(2 * this.#timeout, this.#longestTimeout());
+        throw error;
+      }
+    }
   }
 
   async #sendFor(scope: string, runs: Beating[]): Promise<void> {
-    const rows = await this.#database.inScope(scope).query<KeepAliveRow>(
-      `select call_no, status, stop_requested_at is not null as is_stop_requested, stop_reason, cut_off_reason,
-        1000 * (select value::float8 from agui.setting where name = 'heartbeat_lease') as lease
-      from agui.keep_alive(thread_ids => $1, run_ids => $2, scopes => $3)`,
+    const rows = await this.#database.inScope(scope).within(this.#timeout).query<KeepAliveRow>(
+      `select call_no, status, stop_requested_at is not null as is_stop_requested, stop_reason, cut_off_reason, lease
+      from (select 1000 * (select value::float8 from agui.setting where name = 'heartbeat_lease') as lease) as setting
+      left join agui.keep_alive(thread_ids => $1, run_ids => $2, scopes => $3) on true`,
       [runs.map((run) => run.threadId), runs.map((run) => run.runId), runs.map((run) => run.scope)],
     );
+    this.#lease = rows[0]!.lease;
+    this.#timeout = this.#longestTimeout();
     for (const row of rows) {
-      runs[row.call_no - 1]!.onSignal({
-        status: row.status, isStopRequested: row.is_stop_requested, stopReason: row.stop_reason, cutOffReason: row.cut_off_reason, lease: row.lease,
-      });
+      if (row.call_no !== null) {
+        runs[row.call_no - 1]!.onSignal({
+          status: row.status, isStopRequested: row.is_stop_requested, stopReason: row.stop_reason, cutOffReason: row.cut_off_reason, lease: row.lease,
+        });
+      }
     }
+  }
+
+  #longestTimeout(): number {
+    return Math.max(shortestTimeout, Math.min(longestTimeout, this.#lease / 3));
   }
 }

@@ -21,8 +21,9 @@ export interface DatabaseOptions {
   /** The tenant whose threads are meant. The default is the scope '', for databases without tenants. */
   scope?: string | undefined;
   /**
-   * How long a statement waits for its answer, which the network may have lost, in milliseconds. Then it fails with an error for
-   * which isTransient is true. Without it, a statement waits as long as the pool says.
+   * How long to wait for a connection, and then for the answer to a statement, which the network may have lost, in
+   * milliseconds. Then the call fails with an error for which isTransient is true. Without it, a call waits as long as the pool
+   * says.
    */
   timeout?: number | undefined;
 }
@@ -51,7 +52,7 @@ export class Database {
     this.#options = options;
     this.#ownsPool = !options.pool;
     this.#pool = options.pool ?? new pg.Pool({
-      connectionString: options.connectionString, connectionTimeoutMillis: 10_000, allowExitOnIdle: true,
+      connectionString: options.connectionString, connectionTimeoutMillis: Math.min(options.timeout ?? 10_000, 10_000), allowExitOnIdle: true,
     });
     if (this.#ownsPool) {
       // Without a listener, an idle connection that breaks would end the process. The next statement gets another connection.
@@ -64,28 +65,37 @@ export class Database {
     return scope === this.scope ? this : new Database({ ...this.#options, pool: this.#pool, scope });
   }
 
+  /** The same database with a timeout of at most so many milliseconds. It shares the pool. */
+  within(timeout: number): Database {
+    return new Database({ ...this.#options, pool: this.#pool, timeout: Math.min(timeout, this.#options.timeout ?? timeout) });
+  }
+
   /** Runs one statement. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    if (this.scope === "") {
-      return (await this.#pool.query<Row>(this.#timed(text, values))).rows;
-    }
-    return this.transaction(async (connection) => (await connection.query<Row>(text, values)).rows);
+    const run = async (connection: Queryable) => (await connection.query<Row>(text, values)).rows;
+    return this.scope === "" ? this.#onConnection(run) : this.transaction(run);
   }
 
   /** Runs statements in one transaction, in which agui.scope is set for row-level security. */
   async transaction<Result>(work: (connection: Queryable) => Promise<Result>): Promise<Result> {
-    const connection = await this.#pool.connect();
+    return this.#onConnection(async (connection) => {
+      await connection.query(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`);
+      const result = await work(connection);
+      await connection.query("commit");
+      return result;
+    });
+  }
+
+  async #onConnection<Result>(work: (connection: Queryable) => Promise<Result>): Promise<Result> {
+    const connection = await this.#connect();
     let failure: unknown;
     // A connection that breaks while it is checked out reports that as an event, too.
     const note = (error: Error) => void (failure ??= error);
     connection.on("error", note);
     try {
-      await connection.query(this.#timed(this.scope === "" ? "begin" : `begin; set local agui.scope = ${pg.escapeLiteral(this.scope)}`));
-      const result = await work({
+      return await work({
         query: <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => connection.query<Row>(this.#timed(text, values)),
       });
-      await connection.query(this.#timed("commit"));
-      return result;
     } catch (error) {
       failure = error;
       throw error;
@@ -94,6 +104,23 @@ export class Database {
       // After a failure the connection is not reused: its transaction, or its answer, may still be open.
       connection.release(failure !== undefined);
     }
+  }
+
+  /** Checks out a connection. A pool of the caller may wait without end for one: one that comes late goes back. */
+  #connect(): Promise<pg.PoolClient> {
+    const { timeout } = this.#options;
+    const connecting = this.#pool.connect();
+    if (timeout === undefined) {
+      return connecting;
+    }
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        reject(new Error("timeout exceeded when trying to connect"));
+      }, timeout);
+      connecting.then((connection) => (isLate ? connection.release() : resolve(connection)), reject).finally(() => clearTimeout(timer));
+    });
   }
 
   #timed(text: string, values?: unknown[]): pg.QueryConfig {
@@ -135,14 +162,38 @@ export function isUnknown(error: unknown): boolean {
   return ["UI001", "UI002"].includes(codeOf(error) ?? "");
 }
 
-/** Whether an error is transient, so that a retry may succeed: one of the connection, the server or a lock. */
-export function isTransient(error: unknown): boolean {
-  const code = codeOf(error);
-  if (code !== undefined) {
-    // Connections, resources, shutdown, serialization, deadlocks, locks.
-    return /^(08|53|57P0[123]|40001|40P01|55P03|57014|25006)/.test(code);
+/**
+ * Whether a retry of a call that failed may succeed. permanent: each attempt fails. uncertain: a retry may succeed, or each
+ * attempt may fail. transient: the connection was lost or could not be opened, the server is starting, stopping or lacks a
+ * resource, or another transaction holds a lock. The classes are those of retry.go.
+ */
+export type ErrorClass = "permanent" | "uncertain" | "transient";
+
+const transientStates = /^(08...|40001|40003|40P01|53000|53100|53300|55006|55P03|57000|57P01|57P02|57P03|57P05|58000|58030|25006)$/;
+/** Timeouts of the server, memory, and objects that an upgrade of the schema replaced while the call ran. */
+const uncertainStates = /^(57014|53200|53400|55000|57P04|58P01|58P02|42883|42704|42703|42804)$/;
+const messagesOfUpgrade: Record<string, RegExp> = { "0A000": /^cached plan/, XX000: /^(cache lookup failed|could not open relation)/ };
+
+export function classOf(error: unknown): ErrorClass {
+  const { message } = (error ?? {}) as { message?: unknown };
+  const state = codeOf(error);
+  if (state !== undefined) {
+    const isUncertain = uncertainStates.test(state) || messagesOfUpgrade[state]?.test(String(message));
+    return transientStates.test(state) ? "transient" : isUncertain ? "uncertain" : "permanent";
   }
-  const system = (error as { code?: unknown } | undefined)?.code;
-  return (typeof system === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(system)) ||
-    (error instanceof Error && /Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error/.test(error.message));
+  const { code } = (error ?? {}) as { code?: unknown };
+  const isOfSystem = typeof code === "string" && /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET)/.test(code);
+  const isOfConnection = error instanceof Error &&
+    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(error.message);
+  return isOfSystem || isOfConnection || isTimeout(error) ? "transient" : "permanent";
+}
+
+/** Whether an error may be transient, so that a retry may succeed. */
+export function isTransient(error: unknown): boolean {
+  return classOf(error) !== "permanent";
+}
+
+/** Whether a statement got no answer in time. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === "Query read timeout";
 }

@@ -63,6 +63,8 @@ const longestPause = 100;
 /** The bounds of a query and its answer. */
 const maxItems = 500;
 const maxBatches = 100;
+/** How long a query waits for its answer, in milliseconds: all followers wait with it. */
+const pollTimeout = 10_000;
 /** How often to check whether the writers of quiet runs are alive, in milliseconds. */
 const checkInterval = 2000;
 
@@ -82,7 +84,7 @@ export class Poller {
   #endPause = () => {};
 
   constructor(database: Database, options: PollerOptions) {
-    this.#database = database;
+    this.#database = database.within(pollTimeout);
     this.#options = options;
   }
 
@@ -147,18 +149,27 @@ export class Poller {
     let quiet = interval;
     while (this.#waiting.size > 0) {
       this.#isWoken = false;
-      let begin = 0;
-      try {
-        const isNew = await retry(() => {
-          begin = Date.now();
-          return this.#pollAll();
-        }, { forAtMost, onRetry: onFailure });
-        onSuccess?.();
-        quiet = isNew ? interval : Math.min(quiet * 1.25, Math.max(interval, longestPause));
-      } catch (error) {
-        this.#fail([...this.#waiting.keys()], error);
+      let took = 0;
+      let isNew = false;
+      let hasFailed = false;
+      for (const scope of byScope(this.#waiting.keys()).keys()) {
+        try {
+          isNew = await retry(async () => {
+            const begin = Date.now();
+            const found = await this.#pollScope(scope);
+            took += Date.now() - begin;
+            return found;
+          }, { forAtMost, onRetry: onFailure }) || isNew;
+        } catch (error) {
+          hasFailed = true;
+          this.#fail(this.#followersOf(scope), error);
+        }
       }
-      const least = Math.min(Math.max((Date.now() - begin) * rest, shortestRest), longestRest);
+      if (!hasFailed) {
+        onSuccess?.();
+      }
+      quiet = isNew ? interval : Math.min(quiet * 1.25, Math.max(interval, longestPause));
+      const least = Math.min(Math.max(took * rest, shortestRest), longestRest);
       await pause(least);
       if (!this.#isWoken && this.#waiting.size > 0) {
         const woken = new AbortController();
@@ -170,18 +181,20 @@ export class Poller {
   }
 
   /** Returns whether there was something new. */
-  async #pollAll(): Promise<boolean> {
+  async #pollScope(scope: string): Promise<boolean> {
     let isNew = false;
-    for (const [scope, followers] of byScope(this.#waiting.keys())) {
-      for (const items of itemsOf(followers)) {
-        isNew = await this.#poll(scope, items) || isNew;
-      }
+    for (const items of itemsOf(this.#followersOf(scope))) {
+      isNew = await this.#poll(scope, items) || isNew;
     }
-    const due = [...this.#waiting.keys()].filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
-    for (const [scope, followers] of byScope(due)) {
-      await this.#checkWriters(scope, followers);
+    const due = this.#followersOf(scope).filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
+    if (due.length > 0) {
+      await this.#checkWriters(scope, due);
     }
     return isNew;
+  }
+
+  #followersOf(scope: string): Follower[] {
+    return [...this.#waiting.keys()].filter((follower) => follower.scope === scope);
   }
 
   async #poll(scope: string, items: Follower[][]): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { codeOf, isTransient } from "./index.ts";
+import { classOf, type ErrorClass } from "./index.ts";
 
 export interface RetryOptions {
   /** Ends the attempts. The call then fails with the reason of the signal. */
@@ -8,29 +8,37 @@ export interface RetryOptions {
   forAtMost?: number | undefined;
   /** Called before each retry, with the error of the attempt before. If it throws, the retry counts as failed. */
   onRetry?: ((error: unknown, attempt: number) => void | Promise<void>) | undefined;
+  /** The default is classOf. */
+  classify?: ((error: unknown) => ErrorClass) | undefined;
 }
 
 const shortestPause = 20;
 const longestPause = 2000;
-/** Attempts at a statement that the server canceled: for a statement_timeout that is too short, each attempt fails. */
-const maxCanceled = 4;
+/** Uncertain failures of the call in a row. */
+const maxUncertain = 3;
 
-/** Makes a call until it succeeds or fails with an error that is not transient, with backoff and jitter. */
+/**
+ * Makes a call until it succeeds or fails with a permanent error, with backoff and jitter. Uncertain failures are retried a few
+ * times.
+ */
 export async function retry<Result>(call: () => Promise<Result>, options: RetryOptions = {}): Promise<Result> {
-  const { signal, forAtMost = Infinity, onRetry } = options;
+  const { signal, forAtMost = Infinity, onRetry, classify = classOf } = options;
   const begin = Date.now();
-  let canceled = 0;
+  let uncertain = 0;
   let failure: unknown;
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted();
+    let isCalled = false;
     try {
       if (attempt > 1) {
         await onRetry?.(failure, attempt);
       }
+      isCalled = true;
       return await call();
     } catch (error) {
-      canceled = codeOf(error) === "57014" ? canceled + 1 : 0;
-      if (!isTransient(error) || canceled === maxCanceled) {
+      const errorClass = classify(error);
+      uncertain = isCalled && errorClass === "uncertain" ? uncertain + 1 : 0;
+      if (errorClass === "permanent" || uncertain > maxUncertain) {
         throw error;
       }
       failure = error;

@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { cutProxy, database } from "@pgagui/testing";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { codeOf, Database, isTransient, retry } from "../src/index.ts";
+import { classOf, codeOf, Database, isTransient, retry, type ErrorClass } from "../src/index.ts";
 
 function open(connectionString: string, timeout?: number): Database {
   const opened = new Database({ connectionString, timeout });
@@ -30,8 +32,65 @@ test("a statement without an answer fails in time, with an error that is transie
   expect(isTransient(lost), String(lost)).toBe(true);
 });
 
+const errorOf = (code: string, message = "a message") => Object.assign(new Error(message), { severity: "ERROR", code });
+
+test("the wait for a connection of a caller's pool has a bound, and one that comes late goes back", async () => {
+  const pool = new pg.Pool({ connectionString: await database(), max: 1 });
+  pool.on("error", () => {});
+  onTestFinished(() => pool.end());
+  const busy = await pool.connect();
+  const all = new Database({ pool, timeout: 50 });
+  for (const on of [all, all.inScope("acme")]) {
+    const error: unknown = await on.query("select 1").catch((error: unknown) => error);
+    expect(isTransient(error), String(error)).toBe(true);
+  }
+  busy.release();
+  expect(await all.within(5_000).query("select 1 as one")).toEqual([{ one: 1 }]);
+  expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
+});
+
+test("the classes of errors are those of the library in Go", () => {
+  const table = JSON.parse(readFileSync(new URL("../../../testdata/errorclasses.json", import.meta.url), "utf8")) as
+    Record<ErrorClass, { code: string; message: string }[]>;
+  for (const [stated, errors] of Object.entries(table)) {
+    for (const { code, message } of errors) {
+      expect([code, message, classOf(errorOf(code, message))]).toEqual([code, message, stated]);
+      expect(isTransient(errorOf(code, message))).toBe(stated !== "permanent");
+    }
+  }
+});
+
+test("a failure that is uncertain is retried a few times", async () => {
+  const upgrade = errorOf("XX000", "cache lookup failed for type 1");
+  const failures = [upgrade, upgrade, upgrade];
+  const call = async () => {
+    const failure = failures.pop();
+    if (failure) throw failure;
+    return "done";
+  };
+  expect(await retry(call)).toBe("done");
+  for (const code of ["53200", "57014"]) {
+    let attempts = 0;
+    const costly = errorOf(code);
+    await expect(retry(() => (attempts++, Promise.reject(costly)))).rejects.toBe(costly);
+    expect(attempts).toBe(4);
+  }
+  // Failures between the attempts, such as those of heartbeats, say that the database is away, not that the call is the cause.
+  let attempts = 0;
+  const onRetry = () => {
+    if (attempts % 2 === 0) {
+      attempts++;
+      throw errorOf("53200");
+    }
+  };
+  expect(await retry(async () => {
+    if (attempts++ < 7) throw errorOf("53200");
+    return "done";
+  }, { onRetry })).toBe("done");
+});
+
 test("a call is retried while its errors are transient, and each attempt is reported", async () => {
-  const errors = ["57P01", "40001", "08006"].map((code) => Object.assign(new Error(code), { severity: "ERROR", code }));
+  const errors = ["57P01", "40001", "08006"].map((code) => errorOf(code));
   const reported: unknown[] = [];
   let calls = 0;
   const call = async () => {
@@ -41,11 +100,9 @@ test("a call is retried while its errors are transient, and each attempt is repo
   expect(await retry(call, { onRetry: (error) => void reported.push(error) })).toBe("done");
   expect(reported).toEqual(errors);
 
-  const permanent = Object.assign(new Error("no"), { severity: "ERROR", code: "UI005" });
+  const permanent = errorOf("UI005");
   await expect(retry(() => Promise.reject(permanent))).rejects.toBe(permanent);
   expect(codeOf(permanent)).toBe("UI005");
   await expect(retry(() => Promise.reject(errors[0]!), { forAtMost: 100 })).rejects.toBe(errors[0]);
   await expect(retry(() => Promise.reject(errors[0]!), { signal: AbortSignal.abort(new Error("left")) })).rejects.toThrow("left");
-  const canceled = Object.assign(new Error("statement timeout"), { severity: "ERROR", code: "57014" });
-  await expect(retry(() => Promise.reject(canceled))).rejects.toBe(canceled);
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { cutProxy, database } from "@pgagui/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { Database, Heartbeats, type Beating, type HeartbeatOptions, type Signal } from "../src/index.ts";
@@ -30,10 +31,10 @@ test("heartbeats are those of all scopes, and of runs that are added meanwhile",
   expect(heartbeats.add(await begin(all, "one"))).toBe(true);
   heartbeats.add(await begin(acme, "two"));
   const late = await begin(all, "late");
-  const beat = heartbeats.beat();
+  const beat = heartbeats.beat("");
   expect(heartbeats.add(late)).toBe(true);
   expect(heartbeats.add(late)).toBe(false);
-  await Promise.all([beat, heartbeats.beat()]);
+  await Promise.all([beat, heartbeats.beat(""), heartbeats.beat("acme")]);
   expect([await isAlive(all, "one"), await isAlive(acme, "two"), await isAlive(all, "late")]).toEqual([true, true, true]);
 });
 
@@ -55,7 +56,7 @@ test("a run hears what it should do, until it is deleted", async () => {
   await expect.poll(() => signals.at(-1)).toMatchObject({ status: "failed", cutOffReason: "too late" });
   heartbeats.stop();
   expect(heartbeats.add(await begin(on, "u"))).toBe(false);
-  await heartbeats.beat();
+  await heartbeats.beat("");
   expect(await isAlive(on, "u")).toBe(false);
 });
 
@@ -64,13 +65,36 @@ test("failures are reported, and so is the end of an outage", async () => {
   const proxy = await cutProxy(url);
   const reported: string[] = [];
   const heartbeats = heartbeatsOf(open(proxy.url), {
-    interval: 60_000, onFailure: (error) => void reported.push(String(error)), onSuccess: () => void reported.push("success"),
+    interval: 5, onFailure: (error) => void reported.push(String(error)), onSuccess: () => void reported.push("success"),
   });
-  heartbeats.add(await begin(open(url), "t"));
   let isAway = true;
   proxy.cutAnswers(() => isAway);
-  await expect(heartbeats.beat()).rejects.toThrow("Connection terminated");
+  heartbeats.add(await begin(open(url), "t"));
+  await expect.poll(() => reported.at(-1)).toContain("Connection terminated");
+  await expect(heartbeats.beat("")).rejects.toThrow("Connection terminated");
   isAway = false;
-  await heartbeats.beat();
-  expect(reported).toEqual([expect.stringContaining("Connection terminated"), "success"]);
+  await expect.poll(() => reported.at(-1)).toBe("success");
+});
+
+test("a connection that is lost holds no lease up", async () => {
+  const url = await database();
+  const on = open(url);
+  await on.query("select agui.set_setting('heartbeat_lease', '6')");
+  const proxy = await cutProxy(url);
+  const heartbeats = heartbeatsOf(open(proxy.url), { interval: 100 });
+  heartbeats.add(await begin(on, "t"));
+  await expect.poll(() => isAlive(on, "t")).toBe(true);
+  const state = async () => (await on.query<{ seen_at: string; is_stale: boolean }>(
+    "select seen_at::text, (agui.status('t', 'r')).is_stale from agui.run",
+  ))[0]!;
+  let silent = 0;
+  proxy.swallow((piece) => piece.includes("agui.keep_alive") && ++silent === 1);
+  await expect.poll(() => silent, { timeout: 10_000 }).toBeGreaterThan(1); // another connection has the next heartbeat
+  for (let seen = await state(), times = 0; times < 2; ) { // the run is seen once in a third of the lease
+    await sleep(20);
+    const now = await state();
+    expect(now.is_stale).toBe(false);
+    times += now.seen_at === seen.seen_at ? 0 : 1;
+    seen = now;
+  }
 });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cutProxy, database } from "@pgagui/testing";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { Database, Poller, type Follower, type PollerOptions } from "../src/index.ts";
 
@@ -90,6 +91,26 @@ test("a follower fails if its thread cannot be read or its writer is gone, and o
   await failures;
   await append(on, "well", "a");
   expect((await well).batches).toHaveLength(1);
+});
+
+test("what is wrong with the polls of one scope fails no followers of another one", async () => {
+  const pool = new pg.Pool({ connectionString: await database() });
+  pool.on("error", () => {}); // the database is dropped while connections end
+  onTestFinished(() => pool.end());
+  const costly = Object.assign(new Error("out of memory"), { severity: "ERROR", code: "53200" });
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (statement: pg.QueryConfig) => unknown;
+    Object.assign(client, {
+      query: (statement: pg.QueryConfig) => (JSON.stringify(statement.values ?? []).includes("costly") ? Promise.reject(costly) : query(statement)),
+    });
+  });
+  const all = new Database({ pool });
+  const poller = pollerOf(all);
+  const acme = poller.follow({ threadId: "costly", seq: 0, scope: "acme" }).next();
+  const well = namesOf(poller.follow({ threadId: "t", seq: 0 }));
+  await expect(acme).rejects.toBe(costly);
+  await append(all, "t", "RUN_STARTED");
+  expect(await well).toEqual(["RUN_STARTED"]);
 });
 
 test("an outage is reported and retried, for as long as the poller was made to", async () => {

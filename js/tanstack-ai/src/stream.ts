@@ -40,7 +40,7 @@ interface StoredEvent {
 
 /**
  * The durable stream of one run, as a StreamDurability of TanStack AI. The offset of a chunk is its seq in the log of the
- * thread. One process at a time writes a stream; any number of processes read it.
+ * thread. One process at a time writes a stream: the last one that appended to it. Any number of processes read it.
  *
  * An end (RUN_FINISHED, RUN_ERROR) does not close a stream, because an agent loop may send several. `close` appends an event
  * that readers look for and do not return. A stream is closed as well when its run was cut off or has a child, because the
@@ -76,8 +76,8 @@ export class RunStream implements StreamDurability, Beating {
 
   /**
    * Stores chunks, all or none, and returns their offsets. A call whose answer is lost is repeated and stores each chunk once.
-   * Rejects with the error of the database if it refuses (the thread was erased, the run was cut off, another process writes
-   * this stream), or stays away for longer than `retryTimeout`.
+   * Rejects with the error of the database if it refuses (the thread was erased, the run was cut off, another process has
+   * written to this stream since), or stays away for longer than `retryTimeout`.
    */
   async append(chunks: StreamChunk[]): Promise<string[]> {
     if (chunks.length === 0) return [];
@@ -90,7 +90,7 @@ export class RunStream implements StreamDurability, Beating {
       this.#isClosed = false;
       if (heartbeats.add(this)) {
         // From its first heartbeat on, the run has the lease of heartbeats. If this one fails, the next comes in a second.
-        heartbeats.beat().catch(() => {});
+        heartbeats.beat(this.scope).catch(() => {});
       }
       return events.map((_, i) => String(lastSeq - events.length + 1 + i));
     });

@@ -12,6 +12,11 @@ export interface PostgresStreamsOptions extends DatabaseOptions {
   /** Milliseconds for which a call is retried with backoff while the database does not answer. Default: 30 000. */
   retryTimeout?: number | undefined;
   /**
+   * Milliseconds that an attempt waits for a connection, and then for the answer to a statement. Default: a third of
+   * `retryTimeout`, but at least 1 000.
+   */
+  timeout?: number | undefined;
+  /**
    * Milliseconds that a reader from the start (`-1`, `now`) waits for the first chunk of an unknown run, which another
    * process may be about to begin. Then its read fails. Default: 1 000.
    */
@@ -60,8 +65,8 @@ export class PostgresStreams {
 
   /** Throws a TypeError without `pool` and `connectionString`. It connects with the first call. */
   constructor(options: PostgresStreamsOptions) {
-    this.#database = new Database(options);
     this.#retryTimeout = options.retryTimeout ?? 30_000;
+    this.#database = new Database({ ...options, timeout: options.timeout ?? Math.max(this.#retryTimeout / 3, 1_000) });
     this.#firstChunkDeadline = options.firstChunkDeadlineMs ?? 1_000;
     this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 50, forAtMost: this.#retryTimeout });
     this.#heartbeats = new Heartbeats(this.#database);

@@ -177,7 +177,7 @@ test("a writer that continues gets the tail from the log", async () => {
   expect(await all(other)).toEqual([started, text("2")]);
 });
 
-test("two writers of a run do not mix", async () => {
+test("two writers of a run do not mix: the last one has it", async () => {
   const url = await database();
   const [one, two] = [streamsOf(url).open({ threadId: "t", runId: "r" }), streamsOf(url).open({ threadId: "t", runId: "r" })];
   await one.append([started]);
@@ -265,6 +265,37 @@ test("an outage of the database ends no stream", async () => {
   await stream.append([text("1"), finished]);
   await stream.close();
   expect(await read).toEqual([started, text("1"), finished]);
+});
+
+test("a host of the database that vanishes ends no stream", async () => {
+  const url = await database();
+  const query = await statements(url);
+  await query(`select agui.set_setting('heartbeat_lease', '10')`);
+  const proxy = await cutProxy(url);
+  const pool = new pg.Pool({ connectionString: proxy.url }); // waits for connections without end
+  pool.on("error", () => {});
+  onTestFinished(() => void pool.end()); // it has connections that end with the proxy
+  const stream = streamsOf(proxy.url, { pool, retryTimeout: 20_000, timeout: 1_000 }).open({ threadId: "t", runId: "r" });
+  await stream.append([started]);
+  while (!(await query(`select has_heartbeat from agui.status('t')`))[0].has_heartbeat) await sleep(20);
+  const read = all(stream);
+  let silent = 0;
+  proxy.swallow(() => ++silent > 0);
+  const appended = stream.append([text("1"), finished]);
+  while (silent < 6) await sleep(20); // those of the append, the poll and the heartbeat, and of their retries
+  proxy.swallow(() => false);
+  expect(await appended).toEqual(["2", "3"]);
+  expect(await query(`select is_stale from agui.status('t')`)).toEqual([{ is_stale: false }]);
+  await stream.close();
+  expect(await read).toEqual([started, text("1"), finished]);
+});
+
+test("a call has a timeout without the option", async () => {
+  const proxy = await cutProxy(await database());
+  const stream = streamsOf(proxy.url, { retryTimeout: 3_000 }).open({ threadId: "t", runId: "r" });
+  await stream.append([started]);
+  proxy.swallow(() => true);
+  await expect(stream.append([finished])).rejects.toThrow(/timeout/);
 });
 
 test("a writer that gave a call up continues behind what is stored", async () => {
