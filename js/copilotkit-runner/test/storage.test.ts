@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { cutProxy, database, pooler } from "@pgagui/testing";
+import { cutProxy, database, hasPooler, isMissing, pooler } from "@pgagui/testing";
 import { build } from "esbuild";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { PgaguiAgentRunner, threadHooks } from "../src/index.ts";
@@ -147,7 +147,7 @@ test.each([["costs the server too much memory", errorOf("53200")], ["always time
   },
 );
 
-test("run, connect and stop through PgBouncer in transaction mode", async () => {
+test.skipIf(isMissing("pgbouncer", hasPooler))("run, connect and stop through PgBouncer in transaction mode", async () => {
   const direct = await database();
   const connectionString = await pooler(direct);
   const scope = "acme";

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { accessSync, constants, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { database, serve, serveAgent, type Call } from "@pgagui/testing";
+import { database, isMissing, serve, serveAgent, type Call } from "@pgagui/testing";
 import { Threads } from "@pgagui/client";
 import { build } from "esbuild";
 import { Client } from "pg";
@@ -19,7 +19,6 @@ const hasChromium = (() => {
     return false;
   }
 })();
-const isRequired = (process.env.PGAGUI_TEST_REQUIRE ?? "").split(",").includes("chromium");
 
 test("the README has the code that the page uses", () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
@@ -27,7 +26,7 @@ test("the README has the code that the page uses", () => {
 });
 
 // What assistant-ui brings, and the newest version.
-describe.skipIf(!hasChromium && !isRequired).each([
+describe.skipIf(isMissing("chromium", hasChromium)).each([
   { client: "@ag-ui/client-0", mode: "production" },
   { client: "@ag-ui/client", mode: "development" }, // React mounts everything twice
 ])("with $client, $mode", ({ client, mode }) => {
@@ -35,9 +34,6 @@ describe.skipIf(!hasChromium && !isRequired).each([
   let pages: Pages;
 
   beforeAll(async () => {
-    if (!hasChromium) {
-      throw new Error(`PGAGUI_TEST_REQUIRE lists chromium, but ${chromium} is not there (install chromium, or set PGAGUI_TEST_CHROMIUM)`);
-    }
     pages = await servePages(client, mode);
     browser = await launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   });
