@@ -27,8 +27,8 @@ func (p *program) tokenCommand() *cobra.Command {
 its owner alone (0600). Otherwise it prints the entry, too.
 
 A token is for the threads of one scope, that of --scope. Its rights are some of read, write (run
-agents, append, change titles), stop, delete, and admin (all of them). A running server reloads the file on
-SIGHUP. To withdraw a token, remove its entry.`,
+agents, append, change titles), stop, delete, and admin (all of them). A running server reloads the
+file on SIGHUP. To withdraw a token, remove its entry.`,
 		Example: `  pgagui token --name support --scope acme --rights read,stop
   TOKEN=$(pgagui token --name web --rights write,read,stop --expires 90d --file tokens.yaml)`,
 		Args: cobra.NoArgs,
