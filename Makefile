@@ -23,7 +23,7 @@ PACKAGES ?= work
 
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
-	$(WITH_SERVER) go test -timeout 20m $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) go test -vet=off -timeout 20m $(ARGS) $(PACKAGES)
 ifeq ($(PACKAGES),work)
 	@$(MAKE) --no-print-directory test-packages
 endif
