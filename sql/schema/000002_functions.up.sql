@@ -16640,11 +16640,12 @@ begin
         -- are.
         select
             run.run_no,
-            exists (
-                select
+            -- Not "exists", for which the planner may hash the whole table.
+            coalesce((
+                select parent.log_bytes is null
                 from agui.run as parent
-                where parent.thread_key = run.thread_key and parent.run_no = run.parent_no and parent.log_bytes is null
-            )
+                where parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+            ), false)
         into next_no, waits_for_parent
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
@@ -20951,7 +20952,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''d509bff40bf3f7b508de59090788189e7385408eee2fe11af536eb512b2f46a3'', ''{
+as 'select 2, ''54d8a87b5b78b60d153d6d5db860abf4943b92093e72b744018968a514d0e588'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -18,11 +18,12 @@ begin
         -- are.
         select
             run.run_no,
-            exists (
-                select
+            -- Not "exists", for which the planner may hash the whole table.
+            coalesce((
+                select parent.log_bytes is null
                 from agui.run as parent
-                where parent.thread_key = run.thread_key and parent.run_no = run.parent_no and parent.log_bytes is null
-            )
+                where parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+            ), false)
         into next_no, waits_for_parent
         from agui.run as run
         where run.thread_key = next_to_compact.thread_key
