@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -61,7 +62,12 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input json.RawMes
 		defer cancel(nil)
 		limit := time.AfterFunc(a.RunTimeout, func() { cancel(errTooLong) })
 		defer limit.Stop()
-		idle := time.AfterFunc(a.IdleTimeout, func() { cancel(errIdle) })
+		var isTaken atomic.Bool // an event is being recorded, which takes long if the database is slow
+		idle := time.AfterFunc(a.IdleTimeout, func() {
+			if !isTaken.Load() {
+				cancel(errIdle)
+			}
+		})
 		defer idle.Stop()
 
 		answer, err := a.post(ctx, client, input, headers)
@@ -70,6 +76,7 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input json.RawMes
 			return
 		}
 		defer answer.Body.Close()
+		var recording time.Duration // not yet added to the idle timeout
 		for event, err := range sse.Read(activeReader{answer.Body, func() { idle.Reset(a.IdleTimeout) }}, &sse.ReadConfig{MaxEventSize: a.MaxEventBytes}) {
 			if err != nil {
 				yield(nil, a.explain(ctx, err))
@@ -78,11 +85,18 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input json.RawMes
 			if event.Data == "" {
 				continue
 			}
-			idle.Stop() // the agent is not idle while its event waits for the database
-			if !yield(json.RawMessage(event.Data), nil) {
+			begin := time.Now()
+			isTaken.Store(true)
+			goOn := yield(json.RawMessage(event.Data), nil)
+			// Not for each event: a timer that is set wakes the poller of the network.
+			if recording += time.Since(begin); recording > a.IdleTimeout/4 {
+				idle.Reset(a.IdleTimeout)
+				recording = 0
+			}
+			isTaken.Store(false)
+			if !goOn {
 				return
 			}
-			idle.Reset(a.IdleTimeout)
 		}
 		if ctx.Err() != nil {
 			yield(nil, a.explain(ctx, ctx.Err()))

@@ -3484,6 +3484,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     is_standby boolean := pg_is_in_recovery();
@@ -12363,6 +12364,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     run      record;
@@ -12432,6 +12434,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     fold agui_internal.fold;
@@ -19015,6 +19018,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     other text;
@@ -19448,6 +19452,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 begin
     -- Each part is a subquery that cannot be flattened, so that the plan is a few look-ups for each
@@ -20952,7 +20957,7 @@ language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
-as 'select 2, ''54d8a87b5b78b60d153d6d5db860abf4943b92093e72b744018968a514d0e588'', ''{
+as 'select 2, ''edc89bc90174225c426347681f26bf879e0b6b530bf4a6caf3ca43a41c832c17'', ''{
 index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
 index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui.abandon,
 routine agui.activities, routine agui.append, routine agui.append_many, routine agui.attach, routine agui.branches,

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     other text;
