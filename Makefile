@@ -1,8 +1,8 @@
 # make            what there is to do
-# make test       all tests, on a private PostgreSQL server (see internal/testdb for other servers)
+# make test       the tests, on a private PostgreSQL server (see devpg/testdb for other servers)
 
 TOOL := GOWORK=off go tool -modfile=tools/go.mod
-WITH_SERVER := go run ./internal/testdb/cmd/withserver --
+WITH_SERVER := go run ./devpg/cmd/withserver --
 GO_FILES = git ls-files --cached --others --exclude-standard '*.go'
 
 .DEFAULT_GOAL := help
@@ -21,9 +21,15 @@ demo: ## Run the demo on a private PostgreSQL server
 
 PACKAGES ?= work
 
+# The PostgreSQL server of these tests keeps the memory that it frees, which takes a quarter less CPU: new memory costs much in virtual
+# machines. The benchmark measures a server as users have it.
+test test-costly test-long test-race: export MALLOC_TOP_PAD_ := 1048576
+test test-costly test-long test-race: export MALLOC_TRIM_THRESHOLD_ := 268435456
+test test-costly test-long test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
+
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
-	$(WITH_SERVER) go test -vet=off -timeout 20m $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) go test -short -vet=off -timeout 20m $(ARGS) $(PACKAGES)
 ifeq ($(PACKAGES),work)
 	@$(MAKE) --no-print-directory test-packages
 endif
@@ -34,9 +40,46 @@ test-packages: ## Check and test the npm packages in js, without the frameworks
 		npm run --prefix js check && $(WITH_SERVER) npm run --prefix js test -- $(VITEST); \
 	else echo "npm is not installed: the tests of the npm packages will be skipped" >&2; fi
 
+.PHONY: packages
+packages: js/node_modules/.package-lock.json ## Pack the npm packages into bin/packages and check the tarballs; ARGS=--update writes the list of their files
+	node js/packages.mjs bin/packages $(ARGS)
+
+.PHONY: publish-packages
+publish-packages: packages ## Publish the tarballs of make packages; PUBLISH adds to npm publish, for instance PUBLISH=--dry-run
+	for tarball in bin/packages/*.tgz; do npm publish ./$$tarball $(PUBLISH) || exit 1; done
+
+.PHONY: test-costly
+test-costly: oracle-client bench-peers ## The tests that make test leaves out, because they take minutes: memory, work, the benchmark, a new event type
+	$(WITH_SERVER) go test -vet=off -timeout 20m $(ARGS) $(COSTLY_PACKAGES) -run $(COSTLY)
+
+COSTLY_PACKAGES := ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./protocol ./server ./server/accept
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType"
+
+# How long make test-long goes on with fresh seeds at least, and how large what costs much is.
+SECONDS_LONG ?= 600
+SCALE ?= 4
+
+.PHONY: test-long
+test-long: oracle-client $(if $(shell command -v npm),js/node_modules/.package-lock.json build) ## The tests of make test that generate or measure, with larger counts: SCALE=4 once, then fresh seeds for SECONDS_LONG=600
+	@$(WITH_SERVER) sh -c 'end=$$(($$(date +%s) + $(SECONDS_LONG))) && \
+	go test -vet=off -timeout 0 -count=1 $(ARGS) ./jobs -seed $(SEED) -scale $(SCALE) -changes $$((75 * $(SCALE))) \
+		-run "Costly|Memory|LargeBatch|Poison|Killed|EveryChange|Cancelled" && \
+	PGAGUI_FILTER_STREAMS=200 go test -vet=off -timeout 0 -count=1 $(ARGS) ./server/accept && \
+	if command -v npm >/dev/null; then PGAGUI_IMAGE_TURNS=50 npm run --prefix js test -- client/test/bodies.test.ts; fi && \
+	while :; do \
+		seed=$$(date +%s) && \
+		go test -vet=off -timeout 0 -count=1 $(ARGS) ./jobs -seed $$seed -run "ComeBackAsTheyWere" && \
+		go test -vet=off -timeout 0 -count=1 $(ARGS) ./server -seed $$seed -random-calls 3000 -crash-for 20s -run "Random|KilledServers" && \
+		go test -vet=off -timeout 0 -count=1 $(ARGS) ./test -seed $$seed -streams 1500 -tenant-calls 1000 -run $(GENERATED) || exit 1; \
+		[ $$(date +%s) -lt $$end ] || break; \
+	done'
+
+# The tests of ./test that take as many streams or calls as they are asked for.
+GENERATED := "Attaching|AttachedInSQL|CompactedEventsMean|Repaired|AgreeWithTheConversation|OddSessions|ReducersAgree|ShortLists|GiveWay|HistoryOfGenerated|LimitsAgree|FoldsEnd|AppendManyIs|CutOffIsValid|PatchStreams|Tenants|UnderRowSecurity"
+
 .PHONY: test-race
 test-race: oracle-client bench-peers clients ## The same with the race detector
-	$(WITH_SERVER) go test -race -timeout 20m $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) go test -short -race -timeout 20m $(ARGS) $(PACKAGES)
 
 # Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
 SERVERS := $(if $(filter 0,$(shell id -u)),/var/cache/pgagui/servers,$(CURDIR)/bin/servers)
@@ -63,12 +106,12 @@ FOR ?= 1m
 
 .PHONY: side-by-side
 side-by-side: ## Let worker, cron, pg_cron and writers work on one database FOR 1m, then verify it
-	$(WITH_SERVER) go test ./cmd/pgagui -run UpkeepSideBySide -side-by-side $(FOR) -timeout 0 -v $(ARGS)
+	$(WITH_SERVER) go test ./cmd/pgagui/upkeep -run UpkeepSideBySide -side-by-side $(FOR) -timeout 0 -v $(ARGS)
 
 .PHONY: crash
-crash: ## Kill writers, followers, jobs and the server, damage threads and fill the disk FOR 1m, from SEED on, and compare what all were told with the log
+crash: ## Kill writers, followers, jobs and the server, damage threads and fill the disk FOR 1m, from SEED on, and compare what all were told with the log; ONLY='jobs|backends of jobs' is a pattern of what happens
 	@echo "SEED=$(SEED)"
-	go test ./test/crash -for $(FOR) -seed $(SEED) -timeout 0 -v $(ARGS)
+	go test ./test/crash -for $(FOR) -only '$(ONLY)' -seed $(SEED) -timeout 0 -v $(ARGS)
 
 crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash-on-18
 	PGAGUI_POSTGRES_BIN=$(SERVERS)/node_modules/postgres-$*/native/bin $(MAKE) crash
@@ -76,7 +119,7 @@ crash-on-%: $(SERVERS)/installed ## make crash on PostgreSQL 16, 17 or 18: crash
 # Tests that ask the official client need Node; without it they are skipped, and say so.
 .PHONY: oracle-client
 oracle-client: ## Install the official client for the tests that ask it, where npm is there
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json server/internal/livefilter/oracle/node_modules/.package-lock.json; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory test/oracle/node_modules/.package-lock.json server/accept/oracle/node_modules/.package-lock.json; \
 	else echo "npm is not installed: the tests against the official client will be skipped" >&2; fi
 
 .PHONY: clients
@@ -106,6 +149,14 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report $(PLOTS)/report.json $(ARGS)
 	go run ./bench/plot $(PLOTS)/report.json $(PLOTS)
 
+# The commit that make bench-guard compares with the working tree.
+BEFORE ?= HEAD
+
+.PHONY: bench-guard
+bench-guard: ## Compare the CPU that the working tree and the commit BEFORE=HEAD spend; ARGS adds rows and flags: ARGS='--rounds 15 append'
+	@checkout=$$(mktemp -d) && git worktree add --quiet --detach $$checkout $(BEFORE) && \
+	{ go run ./bench/cmd/guard $$checkout . $(ARGS); code=$$?; git worktree remove --force $$checkout; exit $$code; }
+
 .PHONY: bench-peers
 bench-peers: ## Install what the benchmark is measured against, where npm is there
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(BENCH_SAVER)/package.json; \
@@ -119,7 +170,7 @@ $(BENCH_SAVER)/package.json: bench/peers/node_modules/.package-lock.json js/node
 	@touch $@
 
 %/node_modules/.package-lock.json: %/package-lock.json
-	cd $* && npm ci --no-audit --no-fund
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .PHONY: oracle
@@ -131,13 +182,21 @@ oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what th
 	cd test/oracle && node golden.mjs --update
 
 .PHONY: generate
-generate: ## Write the functions' migration, the Go code of the queries and of the gRPC service, and the types of js/client anew
+generate: ## Write what depends on the list of event types, the Go code of the queries and of the gRPC service, and the types of js/client anew
+	go run ./protocol/generate
 	go run ./internal/sqlgen
 	$(TOOL) sqlc generate
 	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
 	$(call protoc,server/internal/ambientv1)
 	@if test -d js/node_modules; then npm run --prefix js generate; \
 	else echo "js/node_modules is missing: js/client/src/openapi.ts stays as it is (run: npm ci --prefix js)" >&2; fi
+
+# Where make migrations writes them.
+MIGRATIONS ?= bin/migrations
+
+.PHONY: migrations
+migrations: ## Write the migrations of this checkout as files to MIGRATIONS=bin/migrations
+	go run ./cmd/pgagui migrate sql --folder $(MIGRATIONS)
 
 # Writes the Go code of the gRPC service to a folder.
 define protoc
@@ -157,7 +216,7 @@ tidy: ## Tidy the go.mod files of all modules
 	@rm -rf bin/proxy && cd tools && GOWORK=off go run ./pack .. $(CURDIR)/bin/proxy $(VERSION)
 	@cache=$$(mktemp -d) && trap 'GOMODCACHE=$$cache go clean -modcache; rm -rf bin/proxy' EXIT && \
 	proxies=file://$(CURDIR)/bin/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY) && \
-	for folder in . bench cmd/pgagui otelagui server test/clients; do \
+	for folder in . bench cmd/pgagui devpg devpg/docker otelagui server test/clients; do \
 		(cd $$folder && GOWORK=off GOFLAGS=-mod=mod GONOSUMDB=github.com/pgagui GOPROXY=$$proxies GOMODCACHE=$$cache go mod tidy && \
 		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
 	done
@@ -179,7 +238,7 @@ lint-format:
 	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
 
 # What is free of the words that docs/glossary.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
-PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction events examples internal jobs otelagui server session \
+PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction devpg events examples internal jobs otelagui server session \
 	transcript worker \
 	$(filter-out %_test.go,$(wildcard *.go))
 
@@ -189,6 +248,7 @@ prose: ## Check that the PROSE paths have no words that docs/glossary.md rules o
 
 .PHONY: lint-generated
 lint-generated:
+	go run ./protocol/generate -check
 	go run ./internal/sqlgen -check
 	@$(TOOL) sqlc diff || { echo "the folder db is not up to date with sql/queries (run: make generate)" >&2; exit 1; }
 	$(call protoc,bin/_ambientv1)

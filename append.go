@@ -1,7 +1,6 @@
 package pgagui
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,12 +71,9 @@ func (s *Store) Append(
 	ctx context.Context, run RunRef, events []json.RawMessage, options AppendOptions,
 ) (lastSeq int64, err error) {
 	params := db.AppendEventsParams{
-		ThreadID: run.ThreadID, RunID: run.RunID, Events: jsonArray(events), AfterSeq: options.AfterSeq,
-		ParentRunID: orNull(options.ParentRunID), Input: rawjson.Text(options.Input),
+		ThreadID: run.ThreadID, RunID: run.RunID, Events: rawjson.Array(events), AfterSeq: options.AfterSeq,
+		ParentRunID: parentOf(options.ParentRunID, options.NoParent), Input: rawjson.Text(options.Input),
 		Parallel: options.Parallel, Strict: options.Strict, Scope: s.scope,
-	}
-	if options.NoParent {
-		params.ParentRunID = new("")
 	}
 	if options.TimesFromEvents {
 		lastSeq, err = s.queries.ImportEvents(ctx, db.ImportEventsParams(params))
@@ -131,24 +127,17 @@ func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options Appe
 	params := db.AppendManyParams{Strict: options.Strict, Wait: true, Durable: true}
 	var numbers []int // of the calls that are sent
 	for i, call := range calls {
-		events := jsonArray(call.Events)
+		events := rawjson.Array(call.Events)
 		if results[i].Err = errors.Join(checkText(events), checkText(rawjson.Text(call.Input))); results[i].Err != nil {
 			continue // it would make the whole statement fail
 		}
 		numbers = append(numbers, i)
-		parent := call.ParentRunID
-		switch {
-		case call.NoParent:
-			parent = "="
-		case parent != "":
-			parent = "=" + parent
-		}
 		params.ThreadIds = append(params.ThreadIds, call.Run.ThreadID)
 		params.RunIds = append(params.RunIds, call.Run.RunID)
 		params.Events = append(params.Events, string(events))
 		params.AfterSeqs = append(params.AfterSeqs, call.AfterSeq)
-		params.Inputs = append(params.Inputs, string(call.Input))
-		params.ParentRunIds = append(params.ParentRunIds, parent)
+		params.Inputs = append(params.Inputs, orNull(string(call.Input)))
+		params.ParentRunIds = append(params.ParentRunIds, parentOf(call.ParentRunID, call.NoParent))
 		params.Parallel = append(params.Parallel, call.Parallel)
 		params.Scopes = append(params.Scopes, s.scope)
 	}
@@ -175,43 +164,34 @@ func checkText(text rawjson.Text) error {
 
 // AbandonOptions say how Abandon ends a run.
 type AbandonOptions struct {
-	// Reason is the message of the RUN_ERROR that ends the run.
+	// Reason is in the message of the RUN_ERROR that ends the run, or in the result of a cancelled one.
 	Reason string
 	// TimesFromEvents dates the end as the run's last event, not as of now. It belongs to
 	// AppendOptions.TimesFromEvents, and takes the rights of agui_maintainer.
 	TimesFromEvents bool
+	// Cancelled is for the writer of a run that was requested to stop: the run ends with RUN_FINISHED,
+	// whose outcome is cancelled, and its status is Cancelled.
+	Cancelled bool
 }
 
-// Abandon ends a run in progress whose writer will not come back, as failed. It ends what the run
-// left open (messages, tool calls, reasoning, steps) in the log, then appends a RUN_ERROR with the
-// reason, and returns the run's last seq. A run that has ended stays as it is.
+// Abandon ends a run in progress whose writer will not come back: its status is then CutOff. It ends
+// what the run left open (messages, tool calls, reasoning, steps) in the log, then appends a
+// RUN_ERROR with the reason, and returns the run's last seq. A run that has ended stays as it is.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrInvalidEvents (an empty id or reason),
 // ErrLimitExceeded, ErrLogDamaged.
 func (s *Store) Abandon(ctx context.Context, run RunRef, options AbandonOptions) (lastSeq int64, err error) {
 	lastSeq, err = s.queries.Abandon(ctx, db.AbandonParams{
-		ThreadID: run.ThreadID, RunID: run.RunID, Reason: options.Reason, Imported: options.TimesFromEvents, Scope: s.scope,
+		ThreadID: run.ThreadID, RunID: run.RunID, Reason: options.Reason, Imported: options.TimesFromEvents, Cancelled: options.Cancelled, Scope: s.scope,
 	})
 	return lastSeq, ErrorOf(err)
 }
 
-func jsonArray(elements []json.RawMessage) rawjson.Text {
-	size := 2
-	for _, element := range elements {
-		size += len(element) + 1
+// parentOf returns the parent of a new run as the functions of the schema take it: nil if
+// RUN_STARTED names it, a pointer to an empty text if the run is a root.
+func parentOf(parentRunID string, noParent bool) *string {
+	if noParent {
+		return new("")
 	}
-	var array bytes.Buffer
-	array.Grow(size)
-	array.WriteByte('[')
-	for i, element := range elements {
-		if i > 0 {
-			array.WriteByte(',')
-		}
-		if len(bytes.TrimSpace(element)) == 0 {
-			element = []byte("null") // or the array would have one element less
-		}
-		array.Write(element)
-	}
-	array.WriteByte(']')
-	return array.Bytes()
+	return orNull(parentRunID)
 }

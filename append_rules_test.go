@@ -159,7 +159,7 @@ func TestARunMayBeginWithAnyEvent(t *testing.T) {
 func inputOf(t testing.TB, pool *pgxpool.Pool, threadID string) (inputs []string) {
 	t.Helper()
 	err := pool.QueryRow(context.Background(), `
-		select array(select input::text from agui.run_input where thread_key = agui.thread_key('', $1) order by run_no)`, threadID).Scan(&inputs)
+		select array(select input::text from agui.input where thread_key = agui.thread_key('', $1) order by run_no)`, threadID).Scan(&inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

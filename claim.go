@@ -69,10 +69,7 @@ func (s *Store) Claim(ctx context.Context, run RunRef, options ClaimOptions) (*C
 	}
 	params := db.ClaimRunParams{
 		ThreadID: run.ThreadID, RunID: run.RunID, Claimant: options.Claimant, Input: rawjson.Text(options.Input),
-		ParentRunID: orNull(options.ParentRunID), Parallel: options.Parallel, Scope: s.scope,
-	}
-	if options.NoParent {
-		params.ParentRunID = new("")
+		ParentRunID: parentOf(options.ParentRunID, options.NoParent), Parallel: options.Parallel, Scope: s.scope,
 	}
 	row, err := s.queries.ClaimRun(ctx, params)
 	if err != nil {

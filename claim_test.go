@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 func run(runID string) pgagui.RunRef { return pgagui.RunRef{ThreadID: "t", RunID: runID} }
@@ -385,14 +386,13 @@ func TestARecordingKeepsItsClaim(t *testing.T) {
 
 	// Heartbeats renew the claim as soon as a third of the lease is over.
 	expireClaims(t, pool, "11 s")
-	deadline := time.Now().Add(20 * time.Second)
-	for renewed := false; !renewed; time.Sleep(5 * time.Millisecond) {
+	wait.For(t, "the claim is renewed", func() bool {
 		claims, err := store.Claims(t.Context(), "t")
-		if err != nil || len(claims) != 1 || time.Now().After(deadline) {
+		if err != nil || len(claims) != 1 {
 			t.Fatalf("claims are %+v (%v)", claims, err)
 		}
-		renewed = time.Until(claims[0].AliveUntil) > 25*time.Second
-	}
+		return time.Until(claims[0].AliveUntil) > 25*time.Second
+	})
 
 	if err := recording.Record(t.Context(), rawEvents(started("r"), finished)...); err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestARecordingKeepsItsClaim(t *testing.T) {
 	if status, err := store.Status(t.Context(), run("r")); err != nil || status.ParentRunID != "root" || status.Status != pgagui.Finished {
 		t.Errorf("the run is %+v (%v)", status, err)
 	}
-	if stored, _, err := store.RunInput(t.Context(), "t", pgagui.Run{ID: "r", Number: 3}); err != nil || string(stored) != string(input) {
+	if stored, err := store.RunInput(t.Context(), run("r")); err != nil || string(stored) != string(input) {
 		t.Errorf("its input is %s (%v)", stored, err)
 	}
 	mustVerify(t, store, "t")
@@ -423,24 +423,31 @@ func TestTheClaimOfADeadProcessEndsWithItsLease(t *testing.T) {
 	recorder := dying.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	mustBegin(t, recorder, run("r"), pgagui.BeginOptions{Claim: mustClaim(t, dying, "r", pgagui.ClaimOptions{})})
 	// Its heartbeats keep the claim for longer than a lease.
-	for begin := time.Now(); time.Since(begin) < 3*time.Second; time.Sleep(50 * time.Millisecond) {
-		wantClaim(t, store, "r", pgagui.ClaimOptions{}, pgagui.ErrRunIDInUse)
+	aliveUntil := func() time.Time {
+		t.Helper()
+		claims, err := store.Claims(t.Context(), "t")
+		if err != nil || len(claims) != 1 {
+			t.Fatalf("claims are %+v (%v)", claims, err)
+		}
+		return claims[0].AliveUntil
 	}
+	claimed := aliveUntil()
+	wait.For(t, "heartbeats for a lease", func() bool {
+		wantClaim(t, store, "r", pgagui.ClaimOptions{}, pgagui.ErrRunIDInUse)
+		return aliveUntil().Sub(claimed) > 2*time.Second
+	})
 	process.Close()
 	died := time.Now()
-	for {
+	wait.For(t, "the claim is taken over", func() bool {
 		claim, err := store.Claim(t.Context(), run("r"), pgagui.ClaimOptions{})
-		if err == nil {
-			if waited := time.Since(died); waited < time.Second {
-				t.Errorf("the claim %+v was taken over after %s", claim, waited)
-			}
-			break
-		}
-		if !errors.Is(err, pgagui.ErrRunIDInUse) || time.Since(died) > 20*time.Second {
+		if err != nil && !errors.Is(err, pgagui.ErrRunIDInUse) {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		if waited := time.Since(died); err == nil && waited < time.Second {
+			t.Errorf("the claim %+v was taken over after %s", claim, waited)
+		}
+		return err == nil
+	})
 	ended, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	_ = recorder.Close(ended) // it cannot reach the database

@@ -28,6 +28,9 @@ type Diff struct {
 	// StatePatch is a JSON Patch (RFC 6902) that turns the state at From into the state at To. An
 	// empty array if they are equal.
 	StatePatch json.RawMessage `json:"statePatch"`
+	// StateBefore has, for each operation of StatePatch, the value that it removes or replaces; null
+	// for an add.
+	StateBefore []json.RawMessage `json:"stateBefore"`
 	// StateMergePatch is a JSON Merge Patch (RFC 7396) that does the same. It is null if there is
 	// none: a merge patch cannot set a member to null, for example.
 	StateMergePatch json.RawMessage `json:"stateMergePatch"`
@@ -80,7 +83,7 @@ func (s *Store) Diff(ctx context.Context, threadID string, options DiffOptions) 
 	if diff.Messages, err = diffMessages(from.Messages, to.Messages); err != nil {
 		return nil, fmt.Errorf("diff thread %q: %w", threadID, err)
 	}
-	if diff.StatePatch, err = jsontree.CreatePatch(from.State, to.State); err != nil {
+	if diff.StatePatch, diff.StateBefore, err = jsontree.CreatePatch(from.State, to.State); err != nil {
 		return nil, fmt.Errorf("diff thread %q: the state: %w", threadID, err)
 	}
 	diff.StateMergePatch = mergePatch(from.State, to.State)

@@ -89,7 +89,7 @@ func TestDiffOfGeneratedStates(t *testing.T) {
 	for seed := range uint64(60) {
 		thread := fmt.Sprint("t", seed)
 		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
-		options := compactiontest.Options{Wild: true, Events: 80, Unicode: seed%3 == 0, Numbers: seed%3 == 1}
+		options := compactiontest.Options{Wild: true, Events: 100, Unicode: seed%3 == 0, Numbers: seed%3 == 1}
 		for _, event := range compactiontest.Stream(seed, options) {
 			if kind := compaction.EventType(event); kind == "STATE_SNAPSHOT" || kind == "STATE_DELTA" {
 				events = append(events, event)

@@ -48,8 +48,8 @@
 //
 // # Contracts
 //
-// Absence is an error of the family [ErrNotFound], or a result found. A list without elements is no
-// error.
+// A method that returns one thing returns an error of the family [ErrNotFound] if there is none. A list
+// without elements is no error, and a field that does not apply has its zero value.
 //
 // A cursor (AfterSeq, Cursor) names the last element that the caller has seen; its zero value is the
 // beginning. Limit bounds a page, and HasMore says whether another one follows.

@@ -1,21 +1,22 @@
 package pgagui
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // ErrNotFound is the family of the errors that say that something does not exist: errors.Is(err,
-// ErrNotFound) is true for ErrUnknownThread, ErrUnknownRun, ErrUnknownCheckpoint and
-// ErrUnknownSessionState.
+// ErrNotFound) is true for ErrUnknownThread, ErrUnknownRun, ErrUnknownCheckpoint and those below that
+// have no SQLSTATE, because the database returns no row.
 var ErrNotFound = errors.New("not found")
 
 // The reasons why the database refuses a call, one for each SQLSTATE of class UI,
@@ -46,7 +47,11 @@ var (
 	ErrFoldLimit           = compaction.ErrLimit                                            // UI023
 	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
 	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
-	ErrUnknownSessionState = absent("unknown session state")                                // has no SQLSTATE: the database returns no row
+	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
+	ErrUnknownInput        = absent("no input beside the events")                           // no SQLSTATE
+	ErrUnknownMessage      = absent("unknown message")                                      // no SQLSTATE
+	ErrUnknownAttachment   = absent("unknown attachment")                                   // no SQLSTATE
+	ErrUnrelatedRuns       = absent("the runs have no run in common")                       // no SQLSTATE
 )
 
 // absence is an error of the family ErrNotFound.
@@ -149,12 +154,17 @@ func ErrorOf(err error) error {
 	refused := &Error{
 		Kind: kind, Code: cause.Code, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause,
 	}
-	if version, isVersion := strings.CutPrefix(cause.Detail, "current version "); isVersion && kind == ErrStaleVersion {
-		refused.CurrentVersion, _ = strconv.ParseInt(version, 10, 64)
+	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
 		refused.Detail = "" // the message says it
 	}
 	return refused
 }
+
+// IsTransient reports whether a retry of a call that failed with err may succeed: the database
+// cannot be reached, starts, stops, is currently a standby, or lacks a resource; another transaction
+// was in the way; a timeout ended the call; or the schema was upgraded meanwhile. Recorders and
+// followers retry such errors themselves.
+func IsTransient(err error) bool { return live.IsTransient(err) }
 
 // errorOfCall is the same for a call of append_many.
 func errorOfCall(answer db.AppendManyRow) error {

@@ -3,12 +3,11 @@ package pgagui
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
-	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 )
 
 // Event is an event of the log.
@@ -87,12 +86,14 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 				return
 			}
 			for _, row := range batches {
-				batch := batch{threadID, run.ID, row.FirstSeq, row.RecordedAt, row.EarlierUs, row.Events}
-				for event, err := range batch.all() {
+				batch := live.Batch{
+					ThreadID: threadID, RunID: run.ID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
+				}
+				for event, err := range batch.All() {
 					if event.Seq <= afterSeq && err == nil {
 						continue
 					}
-					if !yield(event, err) || err != nil {
+					if !yield(Event(event), err) || err != nil {
 						return
 					}
 				}
@@ -106,41 +107,17 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 }
 
 // RunInput returns the input that was stored beside the events of a run, byte for byte (see
-// AppendOptions.Input). found is false if there is none. run is one that Runs or Lineage returned.
-func (s *Store) RunInput(ctx context.Context, threadID string, run Run) (input json.RawMessage, found bool, err error) {
-	rows, err := s.queries.RunInput(ctx, db.RunInputParams{ThreadID: threadID, RunNo: int32(run.Number), Scope: s.scope})
-	if err != nil || len(rows) == 0 {
-		return nil, false, ErrorOf(err)
+// AppendOptions.Input); that of the head if run.RunID is empty.
+//
+// Errors: ErrUnknownInput if there is none: many agents send it in RUN_STARTED. ErrUnknownThread,
+// ErrUnknownRun, ErrKeyCollision.
+func (s *Store) RunInput(ctx context.Context, run RunRef) (json.RawMessage, error) {
+	rows, err := s.queries.RunInput(ctx, db.RunInputParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	switch {
+	case err != nil:
+		return nil, ErrorOf(err)
+	case len(rows) == 0:
+		return nil, unknown(ErrUnknownInput, "run %q of thread %q has no input beside its events", run.RunID, run.ThreadID)
 	}
-	return json.RawMessage(rows[0]), true, nil
-}
-
-// batch is a row of the log: events of a run.
-type batch struct {
-	threadID, runID string
-	firstSeq        int64
-	recordedAt      time.Time
-	earlierUs       []int32
-	events          []byte
-}
-
-// all yields the events of the batch. Their JSON is a part of the batch's.
-func (b *batch) all() iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		seq := b.firstSeq
-		for event, err := range compaction.Split(b.events) {
-			if err != nil {
-				yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: %w", b.threadID, b.firstSeq, err))
-				return
-			}
-			event := Event{Seq: seq, RunID: b.runID, Type: compaction.EventType(event), RecordedAt: b.recordedAt, JSON: event}
-			if len(b.earlierUs) > 0 { // repack has joined several batches
-				event.RecordedAt = event.RecordedAt.Add(-time.Duration(b.earlierUs[seq-b.firstSeq]) * time.Microsecond)
-			}
-			if !yield(event, nil) {
-				return
-			}
-			seq++
-		}
-	}
+	return json.RawMessage(rows[0]), nil
 }

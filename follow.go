@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 )
 
 // Position is a place in a thread's log: that of the last event that a follower has seen. Its text
@@ -114,7 +115,7 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 			return
 		}
 		f := &follower{
-			store: s, key: topicKey{s.scope, threadID}, options: options, run: options.RunID, position: options.After, yield: yield, page: minPage,
+			store: s, key: live.Key{Scope: s.scope, ThreadID: threadID}, options: options, run: options.RunID, position: options.After, yield: yield, page: live.MinPage,
 			emittedAt: time.Now(),
 		}
 		if err := f.follow(ctx); err != nil {
@@ -131,12 +132,16 @@ var ErrNeedsPool = errors.New("a recorder or follower needs a pool, not a transa
 // Wake makes the followers of a thread poll for new events at once. It is optional: for programs
 // that learn of new events in another way, for example by LISTEN. A Recorder of the same Store does
 // it by itself.
-func (s *Store) Wake(threadID string) { s.live.wake(s.scope, threadID) }
+func (s *Store) Wake(threadID string) {
+	if s.live != nil {
+		s.live.Wake(live.Key{Scope: s.scope, ThreadID: threadID})
+	}
+}
 
 // follower is one iteration of Follow.
 type follower struct {
 	store    *Store
-	key      topicKey
+	key      live.Key
 	options  FollowOptions
 	position Position // of the last event that was examined
 	yield    func(Event, error) bool
@@ -166,8 +171,8 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	hub := f.store.live
-	topic := hub.join(f.key)
-	defer hub.leave(topic)
+	topic := hub.Join(f.key)
+	defer hub.Leave(topic)
 	var queried <-chan struct{} // the signal of the topic at which the database had no event behind the position
 	for !f.isLeft && (f.lastSeq == nil || f.position.Seq < *f.lastSeq) {
 		if err := ctx.Err(); err != nil {
@@ -180,28 +185,28 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 			continue
 		}
-		chunks, changed, isAhead := hub.after(topic, f.position)
+		chunks, changed, isAhead := hub.After(topic, live.Position(f.position))
 		switch {
 		case chunks != nil:
 			f.pass(chunks)
 		case changed == nil || isAhead && changed != queried: // the topic does not reach to here
 			f.idle()
-			chunks, isMore, err := hub.read(ctx, f.key, f.position, f.page)
+			chunks, isMore, err := f.read(ctx, f.page)
 			if err != nil {
 				return err
 			}
 			f.pass(chunks)
-			f.page = pageLike(chunks)
-			if f.isLeft || f.hasCome || isMore || hub.isInProgress(topic, f.position, f.run) {
+			f.page = live.PageLike(chunks)
+			if f.isLeft || f.hasCome || isMore || hub.IsInProgress(topic, live.Position(f.position), f.run) {
 				continue
 			}
 			running, err := f.findEnd(ctx)
 			if err != nil {
 				return err
 			}
-			hub.open(topic, f.position, running)
+			hub.Open(topic, live.Position(f.position), running)
 			queried = changed
-		case f.mayHaveEnded && !hub.isInProgress(topic, f.position, f.run):
+		case f.mayHaveEnded && !hub.IsInProgress(topic, live.Position(f.position), f.run):
 			f.idle()
 			if _, err := f.findEnd(ctx); err != nil {
 				return err
@@ -254,7 +259,7 @@ func (f *follower) beginRun(ctx context.Context) error {
 		return f.attach(ctx)
 	}
 	lineage, err := query(ctx, f, func(ctx context.Context) ([]Run, error) {
-		return f.store.Lineage(ctx, RunRef{ThreadID: f.key.threadID, RunID: f.options.RunID})
+		return f.store.Lineage(ctx, RunRef{ThreadID: f.key.ThreadID, RunID: f.options.RunID})
 	})
 	if err != nil {
 		return err
@@ -278,7 +283,7 @@ func (f *follower) beginRun(ctx context.Context) error {
 func (f *follower) attach(ctx context.Context) error {
 	attached, err := query(ctx, f, func(ctx context.Context) (*Attachment, error) {
 		options := AttachOptions{At: At{RunID: f.options.RunID}, Shape: f.options.History}
-		return f.store.attach(ctx, f.key.threadID, options, f.options.RunID == "")
+		return f.store.attach(ctx, f.key.ThreadID, options, f.options.RunID == "")
 	})
 	if err != nil {
 		return err
@@ -325,9 +330,9 @@ func (f *follower) goTo(seq int64) {
 }
 
 // pass emits the new events of the followed runs.
-func (f *follower) pass(chunks []chunk) {
+func (f *follower) pass(chunks []live.Chunk) {
 	for _, chunk := range chunks {
-		for _, event := range chunk.events {
+		for _, event := range chunk.Events {
 			if event.Seq <= f.position.Seq {
 				continue
 			}
@@ -335,14 +340,14 @@ func (f *follower) pass(chunks []chunk) {
 			if f.hasCome = f.awaits && isFollowed; f.hasCome {
 				return
 			}
-			f.position = event.Position()
+			f.position = Event(event).Position()
 			if f.awaits || f.runs != nil && !f.runs[event.RunID] {
 				continue
 			}
 			if isFollowed && (event.Type == "RUN_FINISHED" || event.Type == "RUN_ERROR") {
 				f.mayHaveEnded = true
 			}
-			if f.emit(event); f.isLeft {
+			if f.emit(Event(event)); f.isLeft {
 				return
 			}
 		}
@@ -364,7 +369,7 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 	case f.options.Stay:
 	case progress.LogEnd == 0:
 		return nil, &Error{
-			Kind: ErrUnknownThread, Message: fmt.Sprintf("thread %q is unknown", f.key.threadID),
+			Kind: ErrUnknownThread, Message: fmt.Sprintf("thread %q is unknown", f.key.ThreadID),
 			Hint: "A thread exists once a run of it has begun. Is it in another scope?",
 		}
 	case len(progress.RunIds) == 0:
@@ -409,15 +414,15 @@ func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 // progress queries where the log ends and which runs are in progress. A standby may lag behind what
 // the follower has seen elsewhere, and so may its answer about the runs: progress waits for it.
 func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
-	pauses := pauses(f.store.live.interval, time.Second)
+	pauses := live.Pauses(f.store.live.Interval(), time.Second)
 	for {
 		progress, err := query(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
-			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.scope, ThreadID: f.key.threadID})
+			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.Scope, ThreadID: f.key.ThreadID})
 		})
 		if err != nil || progress.LogEnd >= f.position.Seq {
 			return progress, err
 		}
-		if _, _, err := f.store.live.read(ctx, f.key, f.position, 1); err != nil {
+		if _, _, err := f.read(ctx, 1); err != nil {
 			return progress, err // it is no standby: the log was rewound
 		}
 		select {
@@ -428,24 +433,33 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 	}
 }
 
+// read queries the events behind the position, at most page batches.
+func (f *follower) read(ctx context.Context, page int) (chunks []live.Chunk, isMore bool, err error) {
+	chunks, isMore, err = f.store.live.Read(ctx, f.key, live.Position(f.position), page)
+	if problem := (*live.Problem)(nil); errors.As(err, &problem) {
+		err = cannotFollow(f.key, f.position, problem.SQLState)
+	}
+	return chunks, isMore, ErrorOf(err)
+}
+
 // query makes a call to the database, and retries it while the database cannot be reached.
 func query[T any](ctx context.Context, f *follower, call func(context.Context) (T, error)) (T, error) {
-	answer, err := retry(ctx, f.store.live.retryPolicy(), call)
+	answer, err := live.Retry(ctx, f.store.live.RetryPolicy(), call)
 	return answer, ErrorOf(err)
 }
 
 // cannotFollow returns the error for a thread that cannot be followed from a position. problem is
 // its SQLSTATE.
-func cannotFollow(key topicKey, after Position, problem string) error {
+func cannotFollow(key live.Key, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
 	case ErrThreadErased:
-		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.threadID)}
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.ThreadID)}
 	case ErrKeyCollision:
-		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q has the same key as another thread", key.threadID)}
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q has the same key as another thread", key.ThreadID)}
 	default:
 		return &Error{
 			Kind:    kind,
-			Message: fmt.Sprintf("thread %q: its log was rewound: it ends before seq %d, or has another event there than was seen", key.threadID, after.Seq),
+			Message: fmt.Sprintf("thread %q: its log was rewound: it ends before seq %d, or has another event there than was seen", key.ThreadID, after.Seq),
 			Hint:    "A crash without synchronous_commit, or a failover, took events back. Restore the thread and follow it from there.",
 		}
 	}

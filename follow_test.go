@@ -17,8 +17,9 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -600,11 +601,12 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	}
 	t.Cleanup(func() { stopServer(t, standby) })
 	database := &countedPolls{Pool: testdb.Connect(t, standby.URL("postgres")), polls: map[int64]int{}}
-	for n := 0; n == 0; {
-		if err := database.QueryRow(t.Context(), `select count(*) from agui.batch`).Scan(&n); err != nil {
+	wait.For(t, "the log on the standby", func() (isThere bool) {
+		if err := database.QueryRow(t.Context(), `select exists (select from agui.batch)`).Scan(&isThere); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return isThere
+	})
 	if _, err := database.Exec(t.Context(), `select pg_wal_replay_pause()`); err != nil {
 		t.Fatal(err)
 	}
@@ -623,13 +625,10 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 		})
 	}
 	following(4)
-	for database.count(4) < 2 { // it has found out
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, "the one ahead finds out", func() bool { return database.count(4) >= 2 })
 	following(0)
-	for before := database.count(4); database.count(4) < before+5; {
-		time.Sleep(time.Millisecond)
-	}
+	before := database.count(4)
+	wait.For(t, "the one ahead asks five times", func() bool { return database.count(4) >= before+5 })
 	if ahead, others := database.count(4), database.count(2); others > 10*ahead {
 		t.Errorf("the one ahead asked %d times, in which the other made %d queries", ahead, others)
 	}
@@ -795,7 +794,7 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 		}
 		slow.Go(following(func() { <-quickEnded }))
 	}
-	eventually(t, "there is much to follow", func() bool { return recorder.Stats().Events > 10_000 })
+	wait.For(t, "there is much to follow", func() bool { return recorder.Stats().Events > 10_000 })
 	agents.stop(t, beside)
 	if err := quick.Wait(); err != nil {
 		t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // bothWays runs a test on a database that it reaches directly, and on one that it reaches through PgBouncer. The settings, such as
@@ -66,7 +67,7 @@ func TestManyProcessesShareFewConnectionsOfAPooler(t *testing.T) {
 	for i, store := range stores {
 		seen, group := followAll(t, store, agents.threads[i*runs/processes:][:runs/processes]) // each recorded by another process
 		followers.Go(group.Wait)
-		eventually(t, fmt.Sprintf("the followers of process %d get events", i), func() bool { return seen.Load() > 500 })
+		wait.For(t, fmt.Sprintf("the followers of process %d get events", i), func() bool { return seen.Load() > 500 })
 	}
 	agents.stop(t, stores[0])
 	if err := followers.Wait(); err != nil {

@@ -2,16 +2,17 @@ package pgagui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -19,8 +20,25 @@ import (
 // agui.request_stop.
 var ErrStopRequested = errors.New("the run was asked to stop")
 
+// stopRequest is an ErrStopRequested with the reason of the request.
+type stopRequest struct{ reason string }
+
+func (s *stopRequest) Error() string { return ErrStopRequested.Error() + ": " + s.reason }
+
+func (s *stopRequest) Unwrap() error { return ErrStopRequested }
+
+// StopReason returns the reason given with RequestStop, from the cause of the end of a recording's
+// context. Empty: none was given.
+func StopReason(cause error) string {
+	var request *stopRequest
+	if errors.As(cause, &request) {
+		return request.reason
+	}
+	return ""
+}
+
 // ErrClosed is the error of a Recorder or a Recording that is closed.
-var ErrClosed = errors.New("the recording is closed")
+var ErrClosed = live.ErrClosed
 
 // BeginOptions say how a run is recorded.
 type BeginOptions struct {
@@ -54,28 +72,15 @@ type BeginOptions struct {
 
 // Recording is a run that is being recorded. Its methods are safe for concurrent use.
 type Recording struct {
-	recorder               *Recorder
-	threadID, runID, scope string
-	options                BeginOptions
-	ctx                    context.Context
-	cancel                 context.CancelCauseFunc
+	recorder *Recorder
+	run      *live.Run
+	ref      RunRef
+	scope    string
+	claim    *Claim
 
 	// Guarded by the recorder's lock.
-	pending      []json.RawMessage // not stored yet, in order
-	pendingBytes int
-	taken, kept  int64         // events that Record took, and those of them that are stored
-	seq          int64         // of the last one stored
-	hasEnded     bool          // RUN_FINISHED or RUN_ERROR is among what Record took
-	failure      error         // what ended it early
-	isReported   bool          // a method has returned the failure
-	isGivenUp    bool          // the failure is that of closing the recorder
-	inCall       int           // of the pending events, those that a call under way brings
-	changed      chan struct{} // closed at the next change; nil: no call waits for one
-	isQueued     bool          // in the recorder's queue
-	isAlone      bool          // sent in calls of its own
-	isBeginning  bool          // Begin stores its start
-	isClosing    bool
-	isDetached   bool
+	isReported bool // a method has returned the failure
+	isGivenUp  bool // the failure is that of closing the recorder
 }
 
 // Begin returns a recording for a run.
@@ -96,9 +101,11 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 		options.Scope, options.Input, options.Parallel = claim.Scope, claim.Input, claim.Parallel
 		options.ParentRunID, options.NoParent = claim.ParentRunID, claim.ParentRunID == ""
 	}
-	recording := &Recording{
-		recorder: r, threadID: run.ThreadID, runID: run.RunID, scope: options.Scope, options: options, seq: options.AfterSeq,
-		isBeginning: len(options.Start) > 0,
+	recording := &Recording{recorder: r, ref: run, scope: options.Scope}
+	if options.Claim != nil {
+		claim := *options.Claim
+		claim.Input = nil // it may be large, and a release does not need it
+		recording.claim = &claim
 	}
 	if recording.scope == "" && options.Claim == nil {
 		recording.scope = r.store.scope
@@ -109,17 +116,18 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 	if r.store.live == nil {
 		return nil, fmt.Errorf("record %s: %w", recording, ErrNeedsPool)
 	}
-	recording.ctx, recording.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
-	isClosed := r.isClosed
-	if !isClosed {
-		r.open[recording] = struct{}{}
-	}
-	r.mu.Unlock()
-	if isClosed {
-		recording.cancel(ErrClosed)
+	if r.isClosed {
+		r.mu.Unlock()
 		return nil, fmt.Errorf("record %s: %w", recording, ErrClosed)
 	}
+	recording.run = r.sender.Begin(ctx, live.RunConfig{
+		Key: live.Key{Scope: recording.scope, ThreadID: run.ThreadID}, RunID: run.RunID, Seq: options.AfterSeq,
+		Parent: parentOf(options.ParentRunID, options.NoParent), Input: options.Input, Parallel: options.Parallel,
+		IsClaimed: options.Claim != nil, IsBeginning: len(options.Start) > 0,
+	})
+	r.open[recording] = struct{}{}
+	r.mu.Unlock()
 	if len(options.Start) == 0 {
 		return recording, nil
 	}
@@ -131,9 +139,7 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 		_ = recording.Close(ctx) // it returns the same error
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	recording.isBeginning = false
+	recording.run.Begun()
 	return recording, nil
 }
 
@@ -141,14 +147,10 @@ func (r *Recorder) Begin(ctx context.Context, run RunRef, options BeginOptions) 
 // requested to stop (context.Cause is an ErrStopRequested), when the recording cannot store its
 // events any more (the cause is the error, for example ErrRunCutOff), and when the recording is
 // closed. After a request to stop, the recording still takes the last events of the agent.
-func (r *Recording) Context() context.Context { return r.ctx }
+func (r *Recording) Context() context.Context { return r.run.Context() }
 
 // Seq returns the seq of the last event that is stored, 0 if none is.
-func (r *Recording) Seq() int64 {
-	r.recorder.mu.Lock()
-	defer r.recorder.mu.Unlock()
-	return r.seq
-}
+func (r *Recording) Seq() int64 { return r.run.Seq() }
 
 // Record takes events and returns. The recorder stores them soon, in the order in which Record took
 // them. It keeps the bytes, so do not change them. If too many events are not stored yet
@@ -157,43 +159,29 @@ func (r *Recording) Seq() int64 {
 // Errors: ErrInvalidEvents, then Record took none of the events; ErrClosed; that of ctx; and the
 // error that ended the recording early, which is one of Store.Append.
 func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error {
-	size, ends := 0, false
+	ends := false
 	for i, event := range events {
 		if problem := problemOf(event); problem != "" {
 			return &Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: event %d of those to record %s", r, i+1, problem)}
 		}
-		size += len(event)
 		eventType := compaction.EventType(event)
 		ends = ends || eventType == "RUN_FINISHED" || eventType == "RUN_ERROR"
 	}
 	if len(events) == 0 {
 		return nil
 	}
+	return r.reported(r.run.Add(ctx, events, ends))
+}
 
-	recorder := r.recorder
-	recorder.mu.Lock()
-	defer recorder.mu.Unlock()
-	for {
-		if r.failure != nil {
-			r.isReported = true
-			return r.failure
-		}
-		if r.isClosing {
-			return fmt.Errorf("%s: %w", r, ErrClosed)
-		}
-		if len(r.pending) == 0 || r.pendingBytes+size <= recorder.config.MaxBufferBytes {
-			break
-		}
-		if err := r.wait(ctx); err != nil {
-			return fmt.Errorf("%s: %d events are not stored yet, and the buffer takes no more: %w", r, len(r.pending), err)
-		}
+// reported returns an error to the caller of a method, and remembers that it did if that is what
+// ended the recording.
+func (r *Recording) reported(err error) error {
+	if err != nil && errors.Is(err, r.run.State().Failure) {
+		r.recorder.mu.Lock()
+		defer r.recorder.mu.Unlock()
+		r.isReported = true
 	}
-	r.pending = append(r.pending, events...)
-	r.pendingBytes += size
-	r.taken += int64(len(events))
-	r.hasEnded = r.hasEnded || ends
-	recorder.enqueue(r)
-	return nil
+	return err
 }
 
 // problemOf says why the log does not take an event, as far as that can be known without the
@@ -214,41 +202,22 @@ func problemOf(event json.RawMessage) string {
 // Flush stores at once what Record took before, and returns when that is done.
 //
 // Errors: that of ctx, and the error that ended the recording early.
-func (r *Recording) Flush(ctx context.Context) error {
-	r.recorder.mu.Lock()
-	defer r.recorder.mu.Unlock()
-	err := r.flush(ctx)
-	r.isReported = r.isReported || r.failure != nil
-	return err
-}
-
-func (r *Recording) flush(ctx context.Context) error {
-	for target := r.taken; r.kept < target; {
-		if r.failure != nil {
-			return r.failure
-		}
-		r.recorder.hurry()
-		if err := r.wait(ctx); err != nil {
-			return fmt.Errorf("%s: %d events are not stored: %w", r, target-r.kept, err)
-		}
-	}
-	return r.failure
-}
+func (r *Recording) Flush(ctx context.Context) error { return r.reported(r.run.Flush(ctx)) }
 
 // Close stores all that Record took and ends the recording. If the run has not ended by then, with
-// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does. If it has not begun, Close
-// releases its claim (BeginOptions.Claim). If ctx ends first, the recording stays open, and Close
-// can be called again. A ctx that had ended before the call does not count: see
-// RecorderConfig.CloseTimeout.
+// RUN_FINISHED or RUN_ERROR, Close ends it as Store.Abandon does: as cancelled, if it was requested
+// to stop. If it has not begun, Close releases its claim (BeginOptions.Claim). If ctx ends first, the
+// recording stays open, and Close can be called again. A ctx that had ended before the call does not
+// count: see RecorderConfig.CloseTimeout.
 //
 // Errors: those of Flush. Close of a closed recording returns nil. Unstored returns what could not
 // be stored because the run was cut off or the database refused it.
 func (r *Recording) Close(ctx context.Context) error {
-	reason := "its recording was closed"
-	if cause := context.Cause(r.ctx); errors.Is(cause, ErrStopRequested) {
-		reason = cause.Error()
+	end := AbandonOptions{Reason: "its recording was closed"}
+	if cause := context.Cause(r.run.Context()); errors.Is(cause, ErrStopRequested) {
+		end = AbandonOptions{Reason: cmp.Or(StopReason(cause), ErrStopRequested.Error()), Cancelled: true}
 	}
-	return r.close(ctx, &reason)
+	return r.close(ctx, &end)
 }
 
 // Detach stores all that Record took and ends the recording, as Close does, but leaves the run in
@@ -256,62 +225,54 @@ func (r *Recording) Close(ctx context.Context) error {
 // append within the lease of the database (its setting lease).
 func (r *Recording) Detach(ctx context.Context) error { return r.close(ctx, nil) }
 
-// close ends the run, if it has not ended, for the given reason. If that is nil, the run stays in
-// progress.
-func (r *Recording) close(ctx context.Context, abandon *string) error {
+// close ends the run, if it has not ended, as abandon says. If that is nil, the run stays in progress.
+func (r *Recording) close(ctx context.Context, abandon *AbandonOptions) error {
 	recorder := r.recorder
 	ctx, cancel := recorder.closing(ctx)
 	defer cancel()
-	recorder.mu.Lock()
-	if _, isOpen := recorder.open[r]; !isOpen {
-		recorder.mu.Unlock()
+	if !r.isOpen() {
 		return nil
 	}
-	r.isClosing = true
-	err := r.flush(ctx)
-	for err == nil || r.failure != nil {
-		// The answer to a call says which of its events are stored.
-		if r.inCall == 0 || recorder.background.Err() != nil || r.wait(ctx) != nil {
-			break
-		}
-	}
-	failure := r.failure
-	hasNoEvents := r.seq == 0
-	isLeftOpen := r.seq > 0 && !(r.hasEnded && r.kept == r.taken)
-	r.isDetached = abandon == nil && err == nil
-	recorder.mu.Unlock()
+	final, err := r.run.Finish(ctx)
+	failure := final.Failure
 	if err != nil && failure == nil {
 		return err
 	}
+	hasNoEvents := final.Seq == 0
+	isLeftOpen := !hasNoEvents && !(final.HasEnded && len(final.Pending) == 0)
 	switch {
-	case r.options.Claim != nil && hasNoEvents && abandon != nil:
-		if err := recorder.release(ctx, r.options.Claim); err != nil && failure == nil {
+	case r.claim != nil && hasNoEvents && abandon != nil:
+		if err := recorder.release(ctx, r.claim); err != nil && failure == nil {
 			return fmt.Errorf("the claim of %s could not be released: %w", r, err)
 		}
 	case !isLeftOpen || errors.Is(failure, ErrConflictingRepeat): // after a conflict it is another writer's run
 	case abandon != nil:
 		if failure != nil {
-			*abandon = failure.Error()
+			*abandon = AbandonOptions{Reason: failure.Error()}
 		}
-		_, err := retry(ctx, recorder.retryPolicy(), func(ctx context.Context) (int64, error) {
-			return recorder.store.InScope(r.scope).Abandon(ctx, RunRef{ThreadID: r.threadID, RunID: r.runID}, AbandonOptions{Reason: *abandon})
+		_, err := live.Retry(ctx, recorder.sender.RetryPolicy(), func(ctx context.Context) (int64, error) {
+			return recorder.store.InScope(r.scope).Abandon(ctx, r.ref, *abandon)
 		})
 		if err != nil && failure == nil {
 			return fmt.Errorf("%s could not be ended: %w", r, err)
 		}
 	case failure == nil:
-		if err := recorder.detach(ctx, r); err != nil {
-			recorder.mu.Lock()
-			r.isDetached = false // it is still open
-			recorder.mu.Unlock()
+		if err := recorder.sender.Detach(ctx, r.run); err != nil {
 			return fmt.Errorf("%s could not be detached: %w", r, err)
 		}
 	}
 	recorder.mu.Lock()
 	delete(recorder.open, r)
 	recorder.mu.Unlock()
-	r.cancel(ErrClosed)
+	recorder.sender.End(r.run)
 	return failure
+}
+
+func (r *Recording) isOpen() bool {
+	r.recorder.mu.Lock()
+	defer r.recorder.mu.Unlock()
+	_, isOpen := r.recorder.open[r]
+	return isOpen
 }
 
 // Unstored returns the events that Record took and that are not in the log. While the recording is
@@ -319,11 +280,7 @@ func (r *Recording) close(ctx context.Context, abandon *string) error {
 // cut off, or another writer ended it; the database refused the events; or the database was away
 // for longer than Close could wait. (After an error of Close, some of them may be stored although
 // the answer was lost.)
-func (r *Recording) Unstored() []json.RawMessage {
-	r.recorder.mu.Lock()
-	defer r.recorder.mu.Unlock()
-	return slices.Clone(r.pending)
-}
+func (r *Recording) Unstored() []json.RawMessage { return r.run.State().Pending }
 
 // AppendUnstored appends what Unstored returns as a run of its own, after the recorded run was cut
 // off or ended by another writer. The new run is a child of the recorded one: its RUN_STARTED names
@@ -338,35 +295,31 @@ func (r *Recording) Unstored() []json.RawMessage {
 // Errors: those of Store.Append; ErrUnknownRun if nothing of the recorded run is in the log: then
 // record the events as a run of any id.
 func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, error) {
-	recorder := r.recorder
-	recorder.mu.Lock()
-	pending, seq, hasEnded := slices.Clone(r.pending), r.seq, r.hasEnded
-	_, isOpen := recorder.open[r]
-	recorder.mu.Unlock()
+	left := r.run.State()
 	switch {
-	case isOpen:
+	case r.isOpen():
 		return 0, fmt.Errorf("%s is still open: close the recording before its events are appended to another run", r)
-	case len(pending) == 0:
+	case len(left.Pending) == 0:
 		return 0, nil
-	case seq == 0:
+	case left.Seq == 0:
 		return 0, &Error{
 			Kind: ErrUnknownRun, Message: fmt.Sprintf("%s: nothing of it is in the log, so no other run can continue it", r),
 			Hint: "Record its events as a run that begins with them.",
 		}
 	}
-	store := recorder.store.InScope(r.scope)
-	policy := recorder.retryPolicy()
-	open, err := retry(ctx, policy, func(ctx context.Context) ([]rawjson.Text, error) {
-		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: seq, Scope: r.scope, ThreadID: r.threadID, RunID: r.runID})
+	store := r.recorder.store.InScope(r.scope)
+	policy := r.recorder.sender.RetryPolicy()
+	open, err := live.Retry(ctx, policy, func(ctx context.Context) ([]rawjson.Text, error) {
+		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: left.Seq, Scope: r.scope, ThreadID: r.ref.ThreadID, RunID: r.ref.RunID})
 	})
 	if err != nil {
 		return 0, ErrorOf(err)
 	}
-	started, err := events.RunStarted{ThreadID: r.threadID, RunID: runID, ParentRunID: r.runID}.Event()
+	started, err := events.RunStarted{ThreadID: r.ref.ThreadID, RunID: runID, ParentRunID: r.ref.RunID}.Event()
 	if err != nil {
 		return 0, err
 	}
-	value, err := json.Marshal(map[string]any{"runId": r.runID, "afterSeq": seq})
+	value, err := json.Marshal(map[string]any{"runId": r.ref.RunID, "afterSeq": left.Seq})
 	if err != nil {
 		return 0, err
 	}
@@ -378,111 +331,22 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 	for _, event := range open {
 		begin = append(begin, json.RawMessage(event))
 	}
-	all := append(begin, pending...)
-	last, err := retry(ctx, policy, func(ctx context.Context) (int64, error) {
-		return store.Append(ctx, RunRef{ThreadID: r.threadID, RunID: runID}, all, AppendOptions{AfterSeq: new(int64(0)), Parallel: true})
+	all := append(begin, left.Pending...)
+	last, err := live.Retry(ctx, policy, func(ctx context.Context) (int64, error) {
+		return store.Append(ctx, RunRef{ThreadID: r.ref.ThreadID, RunID: runID}, all, AppendOptions{AfterSeq: new(int64(0)), Parallel: true})
 	})
-	if err == nil && !hasEnded {
-		last, err = retry(ctx, policy, func(ctx context.Context) (int64, error) {
-			return store.Abandon(ctx, RunRef{ThreadID: r.threadID, RunID: runID}, AbandonOptions{Reason: fmt.Sprintf("run %q, whose events it has, was cut off", r.runID)})
+	if err == nil && !left.HasEnded {
+		last, err = live.Retry(ctx, policy, func(ctx context.Context) (int64, error) {
+			return store.Abandon(ctx, RunRef{ThreadID: r.ref.ThreadID, RunID: runID}, AbandonOptions{Reason: fmt.Sprintf("run %q, whose events it has, was cut off", r.ref.RunID)})
 		})
 	}
 	if err != nil {
 		return 0, ErrorOf(err)
 	}
-	recorder.mu.Lock()
-	defer recorder.mu.Unlock()
-	r.pending, r.pendingBytes = nil, 0
+	r.run.Forget()
 	return last, nil
 }
 
-// The recorder calls the methods from here on. Those without a lock of their own need its lock.
-
-// stored records that the first of the pending events are in the log.
-func (r *Recording) stored(events int, answer db.AppendManyRow) {
-	r.recorder.store.live.stored(topicKey{r.scope, r.threadID}, r.runID, r.pending[:events], Position{answer.LastSeq, answer.RecordedAt})
-	for _, event := range r.pending[:events] {
-		r.pendingBytes -= len(event)
-	}
-	clear(r.pending[:events]) // so that the garbage collector frees them
-	if r.pending = r.pending[events:]; len(r.pending) == 0 {
-		r.pending = nil
-	}
-	r.kept += int64(events)
-	r.seq = answer.LastSeq
-	r.recorder.enqueue(r)
-	r.notify()
+func (r *Recording) String() string {
+	return fmt.Sprintf("run %q of thread %q", r.ref.RunID, r.ref.ThreadID)
 }
-
-// hasMore reports whether there are events to send.
-func (r *Recording) hasMore() bool { return r.failure == nil && len(r.pending) > 0 }
-
-// inputSize is the size of the input in the next call.
-func (r *Recording) inputSize() int {
-	if r.seq > 0 {
-		return 0
-	}
-	return len(r.options.Input)
-}
-
-// fail ends the recording early. The pending events stay for Unstored.
-func (r *Recording) fail(err error) {
-	if r.failure != nil {
-		r.notify()
-		return
-	}
-	r.failure = err
-	if !r.isBeginning { // otherwise Begin returns the error
-		r.recorder.stats.Failed++
-		r.recorder.config.Logger.Warn("pgagui: a recording ended early", "thread", r.threadID, "run", r.runID, "unstored", len(r.pending), "error", err)
-	}
-	r.notify()
-	r.cancel(err)
-}
-
-// claimed is the status, in the answer to a heartbeat, of a run that is claimed and has not begun.
-const claimed = "claimed"
-
-// follow acts on the answer to a heartbeat.
-func (r *Recording) follow(signal db.KeepAliveRow) {
-	r.recorder.mu.Lock()
-	defer r.recorder.mu.Unlock()
-	switch {
-	case r.hasEnded: // its end may be in the log already
-	case signal.CutOffReason != "":
-		r.fail(&Error{Kind: ErrRunCutOff, Message: fmt.Sprintf("%s was cut off: %s", r, signal.CutOffReason)})
-	case Status(signal.Status) != Running && signal.Status != claimed:
-		r.fail(&Error{Kind: ErrRunEnded, Message: fmt.Sprintf("%s was ended by another writer", r)})
-	case signal.StopReason != "":
-		r.cancel(fmt.Errorf("%w: %s", ErrStopRequested, signal.StopReason))
-	case signal.StopRequested:
-		r.cancel(ErrStopRequested)
-	}
-}
-
-// wait waits for a change of the recording, without the lock.
-func (r *Recording) wait(ctx context.Context) error {
-	if r.changed == nil {
-		r.changed = make(chan struct{})
-	}
-	changed := r.changed
-	r.recorder.mu.Unlock()
-	defer r.recorder.mu.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-r.recorder.background.Done():
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (r *Recording) notify() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
-}
-
-func (r *Recording) String() string { return fmt.Sprintf("run %q of thread %q", r.runID, r.threadID) }

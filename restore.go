@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
@@ -116,17 +117,50 @@ func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMess
 	return json.RawMessage(state), ErrorOf(err)
 }
 
+// Interrupt is an interrupt that waits for an answer.
+type Interrupt struct {
+	ID         string `json:"id"`
+	Reason     string `json:"reason"`
+	Message    string `json:"message,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
+	// ExpiresAt is the time in expiresAt. Zero if there is none, or if it is not a time.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Expired is true if ExpiresAt has passed. A client can then no longer answer the interrupt, only
+	// cancel it.
+	Expired bool `json:"expired"`
+	// JSON is the interrupt as the agent sent it, byte for byte.
+	JSON json.RawMessage `json:"interrupt"`
+}
+
 // Interrupts returns the interrupts that wait for an answer at a point of a thread.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
-func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]json.RawMessage, error) {
-	interrupts, err := s.queries.Interrupts(ctx, db.InterruptsParams{
+func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]Interrupt, error) {
+	rows, err := s.queries.Interrupts(ctx, db.InterruptsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
-	return split(interrupts)
+	interrupts := make([]Interrupt, len(rows))
+	for i, row := range rows {
+		interrupts[i] = Interrupt{
+			ID: row.InterruptID, Reason: row.Reason, Message: row.Message, ToolCallID: row.ToolCallID, ExpiresAt: row.ExpiresAt, Expired: row.Expired,
+			JSON: json.RawMessage(row.Interrupt),
+		}
+	}
+	return interrupts, nil
+}
+
+// PendingToolCalls returns the ids of the tool calls that a run, or the head if run.RunID is empty,
+// has left for the application to answer: those that the outcome of its RUN_FINISHED names
+// (pendingToolCallIds), or else those that it began and gave no result, as in the official client.
+// Only a run that is Finished has any. If the outcome names none, it reads the events of the run.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) PendingToolCalls(ctx context.Context, run RunRef) (callIDs []string, err error) {
+	callIDs, err = s.queries.PendingToolCalls(ctx, db.PendingToolCallsParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	return callIDs, ErrorOf(err)
 }
 
 // ReplayOptions say what Replay returns. The zero value is the head, as a snapshot.

@@ -185,7 +185,11 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 						if err := recording.Record(t.Context(), rawEvents(fmt.Sprintf(`{"type":"CUSTOM","name":"%s %s %d"}`, scope, thread, n))...); err != nil {
 							return err
 						}
-						time.Sleep(2 * time.Millisecond)
+						if n%5 == 0 { // so that there are several batches
+							if err := recording.Flush(t.Context()); err != nil {
+								return err
+							}
+						}
 					}
 					if err := recording.Record(t.Context(), rawEvents(finished)...); err != nil {
 						return err

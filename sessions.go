@@ -95,16 +95,19 @@ func (s Sessions) Save(
 }
 
 // Remove removes a document as of a run, or that of the thread. Ancestors of the run keep theirs. It
-// returns the version that records the removal. found is false if there was nothing to remove.
+// returns the version that records the removal.
 //
-// Errors: ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (if a run is named), ErrThreadErased,
+// Errors: ErrUnknownSessionState if there is nothing to remove; ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (if a run is named), ErrThreadErased,
 // ErrInvalidEvents (no key), ErrLimitExceeded (keys of 1,024 bytes), ErrKeyCollision.
-func (s Sessions) Remove(ctx context.Context, key SessionKey, options SaveOptions) (version int64, found bool, err error) {
+func (s Sessions) Remove(ctx context.Context, key SessionKey, options SaveOptions) (version int64, err error) {
 	version, err = s.store.queries.RemoveSessionState(ctx, db.RemoveSessionStateParams{
 		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID),
 		ExpectedVersion: options.ExpectedVersion, Overwrite: options.Overwrite, Scope: s.store.scope,
 	})
-	return version, version != 0, ErrorOf(err)
+	if err == nil && version == 0 {
+		return 0, unknown(ErrUnknownSessionState, "thread %q has no session state %q", key.ThreadID, key.Key)
+	}
+	return version, ErrorOf(err)
 }
 
 // Load returns a document.
@@ -224,7 +227,7 @@ func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versio
 //
 // Errors: those of SaveAll.
 func (s Sessions) SaveMany(ctx context.Context, documents []json.RawMessage) (versions []map[string]int64, err error) {
-	answer, err := s.store.queries.SaveSessions(ctx, db.SaveSessionsParams{Sessions: jsonArray(documents), Scope: s.store.scope})
+	answer, err := s.store.queries.SaveSessions(ctx, db.SaveSessionsParams{Sessions: rawjson.Array(documents), Scope: s.store.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // mustSave saves a document whatever is there.
@@ -252,15 +253,15 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 					}
 					runs, entries[name] = append(runs, name), map[string]entry{}
 				case 2, 3:
-					removed, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, save)
-					if err != nil {
-						t.Fatal(err)
-					}
+					removed, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, save)
 					if before.document == "" {
-						if removed != 0 {
-							t.Errorf("removed version %d where there is none", removed)
+						if !errors.Is(err, pgagui.ErrUnknownSessionState) {
+							t.Errorf("removed version %d (%v) where there is none", removed, err)
 						}
 						break
+					}
+					if err != nil {
+						t.Fatal(err)
 					}
 					last[key]++
 					entries[runID][key] = entry{version: last[key]}
@@ -408,7 +409,7 @@ func TestWithoutAVersionThereMustBeNone(t *testing.T) {
 	} {
 		_, err := pool.Exec(t.Context(), `select `+call)
 		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "UI018" || refused.Detail != "current version 1" {
+		if !errors.As(err, &refused) || refused.Code != "UI018" || refused.Detail != `{"currentVersion": 1}` {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
@@ -444,13 +445,12 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 	wantStale(t, err, 2)
 
 	at.ExpectedVersion = 1
-	if version, found, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at); version != 3 || !found || err != nil {
+	if version, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at); version != 3 || err != nil {
 		t.Errorf("removal: version %d, error %v", version, err)
 	}
 	for _, save := range []func() (int64, error){
 		func() (int64, error) {
-			version, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at)
-			return version, err
+			return store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, at)
 		},
 		func() (int64, error) {
 			return store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`4`), at)
@@ -466,7 +466,7 @@ func TestWhoSavesTwiceIsToldOfTheFirst(t *testing.T) {
 			t.Errorf("after a removal, with version %d: %v", none, err)
 		}
 		if none == 0 {
-			if version, _, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.SaveOptions{RunID: "a", ExpectedVersion: 4}); version != 5 || err != nil {
+			if version, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, pgagui.SaveOptions{RunID: "a", ExpectedVersion: 4}); version != 5 || err != nil {
 				t.Errorf("version %d, error %v", version, err)
 			}
 		}
@@ -786,7 +786,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 
 	// A thread is made for what is kept in it, not for nothing.
 	save(`{"threadId":"empty","state":{},"versions":{"a":0}}`)
-	if version, found, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "empty", Key: "a"}, pgagui.SaveOptions{}); version != 0 || found || err != nil {
+	if version, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "empty", Key: "a"}, pgagui.SaveOptions{}); !errors.Is(err, pgagui.ErrUnknownSessionState) {
 		t.Errorf("version %d, error %v", version, err)
 	}
 	if n := ask[int](t, pool, `select count(*) from agui.thread where thread_id = 'empty'`); n != 0 {
@@ -835,7 +835,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 		saved <- err
 	}()
 	pid := second.Conn().PgConn().PID()
-	eventually(t, "the second waits, or is done", func() bool {
+	wait.For(t, "the second waits, or is done", func() bool {
 		return len(saved) == 1 || ask[bool](t, pool, fmt.Sprintf(`select cardinality(pg_blocking_pids(%d)) > 0`, pid))
 	})
 	if err := errors.Join(first.Commit(ctx), <-saved); err != nil {
@@ -931,7 +931,7 @@ func TestSessionStateRefuses(t *testing.T) {
 		t.Errorf("error %v, want %s and a hint", err, want)
 	}
 	var failure *pgconn.PgError
-	if !errors.As(err, &failure) || failure.Code != "UI018" || failure.Detail != "current version 1" {
+	if !errors.As(err, &failure) || failure.Code != "UI018" || failure.Detail != `{"currentVersion": 1}` {
 		t.Errorf("error of the server: %+v", failure)
 	}
 }

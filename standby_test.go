@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // replicated is a primary with the schema, and a standby of it.
@@ -73,11 +74,11 @@ func TestAStandby(t *testing.T) {
 func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 	agents := startAgents(t, 8, newRecorder(t, r.onPrimary, &pgagui.RecorderConfig{Linger: 5 * time.Millisecond}))
 	seen, followers := followAll(t, r.onStandby, agents.threads)
-	eventually(t, "the followers get events", func() bool { return seen.Load() > 500 })
+	wait.For(t, "the followers get events", func() bool { return seen.Load() > 500 })
 	r.Pause(t)
 	before := seen.Load()
 	r.Resume(t)
-	eventually(t, "they go on after a pause", func() bool { return seen.Load() > before+500 })
+	wait.For(t, "they go on after a pause", func() bool { return seen.Load() > before+500 })
 	agents.stop(t, r.onPrimary)
 	if err := followers.Wait(); err != nil {
 		t.Error(err)
@@ -150,7 +151,7 @@ func waitForAStandbyThatLags(t *testing.T, r *replicated) {
 	}
 	// They ask now and then. Those that ask without a pause would ask several times each while this asks once.
 	before := r.asked.begun.Load()
-	eventually(t, "they ask", func() bool { return r.asked.begun.Load() > before+int64(4*len(cases)) })
+	wait.For(t, "they ask", func() bool { return r.asked.begun.Load() > before+int64(4*len(cases)) })
 	const questions = 100
 	before = r.asked.begun.Load()
 	for range questions {
@@ -206,7 +207,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	first := mustBegin(t, newRecorder(t, r.onPrimary, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, first, started("r"), token(1))
 	mustFlush(t, first)
-	eventually(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
+	wait.For(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
 	r.Pause(t)
 	mustRecord(t, first, token(2))
 	if err := first.Detach(t.Context()); err != nil {
@@ -219,7 +220,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{AfterSeq: first.Seq()})
 	mustRecord(t, recording, token(3))
 	mustRecord(t, other, started("r"))
-	eventually(t, "it tries", func() bool { return recorder.Stats().Retries > 3 })
+	wait.For(t, "it tries", func() bool { return recorder.Stats().Retries > 3 })
 	seen := make(chan pgagui.Event, 10)
 	go func() {
 		for event, err := range r.onStandby.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
@@ -231,7 +232,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 		close(seen)
 	}()
 	lsn := ask[string](t, r.PrimaryPool, `select pg_current_wal_flush_lsn()::text`)
-	eventually(t, "the standby receives all", func() bool {
+	wait.For(t, "the standby receives all", func() bool {
 		return ask[bool](t, r.StandbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
 	})
 	if err := r.Primary.Kill(); err != nil {
@@ -318,7 +319,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 		slow <- nil
 	}()
 	<-slowAt2
-	eventually(t, "the standby has the beginning", func() bool { return logEnd(t, r.onStandby) == 2 })
+	wait.For(t, "the standby has the beginning", func() bool { return logEnd(t, r.onStandby) == 2 })
 	r.Disconnect(t)
 	mustRecord(t, recording, token(2), token(3))
 	mustFlush(t, recording)

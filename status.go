@@ -10,13 +10,27 @@ import (
 // Status is the state of a run.
 type Status string
 
-// A run is running until RUN_FINISHED or RUN_ERROR. A run that waits for the answer to an interrupt
-// has finished.
+// A run is running until RUN_FINISHED or RUN_ERROR. Its status is then that of its last end, even if
+// events follow it.
 const (
-	Running  Status = "running"
-	Finished Status = "finished"
-	Failed   Status = "failed"
+	Running     Status = "running"
+	Finished    Status = "finished"    // RUN_FINISHED
+	Interrupted Status = "interrupted" // RUN_FINISHED with the outcome interrupt: it waits for answers
+	Cancelled   Status = "cancelled"   // RUN_FINISHED with the outcome cancelled: it was stopped
+	Failed      Status = "failed"      // RUN_ERROR
+	CutOff      Status = "cut_off"     // it was ended on behalf of its writer, which was gone
 )
+
+// RunEnd says why a run ended as it did. Each field is empty if it does not apply.
+type RunEnd struct {
+	// ErrorCode and ErrorMessage are those of the RUN_ERROR that ended the run.
+	ErrorCode    string `json:"errorCode,omitempty"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
+	// StopReason is the reason given with RequestStop, or in the result of a cancelled run.
+	StopReason string `json:"stopReason,omitempty"`
+	// CutOffReason says why the run was ended on behalf of its writer.
+	CutOffReason string `json:"cutOffReason,omitempty"`
+}
 
 // RunStatus is the state of a run and of its writer.
 type RunStatus struct {
@@ -38,9 +52,7 @@ type RunStatus struct {
 	HasHeartbeat bool `json:"hasHeartbeat,omitempty"`
 	// StopRequestedAt is when RequestStop was first called for the run. Zero if it was not.
 	StopRequestedAt time.Time `json:"stopRequestedAt,omitzero"`
-	StopReason      string    `json:"stopReason,omitempty"`
-	// CutOffReason says why the run was ended on behalf of its writer. Empty if it was not.
-	CutOffReason string `json:"cutOffReason,omitempty"`
+	RunEnd
 }
 
 // Status returns the state of a run, or of the head if run.RunID is empty.
@@ -54,7 +66,7 @@ func (s *Store) Status(ctx context.Context, run RunRef) (*RunStatus, error) {
 	return &RunStatus{
 		RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq,
 		StartedAt: row.StartedAt, EndedAt: row.EndedAt, AliveAt: row.AliveAt, Stale: row.IsStale, HasHeartbeat: row.HasHeartbeat,
-		StopRequestedAt: row.StopRequestedAt, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
+		StopRequestedAt: row.StopRequestedAt, RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason},
 	}, nil
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 )
 
 // DB is the connection that a Store uses: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
@@ -58,7 +58,7 @@ type Store struct {
 	scope     string
 	setsScope bool
 	queries   *db.Queries
-	live      *hub // serves all followers; nil where there is no pool
+	live      *live.Hub // serves all followers; nil where there is no pool
 }
 
 // RunRef names a run of a thread.
@@ -88,9 +88,13 @@ func New(pool DB, config *Config) *Store {
 	}
 	store := (&Store{setsScope: config.SetScope, liveDB: config.Live}).on(pool, config.Scope)
 	switch pool.(type) {
-	case pgx.Tx, *pgx.Conn, *pgxpool.Conn:
+	case interface{ Conn() *pgx.Conn }, interface{ PgConn() *pgconn.PgConn }: // one connection, or what embeds one
 	default:
-		store.live = newHub(store.forLive(), config)
+		follow := store.forLive()
+		store.live = live.NewHub(live.HubConfig{
+			Queries:   func(scope string) live.Poller { return queriesIn(follow.db, scope, follow.setsScope) },
+			SetsScope: follow.setsScope, Interval: config.PollInterval, CallTimeout: config.CallTimeout, Logger: config.Logger,
+		})
 	}
 	return store
 }

@@ -32,6 +32,8 @@ type Thread struct {
 	Status    Status `json:"status,omitempty"`
 	// Stale is true if the head is running and its lease has expired.
 	Stale bool `json:"stale,omitempty"`
+	// RunEnd says why the head ended so; a text of more than 1,000 characters is cut.
+	RunEnd
 	// Runs is the number of runs of the thread, Branches the number of its leaves.
 	Runs     int `json:"runs"`
 	Branches int `json:"branches"`
@@ -61,8 +63,11 @@ type ThreadsOptions struct {
 	Title string
 	// Since narrows it to threads that were active then or later. No bound if zero.
 	Since time.Time
-	// Status narrows it to threads whose head has this status. All if empty.
+	// Status narrows it to threads whose head has this status or, for Cancelled, Failed and CutOff, of
+	// which any run ended so, at or after Since. All if empty.
 	Status Status
+	// HeadOnly narrows it to threads whose head has the Status, whatever that is.
+	HeadOnly bool
 	// Stale narrows it to threads whose head is running and whose lease has expired.
 	Stale bool
 	// Metadata narrows it to threads whose metadata contains this JSON object. All if nil.
@@ -84,6 +89,9 @@ type ThreadPage struct {
 	// Title, Status or Metadata narrow the list, a page ends after 10,000 threads were examined: then
 	// it may be short, or empty, and HasMore is true.
 	HasMore bool `json:"hasMore"`
+	// SearchedTo is the activity of the last thread examined, if the page ended for that reason. Else
+	// zero.
+	SearchedTo time.Time `json:"searchedTo,omitzero"`
 }
 
 // ThreadChanges is what SetThread sets. It leaves a nil field as it is.
@@ -110,7 +118,7 @@ type ThreadChanges struct {
 // Errors: ErrLimitExceeded, ErrInvalidArgument (a text that is no cursor).
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
-		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)),
+		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)), HeadOnly: options.HeadOnly,
 		Metadata: rawjson.Binary(options.Metadata), MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope,
 	}
 	if !options.Since.IsZero() {
@@ -131,7 +139,7 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	}
 	page := ThreadPage{Threads: []Thread{}}
 	for _, row := range rows {
-		page.Cursor, page.HasMore = row.NextCursor, row.NextCursor != ""
+		page.Cursor, page.HasMore, page.SearchedTo = row.NextCursor, row.NextCursor != "", row.SearchedTo
 		if row.ThreadID == "" {
 			continue // a page without threads
 		}
@@ -139,6 +147,7 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 			ThreadID: row.ThreadID, Title: row.Title, Agent: row.Agent, Metadata: row.Metadata, Archived: row.Archived,
 			CreatedAt: row.CreatedAt, ActiveAt: row.ActiveAt, HeadRunID: row.HeadRunID, Status: row.Status,
 			IsStale: row.IsStale, Runs: row.Runs, Branches: row.Branches, Cursor: row.Cursor,
+			ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
 		}))
 	}
 	return page, nil
@@ -204,7 +213,86 @@ func threadOf(row db.GetThreadRow) Thread {
 		ID: row.ThreadID, Title: row.Title, Agent: row.Agent, Metadata: json.RawMessage(row.Metadata), Archived: row.Archived,
 		CreatedAt: row.CreatedAt, ActiveAt: row.ActiveAt, HeadRunID: row.HeadRunID, Status: Status(row.Status), Stale: row.IsStale,
 		Runs: int(row.Runs), Branches: int(row.Branches), Cursor: row.Cursor,
+		RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason},
 	}
+}
+
+// ListedRun is a run in a list over the threads of a scope.
+type ListedRun struct {
+	ThreadID    string `json:"threadId"`
+	RunID       string `json:"runId"`
+	ParentRunID string `json:"parentRunId,omitempty"` // empty: a root
+	Status      Status `json:"status"`
+	// Title and Agent are those of the thread, as lists of threads show them.
+	Title     string    `json:"title,omitempty"`
+	Agent     string    `json:"agent,omitempty"`
+	FirstSeq  int64     `json:"firstSeq"`
+	LastSeq   int64     `json:"lastSeq"`
+	StartedAt time.Time `json:"startedAt"`
+	EndedAt   time.Time `json:"endedAt"`
+	// RunEnd says why it ended so; a text of more than 1,000 characters is cut.
+	RunEnd
+	// Cursor is the place of the run in lists: ListRunsOptions.Cursor for a page that begins behind it.
+	Cursor string `json:"cursor"`
+}
+
+// ListRunsOptions say which runs ListRuns returns. The zero value is the last 50 that failed or were
+// cut off.
+type ListRunsOptions struct {
+	// Status are the statuses: Failed, CutOff, Cancelled and Interrupted. Failed and CutOff if empty.
+	Status []Status
+	// Since narrows the list to runs that ended then or later. No bound if zero.
+	Since time.Time
+
+	// Cursor is RunPage.Cursor of the page before. Empty: the first page.
+	Cursor string
+	// Limit is the maximum number of runs of a page. 50 if zero; more than 1,000 is ErrLimitExceeded.
+	Limit int
+}
+
+// RunPage is a page of runs, those that ended last first.
+type RunPage struct {
+	Runs []ListedRun `json:"runs"`
+	// Cursor is the cursor of the next page: ListRunsOptions.Cursor for it. Empty on the last page.
+	Cursor string `json:"cursor,omitempty"`
+	// HasMore is false on the last page. A page that follows one with HasMore may be empty.
+	HasMore bool `json:"hasMore"`
+}
+
+// ListRuns returns a page of the runs of all threads of the scope that ended as options.Status says,
+// those that ended last first. It reads the runs that it returns, and the end of each.
+//
+// Errors: ErrLimitExceeded, ErrInvalidArgument (another status; a text that is no cursor).
+func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage, error) {
+	parameters := db.ListRunsParams{Status: []string{string(Failed), string(CutOff)}, MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope}
+	if len(options.Status) > 0 {
+		parameters.Status = nil
+		for _, status := range options.Status {
+			parameters.Status = append(parameters.Status, string(status))
+		}
+	}
+	if !options.Since.IsZero() {
+		parameters.Since = &options.Since
+	}
+	if options.Limit != 0 {
+		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
+	}
+	rows, err := s.queries.ListRuns(ctx, parameters)
+	if err != nil {
+		return RunPage{}, ErrorOf(err)
+	}
+	page := RunPage{Runs: []ListedRun{}}
+	for _, row := range rows {
+		page.Runs = append(page.Runs, ListedRun{
+			ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Title: row.Title, Agent: row.Agent,
+			FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
+			RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason}, Cursor: row.Cursor,
+		})
+	}
+	if len(rows) > 0 && len(rows) == int(parameters.MaxRows) {
+		page.HasMore, page.Cursor = true, rows[len(rows)-1].Cursor
+	}
+	return page, nil
 }
 
 // EraseOptions belong to Erase.

@@ -498,6 +498,9 @@ func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 		if err != nil || len(page.Threads) > 0 {
 			t.Fatalf("page %+v, error %v", page, err)
 		}
+		if page.SearchedTo.IsZero() == page.HasMore {
+			t.Errorf("a page that found nothing, more follow: %t, says that it went back to %s", page.HasMore, page.SearchedTo)
+		}
 		if options.Cursor = page.Cursor; page.Cursor == "" {
 			if looked != 2 {
 				t.Errorf("nothing was found after %d pages, want after 3", looked+1)

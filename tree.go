@@ -20,6 +20,8 @@ type Run struct {
 	LastSeq   int64     `json:"lastSeq,omitempty"` // 0 while it is running
 	StartedAt time.Time `json:"startedAt"`
 	EndedAt   time.Time `json:"endedAt,omitzero"` // zero while it is running
+	// RunEnd says why it ended so; a text of more than 1,000 characters is cut.
+	RunEnd
 }
 
 // Branch is a leaf of a thread's tree with the lineage that leads to it.
@@ -96,36 +98,43 @@ func (s *Store) Head(ctx context.Context, threadID string) (runID string, err er
 	return runID, ErrorOf(err)
 }
 
-// MergeBase returns the last run that the lineages of two runs share. found is false if they have
-// different roots.
+// MergeBase returns the last run that the lineages of two runs share.
 //
-// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
-func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (runID string, found bool, err error) {
+// Errors: ErrUnrelatedRuns if the runs have different roots; ErrUnknownThread, ErrUnknownRun,
+// ErrKeyCollision.
+func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (runID string, err error) {
 	runID, err = s.queries.MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runs.A, RunB: runs.B, Scope: s.scope})
-	return runID, runID != "", ErrorOf(err)
+	if err == nil && runID == "" {
+		return "", unknown(ErrUnrelatedRuns, "runs %q and %q of thread %q have different roots", runs.A, runs.B, threadID)
+	}
+	return runID, ErrorOf(err)
 }
 
 // MessageOrigin returns the run that first brought a message, in its events or in its input, on the
-// lineage of a run; of the head if run.RunID is empty. found is false if no run of it did. To edit
-// or regenerate the message, begin a run with the parent of this one (Run.ParentRunID; if empty,
-// NoParent). It reads the ids of the thread's stored messages and the log between two snapshots,
-// however long the log is.
+// lineage of a run; of the head if run.RunID is empty. To edit or regenerate the message, begin a
+// run with the parent of this one (Run.ParentRunID; if empty, NoParent). It reads the ids of the
+// thread's stored messages and the log between two snapshots, however long the log is.
 //
-// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
-func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (origin Run, found bool, err error) {
+// Errors: ErrUnknownMessage if no run of the lineage brought it; ErrUnknownThread, ErrUnknownRun,
+// ErrKeyCollision.
+func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (Run, error) {
 	rows, err := s.queries.MessageOrigin(ctx, db.MessageOriginParams{
 		ThreadID: run.ThreadID, MessageID: messageID, RunID: orNull(run.RunID), Scope: s.scope,
 	})
-	if err != nil || len(rows) == 0 {
-		return Run{}, false, ErrorOf(err)
+	switch {
+	case err != nil:
+		return Run{}, ErrorOf(err)
+	case len(rows) == 0:
+		return Run{}, unknown(ErrUnknownMessage, "no run of the lineage brought a message %q", messageID)
 	}
-	return runOf(db.RunsRow(rows[0])), true, nil
+	return runOf(db.RunsRow(rows[0])), nil
 }
 
 func runOf(row db.RunsRow) Run {
 	run := Run{
 		ID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),
 		FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt,
+		RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason},
 	}
 	if run.Status != Running {
 		run.EndedAt = row.EndedAt

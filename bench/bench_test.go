@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 
 // Every phase has figures for both sides, and no database remains on the server.
 func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
 	url := testdb.Empty(t)
 	options := bench.Options{DatabaseURL: url, Phases: bench.Phases(), Repeat: 1, Quick: true}
 	if _, err := os.Stat("peers/node_modules"); err == nil {

@@ -54,7 +54,7 @@ func (b *bench) checkpoints(ctx context.Context) error {
 				if err != nil {
 					return 0, err
 				}
-				return spread(answer.Seconds).Median, nil
+				return SpreadOf(answer.Seconds).Median, nil
 			}})
 			databases = append(databases, database)
 		}

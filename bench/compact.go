@@ -151,7 +151,7 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 func (d *database) forgetSnapshots(ctx context.Context) error {
 	if _, err := d.Exec(ctx, `
 		delete from agui.snapshot;
-		delete from agui.message;
+		delete from agui.message_version;
 		update agui.run set log_bytes = null, n = null`); err != nil {
 		return err
 	}

@@ -85,12 +85,12 @@ func atMost(number string, ratio float64) *Target  { return &Target{Number: numb
 // add completes a measurement and adds it to the report.
 func (r *Report) add(m Measurement, ours, against []float64) {
 	m.Ours.Values, m.Against.Values = ours, against
-	m.Ours.Median, m.Against.Median = spread(ours).Median, spread(against).Median
+	m.Ours.Median, m.Against.Median = SpreadOf(ours).Median, SpreadOf(against).Median
 	ratios := make([]float64, len(ours))
 	for i := range ours {
 		ratios[i] = ours[i] / against[i]
 	}
-	m.Ratio = spread(ratios)
+	m.Ratio = SpreadOf(ratios)
 	if m.Target != nil {
 		m.Target.Reached = m.Ratio.Median >= m.Target.AtLeast && (m.Target.AtMost == 0 || m.Ratio.Median <= m.Target.AtMost)
 	}
@@ -121,17 +121,18 @@ func (n *notes) addDelays(what string, milliseconds []float64) {
 func (r *Report) addFigures(phase string, figures notes) {
 	for _, figure := range figures {
 		figure.Phase, figure.Values = phase, figure.Values[1:]
-		figure.Spread = spread(figure.Values)
+		figure.Spread = SpreadOf(figure.Values)
 		r.Figures = append(r.Figures, figure)
 	}
 }
 
 // addFigure adds a figure that was measured once.
 func (r *Report) addFigure(phase, what, unit string, value float64) {
-	r.Figures = append(r.Figures, Figure{Phase: phase, What: what, Unit: unit, Values: []float64{value}, Spread: spread([]float64{value})})
+	r.Figures = append(r.Figures, Figure{Phase: phase, What: what, Unit: unit, Values: []float64{value}, Spread: SpreadOf([]float64{value})})
 }
 
-func spread(values []float64) Spread {
+// SpreadOf returns the spread of some values.
+func SpreadOf(values []float64) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2
 	median := sorted[middle]

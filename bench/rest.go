@@ -34,7 +34,7 @@ func (b *bench) rest(ctx context.Context) (err error) {
 	if _, err := database.Exec(ctx, `call agui.compact()`); err != nil {
 		return err
 	}
-	if err := database.vacuum(ctx, "agui.batch", "agui.run", "agui.message", "agui.snapshot", "agui.thread", "agui.thread_activity"); err != nil {
+	if err := database.vacuum(ctx, "agui.batch", "agui.run", "agui.message_version", "agui.snapshot", "agui.thread", "agui.thread_activity"); err != nil {
 		return err
 	}
 	address, err := b.server.urlOf(database.name)

@@ -124,7 +124,7 @@ func (b *bench) againstLangGraph(ctx context.Context, database *database, thread
 			if err != nil {
 				return 0, err
 			}
-			return spread(answer.Seconds).Median, nil
+			return SpreadOf(answer.Seconds).Median, nil
 		}},
 		side{client, func(ctx context.Context) (float64, error) {
 			var answer struct{ Seconds float64 }

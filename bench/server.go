@@ -200,5 +200,5 @@ func (d *database) size(ctx context.Context, tables ...string) (float64, error) 
 // The tables of the log, and of the snapshots folded from it.
 var (
 	logTables      = []string{"agui.thread", "agui.run", "agui.batch", "agui.run_input", "agui.thread_activity"}
-	snapshotTables = []string{"agui.snapshot", "agui.message"}
+	snapshotTables = []string{"agui.snapshot", "agui.message_version"}
 )

@@ -33,7 +33,7 @@ func TestDamagedBatches(t *testing.T) {
 		{``, 0, 0}, {`{}`, 0, 0}, {`[`, 1, 0}, {`[{}`, 3, 1}, {`[{} {}]`, 4, 1}, {`[{},]`, 4, 1}, {`[{}]x`, 4, 1}, {`[{"type":"TEXT_MESSAGE_START","messageId":tru}]`, 42, 0}, {`[{},{"a":"` + "\n" + `"}]`, 10, 1},
 	} {
 		var syntax *SyntaxError
-		if err := New().ApplyBatch([]byte(test.batch)); !errors.As(err, &syntax) || syntax.Offset != test.offset {
+		if _, err := New().ApplyBatch([]byte(test.batch)); !errors.As(err, &syntax) || syntax.Offset != test.offset {
 			t.Errorf("ApplyBatch %q: got %v, want a problem at byte %d", test.batch, err, test.offset)
 		}
 		count := 0

@@ -26,7 +26,7 @@ func benchmarkBatch(b *testing.B, events int, batch []byte) {
 	b.SetBytes(int64(len(batch)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := New().ApplyBatch(batch); err != nil {
+		if _, err := New().ApplyBatch(batch); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -109,7 +109,7 @@ func BenchmarkStateDeltasWithTheLibrary(b *testing.B) {
 
 func BenchmarkClone(b *testing.B) {
 	f := New()
-	if err := f.ApplyBatch(textBatch(10_000, 10_000)); err != nil {
+	if _, err := f.ApplyBatch(textBatch(10_000, 10_000)); err != nil {
 		b.Fatal(err)
 	}
 	event := []byte(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"chatcmpl-7","delta":" word"}`)

@@ -249,19 +249,19 @@ func (c *compactor) add(text json.RawMessage) {
 		e.clear()
 	}
 	c.life.add(text, e)
-	rule, ok := ruleOf(e)
-	if ok && string(e.decoded(fieldType)) == "RUN_STARTED" {
+	t := foldedType(e)
+	if t != nil && t.does == doesStartRun {
 		c.finish(StreamShape)
 		c.begin(text)
 		return
 	}
 	c.run.events = append(c.run.events, text)
-	if !ok {
+	if t == nil {
 		c.run.addSkipped(text, e)
 		return
 	}
-	c.truth.closeLanes(rule.closes, e)
-	c.run.add(text, e, rule, c.truth)
+	c.truth.closeLanes(t.closes, e)
+	c.run.add(text, e, t, c.truth)
 }
 
 // agree reports whether the replica has the messages that the truth has, or had. (State and interrupts agree by the way the forms

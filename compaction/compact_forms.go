@@ -133,14 +133,8 @@ func (b *streamBlock) write(events []json.RawMessage) []json.RawMessage {
 		metadata = nil
 	}
 	if len(b.text) > 0 || b.hasPiece && (b.textless || metadata != nil) {
-		eventType, idName := "TOOL_CALL_ARGS", "toolCallId"
-		switch b.key.kind {
-		case textStream:
-			eventType, idName = "TEXT_MESSAGE_CONTENT", "messageId"
-		case reasoningStream:
-			eventType, idName = "REASONING_MESSAGE_CONTENT", "messageId"
-		}
-		events = append(events, newEvent(eventType, eventField{idName, b.id}, eventField{"delta", slices.Concat([]byte{'"'}, b.text, []byte{'"'})}, eventField{"metadata", metadata}))
+		part := b.part()
+		events = append(events, newEvent(part.continues, eventField{part.idName, b.id}, eventField{"delta", slices.Concat([]byte{'"'}, b.text, []byte{'"'})}, eventField{"metadata", metadata}))
 		metadata = nil
 	}
 	if b.ended {
@@ -164,13 +158,19 @@ func (b *streamBlock) startEvent() json.RawMessage {
 }
 
 func (b *streamBlock) endEvent(metadata []byte) json.RawMessage {
+	part := b.part()
+	return newEvent(part.closes, eventField{part.idName, b.id}, eventField{"metadata", metadata})
+}
+
+// part returns the types of the events about what the block is about.
+func (b *streamBlock) part() *partEvents {
 	switch b.key.kind {
 	case textStream:
-		return newEvent("TEXT_MESSAGE_END", eventField{"messageId", b.id}, eventField{"metadata", metadata})
+		return &partKinds[textPart]
 	case reasoningStream:
-		return newEvent("REASONING_MESSAGE_END", eventField{"messageId", b.id}, eventField{"metadata", metadata})
+		return &partKinds[reasoningPart]
 	default:
-		return newEvent("TOOL_CALL_END", eventField{"toolCallId", b.id}, eventField{"metadata", metadata})
+		return &partKinds[toolPart]
 	}
 }
 
@@ -219,7 +219,7 @@ func (b *activityBlock) write(events []json.RawMessage) []json.RawMessage {
 		eventField{"subagentRunId", b.subagent}, eventField{"metadata", b.metadata.MemberJSON("metadata")}))
 	if !isObject {
 		// A patch can make something else of the content, a snapshot cannot.
-		operation := slices.Concat([]byte(`[{"op":"replace","path":"","value":`), b.content, []byte("}]"))
+		operation := slices.Concat([]byte(`[{"op":"replace","path":"","value":`), jsontree.Kept(b.content), []byte("}]"))
 		events = append(events, newEvent("ACTIVITY_DELTA", eventField{"messageId", b.id}, eventField{"activityType", b.activityType}, eventField{"patch", operation}))
 	}
 	return events

@@ -63,65 +63,56 @@ func newRun() *run {
 // --- taking apart ---
 
 // add adds an event that is not skipped, and folds it.
-func (r *run) add(text json.RawMessage, e *event, rule rule, f *Fold) {
-	eventType := string(e.decoded(fieldType))
-	switch eventType {
-	case "RUN_FINISHED", "RUN_ERROR":
+func (r *run) add(text json.RawMessage, e *event, t *eventType, f *Fold) {
+	if t.does == doesFinishRun || t.does == doesFailRun {
 		if r.ended < 0 {
 			r.ended = len(r.items)
 		}
 		r.carry(text, item{})
-		if rule.apply != nil {
-			rule.apply(f, e)
+		if t.apply != nil {
+			t.apply(f, e)
 		}
 		return
-	case "STEP_STARTED", "STEP_FINISHED", "CUSTOM", "SUBAGENT_FINISHED", "SUBAGENT_ERROR", "REASONING_START", "REASONING_END":
+	}
+	if t.apply == nil {
 		r.carry(text, item{})
 		return
 	}
 	r.odd = r.odd || r.ended >= 0
-	switch eventType {
-	case "MESSAGES_SNAPSHOT":
+	switch t.does {
+	case doesListMessages:
 		r.closeActivities(f)
 		r.carry(text, item{ofMessages: true, isSnapshot: true, before: f.Clone().Messages()}) // the clone's, for the fold changes its own
 		f.snapshotMessages(e)
 		r.closeBlocks(f)
-	case "TOOL_CALL_RESULT":
+	case doesAddResult:
 		r.noteStart(streamKey{textStream, string(e.decoded(fieldMessageID))})
 		r.carry(text, item{ofMessages: true})
 		f.addToolResult(e)
-	case "REASONING_ENCRYPTED_VALUE":
-		r.carry(text, item{ofMessages: true})
-		f.setEncryptedValue(e)
-	case "STATE_SNAPSHOT":
+	case doesSetState:
 		f.snapshotState(e)
 		r.addState()
-	case "STATE_DELTA":
+	case doesPatchState:
 		if f.patchedState(e) {
 			r.addState()
 		}
-	case "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY":
-		r.addToActivity(eventType, e, f)
-		rule.apply(f, e)
+	case doesShowActivity, doesPatchActivity, doesShowOrPatchActivity:
+		r.addToActivity(t.does, e, f)
+		t.apply(f, e)
+	case doesStart, doesContinue, doesEnd, doesChunk:
+		r.addToStream(t.does, t.stream(), e, f)
 	default:
-		s := streamEvents[eventType]
-		r.addToStream(s.part, s.kind, e, f)
+		r.carry(text, item{ofMessages: true})
+		t.apply(f, e)
 	}
 }
 
 // addSkipped adds an event that the reducer skips.
 func (r *run) addSkipped(text json.RawMessage, e *event) {
-	eventType := ""
-	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
-		eventType = string(e.decoded(fieldType))
-	}
-	switch eventType {
-	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "ACTIVITY", "MESSAGES_SNAPSHOT", "RUN_STARTED", "RUN_FINISHED":
-		r.odd = true
+	switch t := typeOf(e); t.does {
+	case doesAddResult, doesEncrypt: // they stay as they came
 	default:
-		if _, ok := streamEvents[eventType]; ok {
-			r.odd = true
-		}
+		r.odd = r.odd || t.apply != nil
 	}
 	r.carry(text, item{})
 }
@@ -192,56 +183,25 @@ type streamBlock struct {
 	endsEarlier bool
 }
 
-// A part is what an event is to its block.
-type part int8
-
-const (
-	startPart part = iota
-	piecePart
-	endPart
-	chunkPart
-)
-
-type streamPart struct {
-	part part
-	kind *shorthand
-}
-
-// streamEvents are the events that stream blocks are made of.
-var streamEvents = map[string]streamPart{
-	"TEXT_MESSAGE_START":        {startPart, &textChunks},
-	"TEXT_MESSAGE_CONTENT":      {piecePart, &textChunks},
-	"TEXT_MESSAGE_END":          {endPart, &textChunks},
-	"TEXT_MESSAGE_CHUNK":        {chunkPart, &textChunks},
-	"REASONING_MESSAGE_START":   {startPart, &reasoningChunks},
-	"REASONING_MESSAGE_CONTENT": {piecePart, &reasoningChunks},
-	"REASONING_MESSAGE_END":     {endPart, &reasoningChunks},
-	"REASONING_MESSAGE_CHUNK":   {chunkPart, &reasoningChunks},
-	"TOOL_CALL_START":           {startPart, &toolCallChunks},
-	"TOOL_CALL_ARGS":            {piecePart, &toolCallChunks},
-	"TOOL_CALL_END":             {endPart, &toolCallChunks},
-	"TOOL_CALL_CHUNK":           {chunkPart, &toolCallChunks},
-}
-
-func (r *run) addToStream(p part, kind *shorthand, e *event, f *Fold) {
-	if p == chunkPart {
+func (r *run) addToStream(does action, kind *shorthand, e *event, f *Fold) {
+	if does == doesChunk {
 		r.addChunk(kind, e, f)
 		return
 	}
 	key := keyOf(kind.kind, e)
-	switch p {
-	case startPart:
+	switch does {
+	case doesStart:
 		b := r.startBlock(key, e, f)
 		b.ended = false
 		r.open[key] = b
 		r.odd = r.odd || f.holds(key)
 		kind.start(f, e)
-	case piecePart:
+	case doesContinue:
 		if f.takesPiece(key, e) {
 			r.blockOf(key, e, f, true).addPiece(e)
 			kind.proceed(f, e)
 		}
-	case endPart:
+	case doesEnd:
 		b := r.blockOf(key, e, f, false)
 		b.ended = true
 		b.endsEarlier = b.endsEarlier || !r.begun[key]
@@ -250,11 +210,7 @@ func (r *run) addToStream(p part, kind *shorthand, e *event, f *Fold) {
 			mergeMetadata(&b.metadata, e.values[fieldMetadata])
 		}
 		delete(r.open, key)
-		if kind.kind == toolStream {
-			f.endToolCall(e)
-		} else {
-			f.endMessage(e)
-		}
+		kind.end(f, e)
 	}
 }
 
@@ -434,15 +390,15 @@ type activityBlock struct {
 }
 
 // addToActivity adds an event that is not folded yet. It leaves out an event without effect.
-func (r *run) addToActivity(eventType string, e *event, f *Fold) {
+func (r *run) addToActivity(does action, e *event, f *Fold) {
 	id := string(e.decoded(fieldMessageID))
 	place := f.find([]byte(id))
 	isActivity := place >= 0 && f.messages.at(place).role == roleActivity
-	isSnapshot := eventType == "ACTIVITY_SNAPSHOT" || eventType == "ACTIVITY" && e.values[fieldSnapshot] != nil
-	replaces := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't' || eventType == "ACTIVITY"
+	isSnapshot := does == doesShowActivity || does == doesShowOrPatchActivity && e.values[fieldSnapshot] != nil
+	replaces := e.values[fieldReplace] == nil || e.values[fieldReplace][0] == 't' || does == doesShowOrPatchActivity
 	b := r.activities[id]
 	switch {
-	case eventType == "ACTIVITY" && e.values[fieldSnapshot] == nil && e.values[fieldPatch] == nil:
+	case does == doesShowOrPatchActivity && e.values[fieldSnapshot] == nil && e.values[fieldPatch] == nil:
 		return
 	case isActivity && b != nil:
 	case isActivity, isSnapshot && (place < 0 || replaces):

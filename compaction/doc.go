@@ -4,7 +4,7 @@
 // # The words
 //
 // A fold is what the events up to some point mean: the messages, the state and the open interrupts.
-// A [Fold] takes events one after another, as raw JSON. The reducer in SQL (sql/internal/fold)
+// A [Fold] takes events one after another, as raw JSON. The reducer in SQL (sql/functions/fold)
 // gives the same result, to the byte.
 //
 // A snapshot is a fold as data ([Snapshot]). It can be stored. [Resume] makes a fold of it, which

@@ -8,94 +8,14 @@ import (
 
 // This file reads an event: its few top-level fields that the reducer looks at, in one pass over the text.
 
-// A field is one of these top-level fields.
+// A field is one of the top-level fields.
 type field uint8
-
-const (
-	fieldType field = iota
-	fieldMessageID
-	fieldRole
-	fieldName
-	fieldDelta
-	fieldToolCallID
-	fieldToolCallName
-	fieldParentMessageID
-	fieldContent
-	fieldSubagentRunID
-	fieldMetadata
-	fieldSnapshot
-	fieldState
-	fieldPatch
-	fieldMessages
-	fieldActivityType
-	fieldReplace
-	fieldInput
-	fieldOutcome
-	fieldSubtype
-	fieldEntityID
-	fieldEncryptedValue
-	fieldRawEvent
-	fieldTimestamp
-	fieldOther // all others
-	fieldCount
-)
 
 func fieldNamed(key []byte) field {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		key = rawjson.Decode(nil, key)
 	}
-	switch string(key) {
-	case "type":
-		return fieldType
-	case "messageId":
-		return fieldMessageID
-	case "role":
-		return fieldRole
-	case "name":
-		return fieldName
-	case "delta":
-		return fieldDelta
-	case "toolCallId":
-		return fieldToolCallID
-	case "toolCallName":
-		return fieldToolCallName
-	case "parentMessageId":
-		return fieldParentMessageID
-	case "content":
-		return fieldContent
-	case "subagentRunId":
-		return fieldSubagentRunID
-	case "metadata":
-		return fieldMetadata
-	case "snapshot":
-		return fieldSnapshot
-	case "state":
-		return fieldState
-	case "patch":
-		return fieldPatch
-	case "messages":
-		return fieldMessages
-	case "activityType":
-		return fieldActivityType
-	case "replace":
-		return fieldReplace
-	case "input":
-		return fieldInput
-	case "outcome":
-		return fieldOutcome
-	case "subtype":
-		return fieldSubtype
-	case "entityId":
-		return fieldEntityID
-	case "encryptedValue":
-		return fieldEncryptedValue
-	case "rawEvent":
-		return fieldRawEvent
-	case "timestamp":
-		return fieldTimestamp
-	default:
-		return fieldOther
-	}
+	return fieldOf(string(key))
 }
 
 // fields is a set of fields.
@@ -192,31 +112,33 @@ type fieldShape struct {
 	required bool
 }
 
-func need(kinds kinds, names ...field) shape  { return shapeOf(kinds, true, names) }
-func allow(kinds kinds, names ...field) shape { return shapeOf(kinds, false, names) }
-
-func shapeOf(kinds kinds, required bool, names []field) (s shape) {
-	for _, name := range names {
-		s = append(s, fieldShape{name, kinds, required})
-	}
-	return s
-}
-
 func (e *event) has(s shape) bool {
 	for i := range s {
 		value := e.values[s[i].field]
-		if value == nil && s[i].required || value != nil && kindOf(value)&s[i].kinds == 0 {
+		if value == nil || value[0] == 'n' {
+			if s[i].required {
+				return false
+			}
+		} else if kindOf(value)&s[i].kinds == 0 {
 			return false
 		}
 	}
 	return true
 }
 
+// typeName returns the decoded type, nil if the event has none that is a string. The result is valid until the next event.
+func (e *event) typeName() []byte {
+	if e.values[fieldType] == nil || kindOf(e.values[fieldType]) != isString {
+		return nil
+	}
+	return e.decoded(fieldType)
+}
+
 // EventType returns the decoded type of an event, "" if it has none that is a string.
 func EventType(payload []byte) string {
 	var e event
-	if _, ok := e.scan(payload, rawjson.SkipSpace(payload, 0)); !ok || !e.has(need(isString, fieldType)) {
+	if _, ok := e.scan(payload, rawjson.SkipSpace(payload, 0)); !ok {
 		return ""
 	}
-	return string(e.decoded(fieldType))
+	return string(e.typeName())
 }

@@ -29,6 +29,7 @@ type Fold struct {
 	runsByEvents bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
 	event event // the event at hand
+	input Input // that is stored beside it
 }
 
 // New returns an empty fold: no messages, the state {}, no interrupts.
@@ -67,12 +68,13 @@ func (f *Fold) Apply(event []byte) {
 	f.event.clear()
 }
 
-// ApplyBatch folds a JSON array of events. If the text is not a JSON array, the error is a
-// *[SyntaxError], and the events before the fault are folded. If the fold has ended, the error is
-// [Fold.Err]. The fold keeps no part of the slice.
-func (f *Fold) ApplyBatch(events []byte) error {
+// ApplyBatch folds a JSON array of events, and returns how many it has. If the text is not a JSON
+// array, the error is a *[SyntaxError], and the events before the fault are folded. If the fold has
+// ended, the error is [Fold.Err]. The fold keeps no part of the slice.
+func (f *Fold) ApplyBatch(events []byte) (n int, err error) {
 	defer f.event.clear()
-	err := walkBatch(events, func(at int) (int, bool) {
+	err = walkBatch(events, func(at int) (int, bool) {
+		n++
 		if at == len(events) || events[at] != '{' {
 			return rawjson.SkipValue(events, at, 0)
 		}
@@ -85,7 +87,7 @@ func (f *Fold) ApplyBatch(events []byte) error {
 	if err == nil {
 		err = f.usage.err
 	}
-	return err
+	return n, err
 }
 
 // Messages returns the messages in order. The caller must not change the slice, which is valid until the next event. A message

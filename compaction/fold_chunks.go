@@ -45,26 +45,32 @@ const (
 	allLanes
 )
 
-// The fields that a chunk of each kind has; anything else makes of a chunk without a delta a piece of no length.
-const (
-	fieldsOfAnyChunk       = 1<<fieldType | 1<<fieldTimestamp | 1<<fieldSubagentRunID | 1<<fieldDelta
-	fieldsOfTextChunk      = fieldsOfAnyChunk | 1<<fieldMessageID | 1<<fieldRole | 1<<fieldName
-	fieldsOfReasoningChunk = fieldsOfAnyChunk | 1<<fieldMessageID
-	fieldsOfToolCallChunk  = fieldsOfAnyChunk | 1<<fieldToolCallID | 1<<fieldToolCallName | 1<<fieldParentMessageID
-)
-
 // A shorthand is how the chunks of one kind expand.
 type shorthand struct {
-	kind           streamKind
-	described      fields
-	start, proceed func(*Fold, *event)
+	kind                streamKind
+	start, proceed, end func(*Fold, *event)
+	described           fields // that a chunk has; anything else makes of a chunk without a delta a piece of no length
 }
 
 var (
-	textChunks      = shorthand{textStream, fieldsOfTextChunk, (*Fold).startText, (*Fold).continueMessage}
-	reasoningChunks = shorthand{reasoningStream, fieldsOfReasoningChunk, (*Fold).startReasoning, (*Fold).continueMessage}
-	toolCallChunks  = shorthand{toolStream, fieldsOfToolCallChunk, (*Fold).startToolCall, (*Fold).continueToolCall}
+	textChunks      = &shorthand{kind: textStream, start: (*Fold).startText, proceed: (*Fold).continueMessage, end: (*Fold).endMessage}
+	reasoningChunks = &shorthand{kind: reasoningStream, start: (*Fold).startReasoning, proceed: (*Fold).continueMessage, end: (*Fold).endMessage}
+	toolCallChunks  = &shorthand{kind: toolStream, start: (*Fold).startToolCall, proceed: (*Fold).continueToolCall, end: (*Fold).endToolCall}
 )
+
+// stream returns how the message or call is made that the events of a type are about; nil if they are about something else.
+func (t *eventType) stream() *shorthand {
+	switch t.part {
+	case textPart:
+		return textChunks
+	case reasoningPart:
+		return reasoningChunks
+	case toolPart:
+		return toolCallChunks
+	default:
+		return nil
+	}
+}
 
 func (s *shorthand) apply(f *Fold, e *event) {
 	starts, proceeds := f.expandChunk(s, e)

@@ -3,6 +3,8 @@ package compaction
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
@@ -94,7 +96,22 @@ func (f *Fold) startRun(e *event) {
 	if !hasList {
 		return
 	}
-	f.usage.brought += jsontree.GuardedOctets(list)
+	f.usage.brought += jsontree.GuardedOctets(list) + f.input.messageBytes()
+	f.addNew(list)
+	for _, m := range f.input.Messages {
+		switch {
+		case m.HasID && f.find([]byte(m.ID)) >= 0:
+		case m.JSON == nil:
+			f.usage.err = ErrMissingMessage
+			return
+		default:
+			f.addNew(slices.Concat([]byte{'['}, m.JSON, []byte{']'}))
+		}
+	}
+}
+
+// addNew adds those messages of a list whose ids are new.
+func (f *Fold) addNew(list []byte) {
 	for _, m := range f.parseMessages(list, nil) {
 		if !m.hasID || f.find([]byte(m.id)) < 0 {
 			f.push(m)
@@ -142,6 +159,47 @@ func (f *Fold) finishRun(e *event) {
 	f.interrupts = append(list, ']')
 }
 
+// Input is an input (RunAgentInput) that is stored beside the events of a run.
+type Input struct {
+	JSON []byte
+	// Messages are those that JSON lacks: it has an empty list then.
+	Messages []InputMessage
+	// SeparatorBytes is the size of what stands between two of Messages.
+	SeparatorBytes int
+}
+
+// InputMessage is an element of the messages of an [Input].
+type InputMessage struct {
+	ID    string // decoded
+	HasID bool   // ID is known
+	Bytes int    // the size of the message, as PostgreSQL counts it (agui.input_part)
+	// JSON may be nil if the conversation has a message with this id, because it ignores the input's then.
+	JSON []byte
+}
+
+func (i *Input) messageBytes() int64 {
+	size := int64(max(0, len(i.Messages)-1) * i.SeparatorBytes)
+	for _, m := range i.Messages {
+		size += int64(m.Bytes)
+	}
+	return size
+}
+
+// ErrMissingMessage is why a fold ended that needs a message of an input whose text it was not given.
+var ErrMissingMessage = errors.New("a message of an input is missing")
+
+// ApplyInput folds RUN_STARTED with an input in place of its own; started nil: the input of a run without a RUN_STARTED, as if a
+// RUN_STARTED had carried it.
+func (f *Fold) ApplyInput(started []byte, input Input) {
+	f.input = input
+	defer func() { f.input = Input{} }()
+	if started != nil {
+		f.Apply(WithInput(started, input.JSON))
+		return
+	}
+	f.applyInput(input.JSON)
+}
+
 // WithInput returns a RUN_STARTED event with the input in place of its own.
 func WithInput(started, input []byte) []byte {
 	end := bytes.LastIndexByte(started, '}')
@@ -152,8 +210,7 @@ func WithInput(started, input []byte) []byte {
 	return append(event, started[end:]...)
 }
 
-// ApplyInput folds the input of a run without a RUN_STARTED, as if a RUN_STARTED had carried it.
-func (f *Fold) ApplyInput(input []byte) {
+func (f *Fold) applyInput(input []byte) {
 	if input = bytes.TrimSpace(input); len(input) == 0 || kindOf(input) != isObject {
 		return
 	}

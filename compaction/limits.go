@@ -21,7 +21,8 @@ import (
 //
 // The size of a document is the number of bytes that PostgreSQL prints for it as jsonb, so the
 // reducer in SQL has the same limits: ", " and ": " between elements, plain decimals, and the last
-// of duplicate keys. A backslash, \u0000 and a lone surrogate count 7.
+// of duplicate keys. A backslash, \u0000 and a lone surrogate count 7. Each comma and each opening
+// bracket outside of strings counts 32 more: PostgreSQL takes far more for an element than it prints.
 type Limits struct {
 	DocumentBytes     int64 // the size of the document after each operation
 	DocumentDepth     int   // how deep an operation may nest arrays and objects
@@ -84,13 +85,9 @@ func (l *Limits) ofPatches() jsontree.Limits {
 	}
 }
 
-// Err returns why the fold has ended: a [*LimitError], or the error of the function given to
-// [Fold.Watch]. From then on the fold ignores all events. Err returns nil while the fold goes on.
+// Err returns why the fold has ended, a [*LimitError]. From then on the fold ignores all events. Err
+// returns nil while the fold goes on.
 func (f *Fold) Err() error { return f.usage.err }
-
-// Watch sets a function that the fold calls before the first event and then from time to time. An
-// error ends the fold.
-func (f *Fold) Watch(check func() error) { f.usage.check = check }
 
 // EndRun ends a run: the fold measures its size, and the next run has fuel of its own. It returns
 // Err.
@@ -103,10 +100,7 @@ func (f *Fold) EndRun() error {
 // --- what a fold uses ---
 
 // What work costs besides the bytes that events bring.
-const (
-	fuelOfMessage     = 64 // that is looked at
-	fuelBetweenChecks = 1 << 20
-)
+const fuelOfMessage = 64 // that is looked at
 
 // usage is what counts towards the limits of a fold. The reducer in SQL counts the same: agui_internal.fold_steps, fold_events.
 type usage struct {
@@ -117,9 +111,6 @@ type usage struct {
 	copied        []string // the ids of the activities that patches with copies have changed since the last look; "" is the state
 	spent         int64    // the fuel of this run, but for what was brought
 	err           error
-
-	check     func() error // see Watch
-	nextCheck int64        // the fuel until then
 }
 
 // lookEvery is how much events may bring until the fold may have to be looked at.
@@ -138,10 +129,6 @@ func (f *Fold) beforeEvent() bool {
 		f.look()
 		every := f.limits.lookEvery()
 		u.nextLook = (u.brought/every + 1) * every
-	}
-	if u.check != nil && u.spent+u.brought >= u.nextCheck && u.err == nil {
-		u.nextCheck = u.spent + u.brought + fuelBetweenChecks
-		u.err = u.check()
 	}
 	return u.err == nil
 }
@@ -162,7 +149,6 @@ func (f *Fold) endPart() {
 	u.spent += u.brought
 	u.brought = 0
 	u.nextLook = f.limits.lookEvery()
-	u.nextCheck = 0
 	u.copied = nil
 }
 

@@ -63,6 +63,17 @@ func (f *Fold) passedOver(n int) {
 	}
 }
 
+// MessageIDs returns the ids of the messages that have one.
+func (f *Fold) MessageIDs() []string {
+	var ids []string
+	for place := range f.messages.len() {
+		if m := f.messages.at(place); m.hasID {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
 // find returns the place of the first message with the id, given decoded, or -1.
 func (f *Fold) find(id []byte) int {
 	x := f.indexed()

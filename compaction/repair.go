@@ -30,49 +30,6 @@ import (
 // A start says whose the message or call is: as the next event about it that names a subagent does, otherwise as its first start
 // or the list that brought it did. It has no metadata and no parent, which mean something for a new message or call only.
 
-// A partKind is something that events of a run open and close.
-type partKind uint8
-
-const (
-	textPart partKind = iota
-	toolPart
-	reasoningPart
-	spanPart
-	thinkingPart
-	thinkingSpanPart
-	stepPart
-	subagentPart
-)
-
-var partKinds = [...]struct{ opens, continues, closes, idName string }{
-	textPart:         {"TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId"},
-	toolPart:         {"TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId"},
-	reasoningPart:    {"REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "messageId"},
-	spanPart:         {"REASONING_START", "", "REASONING_END", "messageId"},
-	thinkingPart:     {"THINKING_TEXT_MESSAGE_START", "THINKING_TEXT_MESSAGE_CONTENT", "THINKING_TEXT_MESSAGE_END", ""},
-	thinkingSpanPart: {"THINKING_START", "", "THINKING_END", ""},
-	stepPart:         {"STEP_STARTED", "", "STEP_FINISHED", "stepName"},
-	subagentPart:     {"SUBAGENT_STARTED", "", "SUBAGENT_FINISHED", "subagentRunId"},
-}
-
-// A partEvent is the role of an event for a part: startPart, piecePart or endPart.
-type partEvent struct {
-	kind partKind
-	role part
-}
-
-var partEvents = func() map[string]partEvent {
-	events := map[string]partEvent{"SUBAGENT_ERROR": {subagentPart, endPart}}
-	for i, kind := range partKinds {
-		events[kind.opens] = partEvent{partKind(i), startPart}
-		events[kind.closes] = partEvent{partKind(i), endPart}
-		if kind.continues != "" {
-			events[kind.continues] = partEvent{partKind(i), piecePart}
-		}
-	}
-	return events
-}()
-
 // A partKey names a part. A step is known by its name and the agent that takes it.
 type partKey struct {
 	kind      partKind
@@ -161,15 +118,13 @@ func (r *repair) add(text json.RawMessage, e *event) {
 	if r.fold == nil && r.isNeeded {
 		return // it has been seen
 	}
-	eventType := ""
-	if e.values[fieldType] != nil && kindOf(e.values[fieldType]) == isString {
-		eventType = string(e.decoded(fieldType))
+	t := typeOf(e)
+	r.live(t.does, text, e)
+	if t.part != noPart && t.does != doesChunk {
+		r.addToPart(t, text, e)
 	}
-	r.live(eventType, text, e)
-	if p, ok := partEvents[eventType]; ok {
-		r.addToPart(p, text, e)
-	}
-	if eventType == "MESSAGES_SNAPSHOT" || eventType == "ACTIVITY_SNAPSHOT" || eventType == "ACTIVITY" {
+	switch t.does {
+	case doesListMessages, doesShowActivity, doesShowOrPatchActivity:
 		r.replaced++
 	}
 	if r.fold != nil {
@@ -183,9 +138,9 @@ func (r *repair) add(text json.RawMessage, e *event) {
 }
 
 // live follows the life of runs.
-func (r *repair) live(eventType string, text json.RawMessage, e *event) {
+func (r *repair) live(does action, text json.RawMessage, e *event) {
 	switch {
-	case eventType == "RUN_STARTED":
+	case does == doesStartRun:
 		if r.position > 0 && (r.phase == runningPhase || r.phase == beforePhase) {
 			if r.phase == beforePhase {
 				r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
@@ -196,15 +151,15 @@ func (r *repair) live(eventType string, text json.RawMessage, e *event) {
 		r.threadID, r.runID = memberString(text, "threadId"), memberString(text, "runId")
 		r.nextStretch(nil)
 		r.beginSlot = behindSlot
-	case r.phase == failedPhase, r.phase == finishedPhase && eventType != "RUN_ERROR":
+	case r.phase == failedPhase, r.phase == finishedPhase && does != doesFailRun:
 		if r.threadID == nil && r.runID == nil {
 			break // no event has named the run
 		}
 		r.nextStretch(r.last)
 		r.beginRun(r.position)
 	}
-	switch eventType {
-	case "RUN_FINISHED":
+	switch does {
+	case doesFinishRun:
 		if r.phase == beforePhase || r.phase == runningPhase {
 			r.closeParts(r.position)
 		}
@@ -215,7 +170,7 @@ func (r *repair) live(eventType string, text json.RawMessage, e *event) {
 			r.interrupts, _ = interruptsOf(e)
 		}
 		r.phase = finishedPhase
-	case "RUN_ERROR":
+	case doesFailRun:
 		r.phase = failedPhase
 	}
 }
@@ -278,20 +233,20 @@ func (r *repair) closeParts(position int) {
 	r.opened = r.opened[:0]
 }
 
-func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
-	if pe.role == piecePart && !r.suspended && r.fold == nil {
+func (r *repair) addToPart(t *eventType, text json.RawMessage, e *event) {
+	if t.does == doesContinue && !r.suspended && r.fold == nil {
 		return
 	}
-	kind := &partKinds[pe.kind]
+	kind := &partKinds[t.part]
 	var id []byte
 	switch {
 	case kind.idName == "messageId":
 		id = e.values[fieldMessageID]
-	case pe.kind == toolPart:
+	case t.part == toolPart:
 		id = e.values[fieldToolCallID]
-	case pe.kind == subagentPart:
+	case t.part == subagentPart:
 		id = e.values[fieldSubagentRunID]
-	case pe.kind == stepPart:
+	case t.part == stepPart:
 		id = rawjson.MemberOf(text, "stepName")
 	}
 	if kind.idName != "" && (id == nil || kindOf(id) != isString) {
@@ -301,18 +256,18 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	if owner != nil && kindOf(owner) != isString {
 		owner = nil
 	}
-	key := partKey{kind: pe.kind}
+	key := partKey{kind: t.part}
 	key.id, _ = jsontree.StringValue(jsontree.Raw(id))
-	if pe.kind == stepPart && owner != nil {
+	if t.part == stepPart && owner != nil {
 		key.owner = string(rawjson.Decode([]byte("+"), owner[1:len(owner)-1]))
 	}
 
-	if pe.role == startPart {
-		if pe.kind == subagentPart {
+	if t.does == doesStart {
+		if t.part == subagentPart {
 			r.needSubagent(text)
 		}
-		p := &openedPart{kind: pe.kind, id: id, owner: owner, openIn: r.stretch, replaced: r.replaced}
-		switch pe.kind {
+		p := &openedPart{kind: t.part, id: id, owner: owner, openIn: r.stretch, replaced: r.replaced}
+		switch t.part {
 		case textPart:
 			p.role, p.name = stringField(e, fieldRole), stringField(e, fieldName)
 		case toolPart:
@@ -341,7 +296,7 @@ func (r *repair) addToPart(pe partEvent, text json.RawMessage, e *event) {
 	if p.reopening != nil && owner != nil {
 		p.reopening.owner, p.reopening = owner, nil
 	}
-	if pe.role == endPart {
+	if t.does == doesEnd {
 		p.openIn = 0
 		delete(r.parts, key)
 	}

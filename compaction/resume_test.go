@@ -35,7 +35,7 @@ func TestABatchMeansWhatItsEventsMean(t *testing.T) {
 	eachStream(t, 100, func(t *testing.T, events []json.RawMessage) {
 		whole, single := New(), New()
 		batch := compactiontest.Batch(events)
-		if err := whole.ApplyBatch(batch); err != nil {
+		if _, err := whole.ApplyBatch(batch); err != nil {
 			t.Fatal(err)
 		}
 		clear(batch) // the fold keeps none of it

@@ -12,15 +12,16 @@ import (
 )
 
 const Abandon = `-- name: Abandon :one
-select agui.abandon($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::boolean, $5::pg_catalog.text)::bigint as last_seq
+select agui.abandon($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::boolean, $5::boolean, $6::pg_catalog.text)::bigint as last_seq
 `
 
 type AbandonParams struct {
-	ThreadID string
-	RunID    string
-	Reason   string
-	Imported bool
-	Scope    string
+	ThreadID  string
+	RunID     string
+	Reason    string
+	Imported  bool
+	Cancelled bool
+	Scope     string
 }
 
 func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error) {
@@ -29,6 +30,7 @@ func (q *Queries) Abandon(ctx context.Context, arg AbandonParams) (int64, error)
 		arg.RunID,
 		arg.Reason,
 		arg.Imported,
+		arg.Cancelled,
 		arg.Scope,
 	)
 	var last_seq int64
@@ -110,19 +112,19 @@ func (q *Queries) ImportEvents(ctx context.Context, arg ImportEventsParams) (int
 
 const RunInput = `-- name: RunInput :many
 select given.input
-from agui.run_input as given
-where given.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text) and given.run_no operator(pg_catalog.=) $3::int
+from agui_internal.find_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as run
+join agui.input as given on given.thread_key operator(pg_catalog.=) run.thread_key and given.run_no operator(pg_catalog.=) run.run_no
 `
 
 type RunInputParams struct {
-	Scope    string
 	ThreadID string
-	RunNo    int32
+	RunID    *string
+	Scope    string
 }
 
 // One row, or none.
 func (q *Queries) RunInput(ctx context.Context, arg RunInputParams) ([]rawjson.Text, error) {
-	rows, err := q.db.Query(ctx, RunInput, arg.Scope, arg.ThreadID, arg.RunNo)
+	rows, err := q.db.Query(ctx, RunInput, arg.ThreadID, arg.RunID, arg.Scope)
 	if err != nil {
 		return nil, err
 	}

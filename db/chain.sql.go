@@ -97,7 +97,7 @@ func (q *Queries) ChainBatches(ctx context.Context, arg ChainBatchesParams) ([]C
 const ChainRuns = `-- name: ChainRuns :many
 select
     run.run_no, run.run_id, run.parent_no, run.first_seq,
-    (select pg_catalog.sha256(pg_catalog.convert_to(beside.input::pg_catalog.text, 'UTF8')) from agui.run_input as beside where beside.thread_key operator(pg_catalog.=) run.thread_key and beside.run_no operator(pg_catalog.=) run.run_no)::pg_catalog.bytea as input_hash
+    agui_internal.stored_input_hash(run.thread_key, run.run_no)::pg_catalog.bytea as input_hash
 from agui.run
 where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
 order by run.run_no
@@ -140,36 +140,85 @@ func (q *Queries) ChainRuns(ctx context.Context, threadKey pgtype.UUID) ([]Chain
 const ChainState = `-- name: ChainState :one
 select
     thread.scope, thread.thread_id,
-    coalesce((
-        select run.run_id
-        from agui.run
-        where run.thread_key operator(pg_catalog.=) thread.thread_key
-            and run.started_at operator(pg_catalog.>) (
-                select pg_catalog.min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope operator(pg_catalog.=) thread.scope
-            )
-        order by run.run_no
-        limit 1
-    ), '')::pg_catalog.text as first_due
+    coalesce(due.first_seq, 0)::bigint as due_seq,
+    coalesce(due.run_id, '')::pg_catalog.text as due_run_id,
+    coalesce(due.is_certain, false)::boolean as is_certain
 from agui.thread
+cross join lateral (
+    select pg_catalog.min(chained.since) as since from agui_internal.chained_scope as chained where chained.is_all or chained.scope operator(pg_catalog.=) thread.scope
+) as chain
+left join lateral (
+    select run.first_seq, run.run_id, (run.started_at operator(pg_catalog.>) (chain.since operator(pg_catalog.+) interval '1 minute')) as is_certain
+    from agui.run
+    where run.thread_key operator(pg_catalog.=) thread.thread_key and run.started_at operator(pg_catalog.>) chain.since
+    -- A certain one, if there is any.
+    order by (run.started_at operator(pg_catalog.>) (chain.since operator(pg_catalog.+) interval '1 minute')) desc, run.run_no
+    limit 1
+) as due on true
 where thread.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
 `
 
 type ChainStateRow struct {
-	Scope    string
-	ThreadID string
-	FirstDue string
+	Scope     string
+	ThreadID  string
+	DueSeq    int64
+	DueRunID  string
+	IsCertain bool
 }
 
-// first_due is the run that began first after the chain was enabled; empty: none.
+// due_seq is the first event of the run that began first after the chain was enabled, 0: none.
+// is_certain: it must be chained; a transaction that was older than the chain may not have seen it.
 func (q *Queries) ChainState(ctx context.Context, threadKey pgtype.UUID) (ChainStateRow, error) {
 	row := q.db.QueryRow(ctx, ChainState, threadKey)
 	var i ChainStateRow
-	err := row.Scan(&i.Scope, &i.ThreadID, &i.FirstDue)
+	err := row.Scan(
+		&i.Scope,
+		&i.ThreadID,
+		&i.DueSeq,
+		&i.DueRunID,
+		&i.IsCertain,
+	)
 	return i, err
 }
 
+const Erasures = `-- name: Erasures :many
+select (erasure).erased_at::pg_catalog.timestamptz as erased_at, (erasure).events::bigint as events
+from agui_internal.erasures_of(agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)) as erasure
+`
+
+type ErasuresParams struct {
+	Scope    string
+	ThreadID string
+}
+
+type ErasuresRow struct {
+	ErasedAt time.Time
+	Events   int64
+}
+
+func (q *Queries) Erasures(ctx context.Context, arg ErasuresParams) ([]ErasuresRow, error) {
+	rows, err := q.db.Query(ctx, Erasures, arg.Scope, arg.ThreadID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ErasuresRow
+	for rows.Next() {
+		var i ErasuresRow
+		if err := rows.Scan(&i.ErasedAt, &i.Events); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Heads = `-- name: Heads :many
-select (page).thread_key::pg_catalog.uuid as thread_key, (page).scope::pg_catalog.text as scope, (page).thread_id::pg_catalog.text as thread_id, (page).seq::bigint as seq, (page).hash::pg_catalog.bytea as hash
+select (page).thread_key::pg_catalog.uuid as thread_key, (page).scope::pg_catalog.text as scope, (page).thread_id::pg_catalog.text as thread_id, (page).seq::bigint as seq, (page).hash::pg_catalog.bytea as hash,
+    (page).recorded_at::pg_catalog.timestamptz as recorded_at
 from agui_internal.page_of_heads($1::pg_catalog.text, $2::pg_catalog.uuid, $3::int) as page
 `
 
@@ -180,11 +229,12 @@ type HeadsParams struct {
 }
 
 type HeadsRow struct {
-	ThreadKey pgtype.UUID
-	Scope     string
-	ThreadID  string
-	Seq       int64
-	Hash      []byte
+	ThreadKey  pgtype.UUID
+	Scope      string
+	ThreadID   string
+	Seq        int64
+	Hash       []byte
+	RecordedAt time.Time
 }
 
 // A page of the heads of chained threads in the order of their keys.
@@ -203,6 +253,7 @@ func (q *Queries) Heads(ctx context.Context, arg HeadsParams) ([]HeadsRow, error
 			&i.ThreadID,
 			&i.Seq,
 			&i.Hash,
+			&i.RecordedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -212,20 +263,4 @@ func (q *Queries) Heads(ctx context.Context, arg HeadsParams) ([]HeadsRow, error
 		return nil, err
 	}
 	return items, nil
-}
-
-const IsErased = `-- name: IsErased :one
-select (agui_internal.erased_at(agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)) is not null)::boolean as is_erased
-`
-
-type IsErasedParams struct {
-	Scope    string
-	ThreadID string
-}
-
-func (q *Queries) IsErased(ctx context.Context, arg IsErasedParams) (bool, error) {
-	row := q.db.QueryRow(ctx, IsErased, arg.Scope, arg.ThreadID)
-	var is_erased bool
-	err := row.Scan(&is_erased)
-	return is_erased, err
 }

@@ -125,7 +125,7 @@ type BatchesBetweenRow struct {
 }
 
 // A page of the batches of a thread in the order of the log, with their stored sizes, and with the
-// input of the run if it takes effect at one of their events (input_seqs). Its text is limited to
+// input of the run if it is stored whole and takes effect at one of their events (input_seqs). Its text is limited to
 // page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
 // Compaction uses the text of this query, to send it together with its writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
@@ -175,13 +175,40 @@ func (q *Queries) BeginStep(ctx context.Context) error {
 	return err
 }
 
+const ChooseThreadToCompact = `-- name: ChooseThreadToCompact :one
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, (next).place::pg_catalog.timestamptz as place
+from agui_internal.choose_thread_to_compact(
+    coalesce($1::pg_catalog.timestamptz, '-infinity'), coalesce($2::pg_catalog.timestamptz, 'infinity'), $3::pg_catalog.uuid[]
+) as next
+where (next).thread_key is not null
+`
+
+type ChooseThreadToCompactParams struct {
+	FromAt     *time.Time
+	DueBy      *time.Time
+	PassedOver []pgtype.UUID
+}
+
+type ChooseThreadToCompactRow struct {
+	ThreadKey pgtype.UUID
+	RunNo     int32
+	Place     time.Time
+}
+
+// The same for a thread without notes. No row: there is none behind that place in the queue.
+func (q *Queries) ChooseThreadToCompact(ctx context.Context, arg ChooseThreadToCompactParams) (ChooseThreadToCompactRow, error) {
+	row := q.db.QueryRow(ctx, ChooseThreadToCompact, arg.FromAt, arg.DueBy, arg.PassedOver)
+	var i ChooseThreadToCompactRow
+	err := row.Scan(&i.ThreadKey, &i.RunNo, &i.Place)
+	return i, err
+}
+
 const ChooseToCompact = `-- name: ChooseToCompact :one
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
-from agui_internal.choose_to_compact(
+from pg_catalog.unnest(agui_internal.choose_to_compact(
     $1::pg_catalog.uuid, coalesce($2::pg_catalog.timestamptz, '-infinity'), coalesce($3::pg_catalog.timestamptz, 'infinity'),
     $4::pg_catalog.uuid[], true, $5::int
-) as next
-where (next).run_nos is not null
+)) as next
 `
 
 type ChooseToCompactParams struct {
@@ -299,8 +326,67 @@ func (q *Queries) HoldThread(ctx context.Context, threadKey pgtype.UUID) (bool, 
 	return is_held, err
 }
 
+const InputMessages = `-- name: InputMessages :many
+select
+    part.part_no,
+    coalesce(pg_catalog.strpos(part.message_id, '\') operator(pg_catalog.=) 0, false)::boolean as has_id,
+    coalesce(part.message_id, '')::pg_catalog.text as message_id,
+    part.bytes,
+    (case when (part.message_id operator(pg_catalog.=) any ($1::pg_catalog.text[])) is not true then part.body end)::pg_catalog.json as body
+from agui.input_part as part
+where part.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and part.kind operator(pg_catalog.=) 'message' and part.part_no operator(pg_catalog.=) any ($3::int[])
+`
+
+type InputMessagesParams struct {
+	KnownIds  []string
+	ThreadKey pgtype.UUID
+	PartNos   []int32
+}
+
+type InputMessagesRow struct {
+	PartNo    int32
+	HasID     bool
+	MessageID string
+	Bytes     int32
+	Body      rawjson.Text
+}
+
+// Messages of inputs by the numbers of their parts, with their sizes as folds count them; without the
+// text of those with a known id. An id with a backslash is ambiguous, and counts as none.
+func (q *Queries) InputMessages(ctx context.Context, arg InputMessagesParams) ([]InputMessagesRow, error) {
+	rows, err := q.db.Query(ctx, InputMessages, arg.KnownIds, arg.ThreadKey, arg.PartNos)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InputMessagesRow
+	for rows.Next() {
+		var i InputMessagesRow
+		if err := rows.Scan(
+			&i.PartNo,
+			&i.HasID,
+			&i.MessageID,
+			&i.Bytes,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const InputPlaces = `-- name: InputPlaces :many
-select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
+select
+    (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start,
+    exists (
+        select
+        from agui.run_input as stored
+        where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) (place).run_no and stored.skeleton is not null
+    )::boolean as in_parts
 from agui_internal.input_places($1::pg_catalog.uuid, $2::int[], $3::bigint[]) as place
 `
 
@@ -314,6 +400,7 @@ type InputPlacesRow struct {
 	RunNo   int32
 	Seq     int64
 	IsStart bool
+	InParts bool
 }
 
 // Where the inputs stored beside the events of runs take effect, see agui_internal.input_places.
@@ -326,7 +413,12 @@ func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]Inp
 	var items []InputPlacesRow
 	for rows.Next() {
 		var i InputPlacesRow
-		if err := rows.Scan(&i.RunNo, &i.Seq, &i.IsStart); err != nil {
+		if err := rows.Scan(
+			&i.RunNo,
+			&i.Seq,
+			&i.IsStart,
+			&i.InParts,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -337,15 +429,59 @@ func (q *Queries) InputPlaces(ctx context.Context, arg InputPlacesParams) ([]Inp
 	return items, nil
 }
 
-const LastMessageNo = `-- name: LastMessageNo :one
-select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
+const InputsInParts = `-- name: InputsInParts :many
+select
+    stored.run_no,
+    agui_internal.joined_input(stored.thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, null))::pg_catalog.json as rest,
+    coalesce(pg_catalog.octet_length(section.separator), 0)::int as separator_bytes,
+    (case when section.part_nos is not null then array(
+        select number.part_no
+        from pg_catalog.unnest(section.part_nos) with ordinality as range (part_nos, place)
+        cross join lateral pg_catalog.generate_series(pg_catalog.lower(range.part_nos), pg_catalog.upper(range.part_nos) operator(pg_catalog.-) 1) as number (part_no)
+        order by range.place, number.part_no
+    ) end)::int[] as part_nos
+from agui.run_input as stored
+left join lateral pg_catalog.jsonb_to_recordset(stored.sections) as section (kind pg_catalog.text, separator pg_catalog.text, part_nos int4range[])
+    on section.kind operator(pg_catalog.=) 'message'
+where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) any ($2::int[]) and stored.skeleton is not null
 `
 
-func (q *Queries) LastMessageNo(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, LastMessageNo, threadKey)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
+type InputsInPartsParams struct {
+	ThreadKey pgtype.UUID
+	RunNos    []int32
+}
+
+type InputsInPartsRow struct {
+	RunNo          int32
+	Rest           rawjson.Text
+	SeparatorBytes int32
+	PartNos        []int32
+}
+
+// Inputs that are stored in parts: without the messages of which the numbers of the parts follow.
+func (q *Queries) InputsInParts(ctx context.Context, arg InputsInPartsParams) ([]InputsInPartsRow, error) {
+	rows, err := q.db.Query(ctx, InputsInParts, arg.ThreadKey, arg.RunNos)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InputsInPartsRow
+	for rows.Next() {
+		var i InputsInPartsRow
+		if err := rows.Scan(
+			&i.RunNo,
+			&i.Rest,
+			&i.SeparatorBytes,
+			&i.PartNos,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const LineageBehind = `-- name: LineageBehind :many
@@ -405,7 +541,7 @@ func (q *Queries) LogBytesSince(ctx context.Context, arg LogBytesSinceParams) (i
 }
 
 const MarkCompacted = `-- name: MarkCompacted :exec
-select agui_internal.mark_compacted($1::pg_catalog.uuid, $2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
+select agui_internal.mark_compacted($1::pg_catalog.uuid, $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
 `
 
 type MarkCompactedParams struct {
@@ -414,6 +550,7 @@ type MarkCompactedParams struct {
 	LastSeqs  []int64
 	Ns        []int64
 	LogBytes  []int64
+	Batches   []int64
 }
 
 // Except runs to which their writers appended events after the end in the meantime: those are
@@ -425,6 +562,7 @@ func (q *Queries) MarkCompacted(ctx context.Context, arg MarkCompactedParams) er
 		arg.LastSeqs,
 		arg.Ns,
 		arg.LogBytes,
+		arg.Batches,
 	)
 	return err
 }
@@ -484,17 +622,6 @@ func (q *Queries) NoteSuccess(ctx context.Context, arg NoteSuccessParams) error 
 	return err
 }
 
-const PreviousTip = `-- name: PreviousTip :one
-select coalesce(agui_internal.previous_tip($1::pg_catalog.uuid), 0)::int as run_no
-`
-
-func (q *Queries) PreviousTip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, PreviousTip, threadKey)
-	var run_no int32
-	err := row.Scan(&run_no)
-	return run_no, err
-}
-
 const Quarantined = `-- name: Quarantined :one
 select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg_catalog.=) $1::pg_catalog.text
 `
@@ -504,6 +631,20 @@ func (q *Queries) Quarantined(ctx context.Context, job string) (int64, error) {
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const RefuseDamagedLog = `-- name: RefuseDamagedLog :exec
+select agui_internal.refuse_damaged_log($1::pg_catalog.uuid, run_no) from pg_catalog.unnest($2::int[]) as run_no
+`
+
+type RefuseDamagedLogParams struct {
+	ThreadKey pgtype.UUID
+	RunNos    []int32
+}
+
+func (q *Queries) RefuseDamagedLog(ctx context.Context, arg RefuseDamagedLogParams) error {
+	_, err := q.db.Exec(ctx, RefuseDamagedLog, arg.ThreadKey, arg.RunNos)
+	return err
 }
 
 const Retry = `-- name: Retry :one
@@ -519,17 +660,36 @@ func (q *Queries) Retry(ctx context.Context, job string) (int64, error) {
 
 const RunsToCompact = `-- name: RunsToCompact :many
 select
-    run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
-    agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
-from agui.run
-where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
-    and run.log_bytes is null
-    and run.status operator(pg_catalog.<>) 'running'
-    and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
-    and run.run_no operator(pg_catalog.>) case when $3::int operator(pg_catalog.=) 0 then $4::int else $3::int operator(pg_catalog.-) 1 end
-    and run.run_no operator(pg_catalog.<=) case when $3::int operator(pg_catalog.=) 0 then 2147483647 else $3::int end
-order by run.run_no
-limit $5::int
+    due.run_no, due.parent_no, due.first_seq, due.last_seq::bigint as last_seq,
+    agui_internal.input_bytes(due.thread_key, due.run_no)::bigint as input_bytes,
+    due.has_input::boolean as has_input,
+    due.has_snapshot::boolean as has_snapshot,
+    (
+        select run.run_no
+        from agui.run
+        where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running'
+        order by run.run_no desc
+        limit 1
+    )::int as tip,
+    (case when exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid)
+        then coalesce(agui_internal.previous_tip($1::pg_catalog.uuid), 0) else 0 end)::int as previous_tip,
+    coalesce((select pg_catalog.max(message.message_no) from agui.message_version as message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid), 0)::int as last_message_no
+from (
+    select
+        run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq,
+        exists (select from agui.run_input where run_input.thread_key operator(pg_catalog.=) run.thread_key and run_input.run_no operator(pg_catalog.=) run.run_no) as has_input,
+        exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) run.thread_key and snapshot.run_no operator(pg_catalog.=) run.run_no) as has_snapshot
+    from agui.run
+    where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
+        and run.log_bytes is null
+        and run.status operator(pg_catalog.<>) 'running'
+        and run.ended_at operator(pg_catalog.<=) coalesce($2::pg_catalog.timestamptz, 'infinity')
+        and run.run_no operator(pg_catalog.>) case when $3::int operator(pg_catalog.=) 0 then $4::int else $3::int operator(pg_catalog.-) 1 end
+        and run.run_no operator(pg_catalog.<=) case when $3::int operator(pg_catalog.=) 0 then 2147483647 else $3::int end
+    order by run.run_no
+    limit $5::int
+) as due
+order by due.run_no
 `
 
 type RunsToCompactParams struct {
@@ -541,14 +701,22 @@ type RunsToCompactParams struct {
 }
 
 type RunsToCompactRow struct {
-	RunNo      int32
-	ParentNo   *int32
-	FirstSeq   int64
-	LastSeq    int64
-	InputBytes int64
+	RunNo         int32
+	ParentNo      *int32
+	FirstSeq      int64
+	LastSeq       int64
+	InputBytes    int64
+	HasInput      bool
+	HasSnapshot   bool
+	Tip           int32
+	PreviousTip   int32
+	LastMessageNo int32
 }
 
-// The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
+// The runs of a thread that are due: those behind after_no, or (run_no not 0) that one. With each,
+// whether it has an input beside its events, and a snapshot, made while it was in progress. With
+// all of them, the tip of the thread, the youngest run that has ended; the one before (0: none);
+// and the number of the last message version. Compaction uses the text of this query, to send it as it begins.
 func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([]RunsToCompactRow, error) {
 	rows, err := q.db.Query(ctx, RunsToCompact,
 		arg.ThreadKey,
@@ -570,6 +738,11 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 			&i.FirstSeq,
 			&i.LastSeq,
 			&i.InputBytes,
+			&i.HasInput,
+			&i.HasSnapshot,
+			&i.Tip,
+			&i.PreviousTip,
+			&i.LastMessageNo,
 		); err != nil {
 			return nil, err
 		}
@@ -659,6 +832,15 @@ func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesPara
 	return items, nil
 }
 
+const SplitInputs = `-- name: SplitInputs :exec
+call agui_internal.split_inputs($1::interval)
+`
+
+func (q *Queries) SplitInputs(ctx context.Context, maxTime *time.Duration) error {
+	_, err := q.db.Exec(ctx, SplitInputs, maxTime)
+	return err
+}
+
 const TakeBackAttempt = `-- name: TakeBackAttempt :exec
 select agui_internal.take_back_attempt($1::pg_catalog.text, $2::pg_catalog.uuid, array[$3::int])
 `
@@ -684,16 +866,4 @@ func (q *Queries) TimeAgo(ctx context.Context, duration time.Duration) (time.Tim
 	var at time.Time
 	err := row.Scan(&at)
 	return at, err
-}
-
-const Tip = `-- name: Tip :one
-select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running'
-`
-
-// The youngest run that has ended; its snapshot is always kept.
-func (q *Queries) Tip(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, Tip, threadKey)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
 }

@@ -284,6 +284,114 @@ func (q *Queries) SessionMessages(ctx context.Context, arg SessionMessagesParams
 	return items, nil
 }
 
+const Subagents = `-- name: Subagents :many
+select
+    (item).depth::int as depth,
+    (item).subagent_run_id::pg_catalog.text as subagent_run_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).description, '')::pg_catalog.text as description,
+    coalesce((item).parent_subagent_run_id, '')::pg_catalog.text as parent_subagent_run_id,
+    coalesce((item).parent_tool_call_id, '')::pg_catalog.text as parent_tool_call_id,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    (item).status::pg_catalog.text as status,
+    (item).run_id::pg_catalog.text as run_id,
+    (item).last_run_id::pg_catalog.text as last_run_id,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).event_count::bigint as event_count,
+    (item).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).duration::interval as duration,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).interrupt_ids, '{}')::pg_catalog.text[] as interrupt_ids,
+    coalesce((item).error_message, '')::pg_catalog.text as error_message,
+    coalesce((item).error_code, '')::pg_catalog.text as error_code,
+    (item).usage::pg_catalog.json as usage
+from agui.subagents($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::boolean, $6::pg_catalog.text) as item
+`
+
+type SubagentsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
+	Lineage  bool
+	Scope    string
+}
+
+type SubagentsRow struct {
+	Depth               int32
+	SubagentRunID       string
+	Name                string
+	Description         string
+	ParentSubagentRunID string
+	ParentToolCallID    string
+	ParentMessageID     string
+	Status              string
+	RunID               string
+	LastRunID           string
+	FirstSeq            int64
+	LastSeq             int64
+	EventCount          int64
+	StartedAt           time.Time
+	EndedAt             time.Time
+	Duration            time.Duration
+	Result              rawjson.Text
+	InterruptIds        []string
+	ErrorMessage        string
+	ErrorCode           string
+	Usage               rawjson.Text
+}
+
+func (q *Queries) Subagents(ctx context.Context, arg SubagentsParams) ([]SubagentsRow, error) {
+	rows, err := q.db.Query(ctx, Subagents,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
+		arg.Lineage,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SubagentsRow
+	for rows.Next() {
+		var i SubagentsRow
+		if err := rows.Scan(
+			&i.Depth,
+			&i.SubagentRunID,
+			&i.Name,
+			&i.Description,
+			&i.ParentSubagentRunID,
+			&i.ParentToolCallID,
+			&i.ParentMessageID,
+			&i.Status,
+			&i.RunID,
+			&i.LastRunID,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.EventCount,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Duration,
+			&i.Result,
+			&i.InterruptIds,
+			&i.ErrorMessage,
+			&i.ErrorCode,
+			&i.Usage,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ToolCalls = `-- name: ToolCalls :many
 select
     coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
@@ -354,6 +462,83 @@ func (q *Queries) ToolCalls(ctx context.Context, arg ToolCallsParams) ([]ToolCal
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.Status,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const Usage = `-- name: Usage :many
+select
+    coalesce((item).provider, '')::pg_catalog.text as provider,
+    coalesce((item).model, '')::pg_catalog.text as model,
+    coalesce((item).input_tokens, operator(pg_catalog.-)1)::bigint as input_tokens,
+    coalesce((item).output_tokens, operator(pg_catalog.-)1)::bigint as output_tokens,
+    coalesce((item).total_tokens, operator(pg_catalog.-)1)::bigint as total_tokens,
+    coalesce((item).reasoning_tokens, operator(pg_catalog.-)1)::bigint as reasoning_tokens,
+    coalesce((item).cached_input_tokens, operator(pg_catalog.-)1)::bigint as cached_input_tokens,
+    coalesce((item).cache_write_input_tokens, operator(pg_catalog.-)1)::bigint as cache_write_input_tokens,
+    (item).runs::bigint as runs,
+    (item).all_runs::bigint as all_runs,
+    (item).runs_without_usage::bigint as runs_without_usage
+from agui.usage($1::pg_catalog.text, $2::pg_catalog.text, $3::boolean, $4::boolean, $5::pg_catalog.text) as item
+`
+
+type UsageParams struct {
+	ThreadID    string
+	RunID       *string
+	Lineage     bool
+	WholeThread bool
+	Scope       string
+}
+
+type UsageRow struct {
+	Provider              string
+	Model                 string
+	InputTokens           int64
+	OutputTokens          int64
+	TotalTokens           int64
+	ReasoningTokens       int64
+	CachedInputTokens     int64
+	CacheWriteInputTokens int64
+	Runs                  int64
+	AllRuns               int64
+	RunsWithoutUsage      int64
+}
+
+// -1: not reported.
+func (q *Queries) Usage(ctx context.Context, arg UsageParams) ([]UsageRow, error) {
+	rows, err := q.db.Query(ctx, Usage,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Lineage,
+		arg.WholeThread,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UsageRow
+	for rows.Next() {
+		var i UsageRow
+		if err := rows.Scan(
+			&i.Provider,
+			&i.Model,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.TotalTokens,
+			&i.ReasoningTokens,
+			&i.CachedInputTokens,
+			&i.CacheWriteInputTokens,
+			&i.Runs,
+			&i.AllRuns,
+			&i.RunsWithoutUsage,
 		); err != nil {
 			return nil, err
 		}

@@ -25,18 +25,8 @@ select
     coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     $1::pg_catalog.text[], $2::pg_catalog.text[], cast($3::pg_catalog.text[] as pg_catalog.json[]), $4::bigint[],
-    -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
-    -- before it.
-    case when pg_catalog.cardinality($5::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
-        select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
-        from pg_catalog.unnest($5::pg_catalog.text[]) with ordinality as item (input, call_no)
-        order by call_no
-    ) end,
-    case when pg_catalog.cardinality($6::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
-        select case when parent operator(pg_catalog.<>) '' then pg_catalog.substr(parent, 2) end
-        from pg_catalog.unnest($6::pg_catalog.text[]) with ordinality as item (parent, call_no)
-        order by call_no
-    ) end,
+    -- varchar: elements may be null.
+    cast($5::varchar[] as pg_catalog.json[]), cast($6::varchar[] as pg_catalog.text[]),
     $7::boolean[], $8::boolean, $9::boolean, $10::boolean, $11::pg_catalog.text[]
 ) as answer
 `
@@ -46,8 +36,8 @@ type AppendManyParams struct {
 	RunIds       []string
 	Events       []string
 	AfterSeqs    []int64
-	Inputs       []string
-	ParentRunIds []string
+	Inputs       []*string
+	ParentRunIds []*string
 	Parallel     []bool
 	Strict       bool
 	Wait         bool
@@ -270,6 +260,17 @@ func (q *Queries) Claims(ctx context.Context, arg ClaimsParams) ([]ClaimsRow, er
 		return nil, err
 	}
 	return items, nil
+}
+
+const FindEnds = `-- name: FindEnds :one
+select agui_internal.find_ends()::int as runs
+`
+
+func (q *Queries) FindEnds(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, FindEnds)
+	var runs int32
+	err := row.Scan(&runs)
+	return runs, err
 }
 
 const KeepAlive = `-- name: KeepAlive :many
@@ -548,7 +549,9 @@ select
     (item).has_heartbeat::boolean as has_heartbeat,
     coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as stop_requested_at,
     coalesce((item).stop_reason, '')::pg_catalog.text as stop_reason,
-    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    coalesce((item).error_code, '')::pg_catalog.text as error_code,
+    coalesce((item).error_message, '')::pg_catalog.text as error_message
 from agui.status($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as item
 `
 
@@ -572,6 +575,8 @@ type RunStatusRow struct {
 	StopRequestedAt time.Time
 	StopReason      string
 	CutOffReason    string
+	ErrorCode       string
+	ErrorMessage    string
 }
 
 func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatusRow, error) {
@@ -591,6 +596,8 @@ func (q *Queries) RunStatus(ctx context.Context, arg RunStatusParams) (RunStatus
 		&i.StopRequestedAt,
 		&i.StopReason,
 		&i.CutOffReason,
+		&i.ErrorCode,
+		&i.ErrorMessage,
 	)
 	return i, err
 }

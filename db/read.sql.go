@@ -12,6 +12,114 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const AttachmentData = `-- name: AttachmentData :one
+select
+    coalesce(item.message_id, '')::pg_catalog.text as message_id,
+    coalesce(item.type, '')::pg_catalog.text as type,
+    coalesce(item.mime_type, '')::pg_catalog.text as mime_type,
+    coalesce(item.filename, '')::pg_catalog.text as filename,
+    item.data::pg_catalog.bytea as data
+from agui.attachment_data($1::pg_catalog.text, $2::int, $3::pg_catalog.text, $4::bigint, $5::pg_catalog.timestamptz, $6::pg_catalog.text) as item
+`
+
+type AttachmentDataParams struct {
+	ThreadID string
+	N        int32
+	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
+	Scope    string
+}
+
+type AttachmentDataRow struct {
+	MessageID string
+	Type      string
+	MimeType  string
+	Filename  string
+	Data      []byte
+}
+
+func (q *Queries) AttachmentData(ctx context.Context, arg AttachmentDataParams) (AttachmentDataRow, error) {
+	row := q.db.QueryRow(ctx, AttachmentData,
+		arg.ThreadID,
+		arg.N,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
+		arg.Scope,
+	)
+	var i AttachmentDataRow
+	err := row.Scan(
+		&i.MessageID,
+		&i.Type,
+		&i.MimeType,
+		&i.Filename,
+		&i.Data,
+	)
+	return i, err
+}
+
+const Attachments = `-- name: Attachments :many
+select
+    (item).n::int as n,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    coalesce((item).mime_type, '')::pg_catalog.text as mime_type,
+    coalesce((item).filename, '')::pg_catalog.text as filename,
+    (item).bytes::bigint as bytes
+from agui.attachments($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::pg_catalog.text) as item
+`
+
+type AttachmentsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
+	Scope    string
+}
+
+type AttachmentsRow struct {
+	N         int32
+	MessageID string
+	Type      string
+	MimeType  string
+	Filename  string
+	Bytes     int64
+}
+
+func (q *Queries) Attachments(ctx context.Context, arg AttachmentsParams) ([]AttachmentsRow, error) {
+	rows, err := q.db.Query(ctx, Attachments,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AttachmentsRow
+	for rows.Next() {
+		var i AttachmentsRow
+		if err := rows.Scan(
+			&i.N,
+			&i.MessageID,
+			&i.Type,
+			&i.MimeType,
+			&i.Filename,
+			&i.Bytes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Batches = `-- name: Batches :many
 with page as materialized (
     select (span).last_seq::bigint as last_seq, (span).has_more::boolean as has_more
@@ -92,8 +200,17 @@ func (q *Queries) Batches(ctx context.Context, arg BatchesParams) ([]BatchesRow,
 	return items, nil
 }
 
-const Interrupts = `-- name: Interrupts :one
-select agui.interrupts($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::pg_catalog.text)::pg_catalog.json as interrupts
+const Interrupts = `-- name: Interrupts :many
+select
+    coalesce((item).interrupt_id, '')::pg_catalog.text as interrupt_id,
+    coalesce((item).reason, '')::pg_catalog.text as reason,
+    coalesce((item).message, '')::pg_catalog.text as message,
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    -- The zero time of Go: none.
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at,
+    (item).expired::boolean as expired,
+    (item).interrupt::pg_catalog.json as interrupt
+from agui.interrupts($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::pg_catalog.text) as item
 `
 
 type InterruptsParams struct {
@@ -104,17 +221,48 @@ type InterruptsParams struct {
 	Scope    string
 }
 
-func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) (rawjson.Text, error) {
-	row := q.db.QueryRow(ctx, Interrupts,
+type InterruptsRow struct {
+	InterruptID string
+	Reason      string
+	Message     string
+	ToolCallID  string
+	ExpiresAt   time.Time
+	Expired     bool
+	Interrupt   rawjson.Text
+}
+
+func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) ([]InterruptsRow, error) {
+	rows, err := q.db.Query(ctx, Interrupts,
 		arg.ThreadID,
 		arg.RunID,
 		arg.AtSeq,
 		arg.AtTime,
 		arg.Scope,
 	)
-	var interrupts rawjson.Text
-	err := row.Scan(&interrupts)
-	return interrupts, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InterruptsRow
+	for rows.Next() {
+		var i InterruptsRow
+		if err := rows.Scan(
+			&i.InterruptID,
+			&i.Reason,
+			&i.Message,
+			&i.ToolCallID,
+			&i.ExpiresAt,
+			&i.Expired,
+			&i.Interrupt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const Messages = `-- name: Messages :many
@@ -163,6 +311,23 @@ func (q *Queries) Messages(ctx context.Context, arg MessagesParams) ([]MessagesR
 		return nil, err
 	}
 	return items, nil
+}
+
+const PendingToolCalls = `-- name: PendingToolCalls :one
+select agui.pending_tool_calls($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text)::pg_catalog.text[] as call_ids
+`
+
+type PendingToolCallsParams struct {
+	ThreadID string
+	RunID    *string
+	Scope    string
+}
+
+func (q *Queries) PendingToolCalls(ctx context.Context, arg PendingToolCallsParams) ([]string, error) {
+	row := q.db.QueryRow(ctx, PendingToolCalls, arg.ThreadID, arg.RunID, arg.Scope)
+	var call_ids []string
+	err := row.Scan(&call_ids)
+	return call_ids, err
 }
 
 const Replay = `-- name: Replay :many

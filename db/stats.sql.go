@@ -14,8 +14,8 @@ select
     runs_to_compact::bigint, coalesce(extract(epoch from compaction_lag), 0)::pg_catalog.float8 as compaction_lag,
     runs_to_repack::bigint, coalesce(extract(epoch from repack_lag), 0)::pg_catalog.float8 as repack_lag,
     running_runs::bigint, stale_runs::bigint, coalesce(extract(epoch from oldest_sign_of_life), 0)::pg_catalog.float8 as oldest_sign_of_life,
-    quarantined_runs::bigint
-from agui.lag
+    quarantined_runs::bigint, is_exact::boolean
+from agui.lag($1::boolean)
 `
 
 type LagRow struct {
@@ -27,11 +27,12 @@ type LagRow struct {
 	StaleRuns        int64
 	OldestSignOfLife float64
 	QuarantinedRuns  int64
+	IsExact          bool
 }
 
 // Ages in seconds; 0 if there is none.
-func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
-	row := q.db.QueryRow(ctx, Lag)
+func (q *Queries) Lag(ctx context.Context, exact bool) (LagRow, error) {
+	row := q.db.QueryRow(ctx, Lag, exact)
 	var i LagRow
 	err := row.Scan(
 		&i.RunsToCompact,
@@ -42,17 +43,19 @@ func (q *Queries) Lag(ctx context.Context) (LagRow, error) {
 		&i.StaleRuns,
 		&i.OldestSignOfLife,
 		&i.QuarantinedRuns,
+		&i.IsExact,
 	)
 	return i, err
 }
 
 const Stats = `-- name: Stats :one
 select
-    threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, failed_runs::bigint, events::bigint,
+    threads::bigint, runs::bigint, running_runs::bigint, finished_runs::bigint, interrupted_runs::bigint, cancelled_runs::bigint,
+    failed_runs::bigint, cut_off_runs::bigint, events::bigint,
     repacked_runs::bigint, compacted_log_bytes::bigint, coalesce(log_disk_bytes, 0)::bigint as log_disk_bytes,
     coalesce(snapshot_disk_bytes, 0)::bigint as snapshot_disk_bytes, coalesce(tree_disk_bytes, 0)::bigint as tree_disk_bytes,
-    coalesce(session_disk_bytes, 0)::bigint as session_disk_bytes, erased_threads::bigint
-from agui.stats
+    coalesce(session_disk_bytes, 0)::bigint as session_disk_bytes, erased_threads::bigint, is_exact::boolean
+from agui.stats($1::boolean)
 `
 
 type StatsRow struct {
@@ -60,7 +63,10 @@ type StatsRow struct {
 	Runs              int64
 	RunningRuns       int64
 	FinishedRuns      int64
+	InterruptedRuns   int64
+	CancelledRuns     int64
 	FailedRuns        int64
+	CutOffRuns        int64
 	Events            int64
 	RepackedRuns      int64
 	CompactedLogBytes int64
@@ -69,18 +75,22 @@ type StatsRow struct {
 	TreeDiskBytes     int64
 	SessionDiskBytes  int64
 	ErasedThreads     int64
+	IsExact           bool
 }
 
 // Bytes on disk are 0 if the role sees only one scope.
-func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
-	row := q.db.QueryRow(ctx, Stats)
+func (q *Queries) Stats(ctx context.Context, exact bool) (StatsRow, error) {
+	row := q.db.QueryRow(ctx, Stats, exact)
 	var i StatsRow
 	err := row.Scan(
 		&i.Threads,
 		&i.Runs,
 		&i.RunningRuns,
 		&i.FinishedRuns,
+		&i.InterruptedRuns,
+		&i.CancelledRuns,
 		&i.FailedRuns,
+		&i.CutOffRuns,
 		&i.Events,
 		&i.RepackedRuns,
 		&i.CompactedLogBytes,
@@ -89,6 +99,7 @@ func (q *Queries) Stats(ctx context.Context) (StatsRow, error) {
 		&i.TreeDiskBytes,
 		&i.SessionDiskBytes,
 		&i.ErasedThreads,
+		&i.IsExact,
 	)
 	return i, err
 }

@@ -36,7 +36,11 @@ select
     (thread).is_stale::boolean as is_stale,
     (thread).runs::int as runs,
     (thread).branches::int as branches,
-    (thread).cursor::pg_catalog.text as cursor
+    (thread).cursor::pg_catalog.text as cursor,
+    coalesce((thread).error_code, '')::pg_catalog.text as error_code,
+    coalesce((thread).error_message, '')::pg_catalog.text as error_message,
+    coalesce((thread).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((thread).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.get_thread($1::pg_catalog.text, $2::pg_catalog.text) as thread
 `
 
@@ -46,19 +50,23 @@ type GetThreadParams struct {
 }
 
 type GetThreadRow struct {
-	ThreadID  string
-	Title     string
-	Agent     string
-	Metadata  rawjson.Text
-	Archived  bool
-	CreatedAt time.Time
-	ActiveAt  time.Time
-	HeadRunID string
-	Status    string
-	IsStale   bool
-	Runs      int32
-	Branches  int32
-	Cursor    string
+	ThreadID     string
+	Title        string
+	Agent        string
+	Metadata     rawjson.Text
+	Archived     bool
+	CreatedAt    time.Time
+	ActiveAt     time.Time
+	HeadRunID    string
+	Status       string
+	IsStale      bool
+	Runs         int32
+	Branches     int32
+	Cursor       string
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
 }
 
 func (q *Queries) GetThread(ctx context.Context, arg GetThreadParams) (GetThreadRow, error) {
@@ -78,8 +86,106 @@ func (q *Queries) GetThread(ctx context.Context, arg GetThreadParams) (GetThread
 		&i.Runs,
 		&i.Branches,
 		&i.Cursor,
+		&i.ErrorCode,
+		&i.ErrorMessage,
+		&i.StopReason,
+		&i.CutOffReason,
 	)
 	return i, err
+}
+
+const ListRuns = `-- name: ListRuns :many
+select
+    (run).thread_id::pg_catalog.text as thread_id,
+    (run).run_id::pg_catalog.text as run_id,
+    coalesce((run).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (run).status::pg_catalog.text as status,
+    coalesce((run).title, '')::pg_catalog.text as title,
+    coalesce((run).agent, '')::pg_catalog.text as agent,
+    (run).first_seq::bigint as first_seq,
+    (run).last_seq::bigint as last_seq,
+    (run).started_at::pg_catalog.timestamptz as started_at,
+    (run).ended_at::pg_catalog.timestamptz as ended_at,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    (run).cursor::pg_catalog.text as cursor
+from agui.list_runs(
+    $1::pg_catalog.text[],
+    $2::pg_catalog.timestamptz,
+    $3::int,
+    $4::pg_catalog.text,
+    $5::pg_catalog.text
+) as run
+`
+
+type ListRunsParams struct {
+	Status  []string
+	Since   *time.Time
+	MaxRows int32
+	Cursor  *string
+	Scope   string
+}
+
+type ListRunsRow struct {
+	ThreadID     string
+	RunID        string
+	ParentRunID  string
+	Status       string
+	Title        string
+	Agent        string
+	FirstSeq     int64
+	LastSeq      int64
+	StartedAt    time.Time
+	EndedAt      time.Time
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
+	Cursor       string
+}
+
+func (q *Queries) ListRuns(ctx context.Context, arg ListRunsParams) ([]ListRunsRow, error) {
+	rows, err := q.db.Query(ctx, ListRuns,
+		arg.Status,
+		arg.Since,
+		arg.MaxRows,
+		arg.Cursor,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListRunsRow
+	for rows.Next() {
+		var i ListRunsRow
+		if err := rows.Scan(
+			&i.ThreadID,
+			&i.RunID,
+			&i.ParentRunID,
+			&i.Status,
+			&i.Title,
+			&i.Agent,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
+			&i.Cursor,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const SetThread = `-- name: SetThread :one
@@ -96,7 +202,11 @@ select
     (thread).is_stale::boolean as is_stale,
     (thread).runs::int as runs,
     (thread).branches::int as branches,
-    (thread).cursor::pg_catalog.text as cursor
+    (thread).cursor::pg_catalog.text as cursor,
+    coalesce((thread).error_code, '')::pg_catalog.text as error_code,
+    coalesce((thread).error_message, '')::pg_catalog.text as error_message,
+    coalesce((thread).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((thread).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.set_thread(
     $1::pg_catalog.text,
     $2::pg_catalog.text,
@@ -119,19 +229,23 @@ type SetThreadParams struct {
 }
 
 type SetThreadRow struct {
-	ThreadID  string
-	Title     string
-	Agent     string
-	Metadata  rawjson.Text
-	Archived  bool
-	CreatedAt time.Time
-	ActiveAt  time.Time
-	HeadRunID string
-	Status    string
-	IsStale   bool
-	Runs      int32
-	Branches  int32
-	Cursor    string
+	ThreadID     string
+	Title        string
+	Agent        string
+	Metadata     rawjson.Text
+	Archived     bool
+	CreatedAt    time.Time
+	ActiveAt     time.Time
+	HeadRunID    string
+	Status       string
+	IsStale      bool
+	Runs         int32
+	Branches     int32
+	Cursor       string
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
 }
 
 func (q *Queries) SetThread(ctx context.Context, arg SetThreadParams) (SetThreadRow, error) {
@@ -159,6 +273,10 @@ func (q *Queries) SetThread(ctx context.Context, arg SetThreadParams) (SetThread
 		&i.Runs,
 		&i.Branches,
 		&i.Cursor,
+		&i.ErrorCode,
+		&i.ErrorMessage,
+		&i.StopReason,
+		&i.CutOffReason,
 	)
 	return i, err
 }
@@ -222,17 +340,23 @@ select
     coalesce((thread).runs, 0)::int as runs,
     coalesce((thread).branches, 0)::int as branches,
     coalesce((thread).cursor, '')::pg_catalog.text as cursor,
-    coalesce(page.next_cursor, '')::pg_catalog.text as next_cursor
+    coalesce((thread).error_code, '')::pg_catalog.text as error_code,
+    coalesce((thread).error_message, '')::pg_catalog.text as error_message,
+    coalesce((thread).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((thread).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    coalesce(page.next_cursor, '')::pg_catalog.text as next_cursor,
+    coalesce(page.searched_to, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as searched_to
 from agui.thread_page(
     $1::pg_catalog.text,
     $2::boolean,
     $3::pg_catalog.text,
     $4::pg_catalog.timestamptz,
     $5::pg_catalog.text,
-    $6::pg_catalog.jsonb,
-    $7::int,
-    $8::pg_catalog.text,
-    $9::pg_catalog.text
+    $6::boolean,
+    $7::pg_catalog.jsonb,
+    $8::int,
+    $9::pg_catalog.text,
+    $10::pg_catalog.text
 ) as page
 left join lateral pg_catalog.unnest(page.threads) as thread on true
 `
@@ -243,6 +367,7 @@ type ThreadPageParams struct {
 	Title    *string
 	Since    *time.Time
 	Status   *string
+	HeadOnly bool
 	Metadata rawjson.Binary
 	MaxRows  int32
 	Cursor   *string
@@ -250,20 +375,25 @@ type ThreadPageParams struct {
 }
 
 type ThreadPageRow struct {
-	ThreadID   string
-	Title      string
-	Agent      string
-	Metadata   rawjson.Text
-	Archived   bool
-	CreatedAt  time.Time
-	ActiveAt   time.Time
-	HeadRunID  string
-	Status     string
-	IsStale    bool
-	Runs       int32
-	Branches   int32
-	Cursor     string
-	NextCursor string
+	ThreadID     string
+	Title        string
+	Agent        string
+	Metadata     rawjson.Text
+	Archived     bool
+	CreatedAt    time.Time
+	ActiveAt     time.Time
+	HeadRunID    string
+	Status       string
+	IsStale      bool
+	Runs         int32
+	Branches     int32
+	Cursor       string
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
+	NextCursor   string
+	SearchedTo   time.Time
 }
 
 // A row for each thread; if the page has none, one row without an id.
@@ -274,6 +404,7 @@ func (q *Queries) ThreadPage(ctx context.Context, arg ThreadPageParams) ([]Threa
 		arg.Title,
 		arg.Since,
 		arg.Status,
+		arg.HeadOnly,
 		arg.Metadata,
 		arg.MaxRows,
 		arg.Cursor,
@@ -300,7 +431,12 @@ func (q *Queries) ThreadPage(ctx context.Context, arg ThreadPageParams) ([]Threa
 			&i.Runs,
 			&i.Branches,
 			&i.Cursor,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
 			&i.NextCursor,
+			&i.SearchedTo,
 		); err != nil {
 			return nil, err
 		}

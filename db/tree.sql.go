@@ -88,7 +88,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.lineage($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as run
 `
 
@@ -99,15 +103,19 @@ type LineageParams struct {
 }
 
 type LineageRow struct {
-	Depth       int32
-	RunID       string
-	ParentRunID string
-	Status      string
-	FirstSeq    int64
-	LastSeq     int64
-	StartedAt   time.Time
-	EndedAt     time.Time
-	RunNo       int32
+	Depth        int32
+	RunID        string
+	ParentRunID  string
+	Status       string
+	FirstSeq     int64
+	LastSeq      int64
+	StartedAt    time.Time
+	EndedAt      time.Time
+	RunNo        int32
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
 }
 
 func (q *Queries) Lineage(ctx context.Context, arg LineageParams) ([]LineageRow, error) {
@@ -129,6 +137,10 @@ func (q *Queries) Lineage(ctx context.Context, arg LineageParams) ([]LineageRow,
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.RunNo,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
 		); err != nil {
 			return nil, err
 		}
@@ -173,7 +185,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.message_origin($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as run
 `
 
@@ -185,15 +201,19 @@ type MessageOriginParams struct {
 }
 
 type MessageOriginRow struct {
-	Depth       int32
-	RunID       string
-	ParentRunID string
-	Status      string
-	FirstSeq    int64
-	LastSeq     int64
-	StartedAt   time.Time
-	EndedAt     time.Time
-	RunNo       int32
+	Depth        int32
+	RunID        string
+	ParentRunID  string
+	Status       string
+	FirstSeq     int64
+	LastSeq      int64
+	StartedAt    time.Time
+	EndedAt      time.Time
+	RunNo        int32
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
 }
 
 // One row at most.
@@ -221,6 +241,10 @@ func (q *Queries) MessageOrigin(ctx context.Context, arg MessageOriginParams) ([
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.RunNo,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
 		); err != nil {
 			return nil, err
 		}
@@ -242,7 +266,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.runs($1::pg_catalog.text, $2::pg_catalog.text) as run
 `
 
@@ -252,15 +280,19 @@ type RunsParams struct {
 }
 
 type RunsRow struct {
-	Depth       int32
-	RunID       string
-	ParentRunID string
-	Status      string
-	FirstSeq    int64
-	LastSeq     int64
-	StartedAt   time.Time
-	EndedAt     time.Time
-	RunNo       int32
+	Depth        int32
+	RunID        string
+	ParentRunID  string
+	Status       string
+	FirstSeq     int64
+	LastSeq      int64
+	StartedAt    time.Time
+	EndedAt      time.Time
+	RunNo        int32
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
 }
 
 func (q *Queries) Runs(ctx context.Context, arg RunsParams) ([]RunsRow, error) {
@@ -282,6 +314,10 @@ func (q *Queries) Runs(ctx context.Context, arg RunsParams) ([]RunsRow, error) {
 			&i.StartedAt,
 			&i.EndedAt,
 			&i.RunNo,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
 		); err != nil {
 			return nil, err
 		}

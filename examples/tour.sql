@@ -58,7 +58,8 @@ select run_id, count(*) from agui.event where thread_id = 'tour' group by run_id
 
 \echo == What it means: at the head, on the other branch, and back in time
 select * from agui.messages('tour');
-select agui.state('tour'), agui.state('tour', 'run-2'), agui.interrupts('tour');
+select agui.state('tour'), agui.state('tour', 'run-2');
+select interrupt_id, reason, message, expires_at, expired from agui.interrupts('tour');
 select message ->> 'content' as a1_after_seq_3 from agui.messages('tour', at_seq => 3) where message_id = 'a1';
 select count(*) as messages_an_hour_ago from agui.messages('tour', at_time => now() - interval '1 hour');
 select agui.restore('tour', 'run-2');

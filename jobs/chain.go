@@ -28,6 +28,8 @@ type Head struct {
 	Seq int64 `json:"seq"`
 	// Hash is the hash of the link, in hexadecimal digits.
 	Hash string `json:"hash"`
+	// RecordedAt is when that event was recorded.
+	RecordedAt time.Time `json:"recordedAt"`
 }
 
 // Heads calls visit with the head of each chained thread of a scope; if scope is nil, of all
@@ -41,7 +43,7 @@ func Heads(ctx context.Context, pool *pgxpool.Pool, scope *string, visit func(He
 			return err
 		}
 		for _, row := range page {
-			if err := visit(Head{Scope: row.Scope, ThreadID: row.ThreadID, Seq: row.Seq, Hash: hex.EncodeToString(row.Hash)}); err != nil {
+			if err := visit(Head{Scope: row.Scope, ThreadID: row.ThreadID, Seq: row.Seq, Hash: hex.EncodeToString(row.Hash), RecordedAt: row.RecordedAt}); err != nil {
 				return err
 			}
 			next.After = row.ThreadKey
@@ -77,6 +79,7 @@ type chainCheck struct {
 	runs     map[int32]db.ChainRunsRow
 	previous []byte // the hash of the last link; nil: the chain has not begun
 	atHead   map[int64][]byte
+	begunAt  time.Time // when the first event was recorded
 	lastSeq  int64
 	problems []pgagui.Problem
 }
@@ -119,9 +122,11 @@ func (c *chainCheck) run(ctx context.Context) ([]pgagui.Problem, error) {
 			hasMore, next.FromSeq = batch.HasMore, batch.FirstSeq+1
 		}
 	}
-	c.compareHeads()
-	if c.previous == nil && len(c.heads) == 0 && c.state.FirstDue != "" {
-		c.found(pgagui.Note, c.state.FirstDue, "the log is not chained, although the run began after agui.enable_chain")
+	if err := c.compareHeads(ctx); err != nil {
+		return nil, err
+	}
+	if c.previous == nil && len(c.heads) == 0 && c.state.DueSeq > 0 && !c.state.IsCertain {
+		c.found(pgagui.Note, c.state.DueRunID, "the log is not chained, although the run began after agui.enable_chain")
 	}
 	return c.problems, nil
 }
@@ -133,10 +138,17 @@ func (c *chainCheck) found(severity pgagui.Severity, runID, format string, argum
 // add checks the next batch of the thread.
 func (c *chainCheck) add(batch db.ChainBatchesRow) {
 	run := c.runs[batch.RunNo]
+	isDue := c.lastSeq < c.state.DueSeq && batch.FirstSeq >= c.state.DueSeq && c.state.IsCertain // the first that must have a hash
+	if c.lastSeq == 0 {
+		c.begunAt = firstTime(batch)
+	}
 	c.lastSeq = batch.FirstSeq + int64(batch.N) - 1
 	switch {
+	case batch.Hash == nil && c.previous == nil && isDue:
+		c.found(pgagui.Damage, run.RunID, "the batch at seq %d has no hash, although its run began after agui.enable_chain", batch.FirstSeq)
+		return
 	case batch.Hash == nil && c.previous == nil:
-		return // from before the chain
+		return // from before the chain, or what follows the first that must have a hash
 	case batch.Hash == nil:
 		c.found(pgagui.Damage, run.RunID, "the batch at seq %d has no hash, but what precedes it is chained", batch.FirstSeq)
 		return
@@ -219,11 +231,18 @@ func (c *chainCheck) hash(run db.ChainRunsRow, batch db.ChainBatchesRow) (hash [
 }
 
 // compareHeads compares the log with the heads that were kept elsewhere.
-func (c *chainCheck) compareHeads() {
+func (c *chainCheck) compareHeads(ctx context.Context) error {
 	for _, head := range c.heads {
 		hash := c.atHead[head.Seq]
-		switch {
-		case hex.EncodeToString(hash) == head.Hash:
+		if hex.EncodeToString(hash) == head.Hash {
+			continue
+		}
+		// The log may have begun after an erasure that was lifted.
+		switch isErased, err := wasErased(ctx, c.queries, head, c.begunAt); {
+		case err != nil:
+			return err
+		case isErased:
+			c.found(pgagui.Note, "", "the thread was erased (agui.erasure) after its head at seq %d was kept, and begins afterwards", head.Seq)
 		case head.Seq > c.lastSeq:
 			c.found(pgagui.Damage, "", "the log ends at seq %d, but its head was at seq %d: its end was cut off", c.lastSeq, head.Seq)
 		case hash == nil:
@@ -232,18 +251,43 @@ func (c *chainCheck) compareHeads() {
 			c.found(pgagui.Damage, "", "the log through seq %d is not what it was when its head was kept", head.Seq)
 		}
 	}
+	return nil
+}
+
+// wasErased returns whether an erasure fits a head: it is newer, and counts all events that the head covers. If before is not zero, the
+// erasure is also older than that.
+func wasErased(ctx context.Context, queries *db.Queries, head Head, before time.Time) (bool, error) {
+	erasures, err := queries.Erasures(ctx, db.ErasuresParams{Scope: head.Scope, ThreadID: head.ThreadID})
+	return slices.ContainsFunc(erasures, func(erasure db.ErasuresRow) bool {
+		return erasure.Events >= head.Seq && !erasure.ErasedAt.Before(head.RecordedAt) && (before.IsZero() || !erasure.ErasedAt.After(before))
+	}), err
+}
+
+// firstTime is when the first event of a batch was recorded.
+func firstTime(batch db.ChainBatchesRow) time.Time {
+	if len(batch.EarlierUs) == 0 {
+		return batch.RecordedAt
+	}
+	return batch.RecordedAt.Add(-time.Duration(batch.EarlierUs[0]) * time.Microsecond)
 }
 
 // missing reports a thread of which heads were kept and that no longer exists.
 func (j *verifyJob) missing(ctx context.Context, name threadName) (VerifiedThread, error) {
 	found := VerifiedThread{Scope: name.scope, ThreadID: name.threadID, Problems: []ThreadProblem{}}
-	isErased, err := db.New(j.pool).IsErased(ctx, db.IsErasedParams{Scope: name.scope, ThreadID: name.threadID})
-	if isErased {
-		found.Notes = []pgagui.Problem{{Problem: "chain: the thread was erased (agui.erasure)", Severity: pgagui.Note}}
-	} else {
-		found.Problems = append(found.Problems, ThreadProblem{Problem: pgagui.Problem{
-			Problem: "chain: the thread is gone, and was not erased by agui.erase", Severity: pgagui.Damage,
-		}})
+	for _, head := range j.heads[name] {
+		isErased, err := wasErased(ctx, db.New(j.pool), head, time.Time{})
+		if err != nil {
+			return found, err
+		}
+		if !isErased {
+			found.Problems = append(found.Problems, ThreadProblem{Problem: pgagui.Problem{
+				Problem:  fmt.Sprintf("chain: the thread is gone, and no erasure in agui.erasure is newer than its head at seq %d and counts its events", head.Seq),
+				Severity: pgagui.Damage,
+			}})
+		}
 	}
-	return found, err
+	if len(found.Problems) == 0 {
+		found.Notes = []pgagui.Problem{{Problem: "chain: the thread was erased (agui.erasure)", Severity: pgagui.Note}}
+	}
+	return found, nil
 }

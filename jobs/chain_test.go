@@ -22,7 +22,10 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-var changes = flag.Int("changes", 300, "how many changes are planted in chained logs")
+var (
+	changes   = flag.Int("changes", 80, "how many changes are planted in chained logs")
+	firstSeed = flag.Uint64("seed", 1, "which ones, and what else is random")
+)
 
 // chainProblems are what is wrong with the chains, and how many notes there are about them.
 func chainProblems(t *testing.T, pool *pgxpool.Pool, options jobs.VerifyOptions) (problems []string, notes int) {
@@ -261,6 +264,104 @@ func TestHeadsMissThreadsThatAreGone(t *testing.T) {
 	}
 }
 
+// Hashes that were removed from the beginning of a log, or from all of it, are missed where the scope is chained.
+func TestRemovedHashesAreMissed(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	appendInBatches(t, store, "older", "r1", "", 2, message("m", 3)...)
+	execute(t, pool, `select agui.enable_chain()`)
+	for _, thread := range []string{"all", "beginning", "behind", "sound", "older"} {
+		appendInBatches(t, store, thread, "r2", "", 2, message("m", 3)...)
+		appendInBatches(t, store, thread, "r3", "", 2, message("n", 3)...)
+	}
+	damage(t, pool, `update agui.batch set hash = null, links = null where thread_key = agui.thread_key('', 'all')`)
+	damage(t, pool, `update agui.batch set hash = null, links = null where thread_key = agui.thread_key('', 'beginning') and run_no = 1`)
+	damage(t, pool, `update agui.batch set hash = null, links = null where thread_key = agui.thread_key('', 'older') and run_no = 2`)
+
+	// What is chained behind them does not fit either, unless all hashes were removed or computed again.
+	missed := func(thread string) (missed []string) {
+		t.Helper()
+		problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Threads: []string{thread}})
+		for _, problem := range problems {
+			if strings.Contains(problem, "no hash") {
+				missed = append(missed, strings.TrimPrefix(problem, thread+": chain: "))
+			}
+		}
+		return missed
+	}
+	// A run that began within a minute may have seen no chain: its transaction may be older.
+	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Threads: []string{"all"}}); len(problems) > 0 || notes != 1 {
+		t.Errorf("within the first minute: %d notes, problems: %q", notes, problems)
+	}
+	execute(t, pool, `update agui_internal.chained_scope set since = since - interval '1 hour'`)
+	execute(t, pool, `update agui.run set started_at = started_at - interval '2 hours' where run_id = 'r1'`)
+	damage(t, pool, `
+		update agui.batch set hash = null, links = null
+		where thread_key = agui.thread_key('', 'behind') and first_seq = (
+			select max(first_seq) from agui.batch where thread_key = agui.thread_key('', 'behind')
+		)`)
+	older := count(t, pool, `select first_seq from agui.run where run_id = 'r2' and thread_key = agui.thread_key('', 'older')`)
+	for thread, want := range map[string]string{
+		"all":       "the batch at seq 1 has no hash, although its run began after agui.enable_chain",
+		"beginning": "the batch at seq 1 has no hash, although its run began after agui.enable_chain",
+		"older":     fmt.Sprintf("the batch at seq %d has no hash, although its run began after agui.enable_chain", older),
+		"behind":    "has no hash, but what precedes it is chained",
+	} {
+		if got := missed(thread); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			t.Errorf("%s: %q is missed", thread, got)
+		}
+		// agui.verify finds the same.
+		if n := count(t, pool, `select count(*) from agui.verify('`+thread+`') where severity = 'damage' and problem like 'chain: %`+want+`'`); n != 1 {
+			t.Errorf("%s: agui.verify finds %d", thread, n)
+		}
+	}
+	if got := missed("sound"); len(got) > 0 || count(t, pool, `select count(*) from agui.verify('sound')`) > 0 {
+		t.Errorf("in a sound log %q is missed", got)
+	}
+}
+
+// What says that a thread was erased fits the head that was kept of it: it is newer, and counts the events.
+func TestAnErasureFitsTheHead(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	execute(t, pool, `select agui.enable_chain()`)
+	threads := []string{"erased", "lifted", "too early", "too short", "written again"}
+	for _, thread := range threads {
+		appendRun(t, store, thread, "r", "", message("m", 3)...)
+	}
+	heads := headsOf(t, pool)
+	for _, head := range heads {
+		if head.RecordedAt.IsZero() {
+			t.Errorf("a head without a time: %v", head)
+		}
+	}
+	for _, thread := range threads {
+		execute(t, pool, `select agui.erase('`+thread+`')`)
+	}
+	execute(t, pool, `
+		update agui.erasure set erased_at = erased_at - interval '1 hour' where erased_key = agui_internal.erasure_key(agui.thread_key('', 'too early'));
+		update agui.erasure set events = events - 1 where erased_key = agui_internal.erasure_key(agui.thread_key('', 'too short'));
+		select agui.lift_erasure('lifted'), agui.lift_erasure('written again')`)
+	appendRun(t, store, "written again", "r", "", message("m", 3)...)
+	problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads})
+	slices.Sort(problems)
+	if notes != 3 || len(problems) != 2 ||
+		!strings.HasPrefix(problems[0], "too early: chain: the thread is gone, and no erasure in agui.erasure is newer than its head") ||
+		!strings.HasPrefix(problems[1], "too short: chain: the thread is gone, and no erasure in agui.erasure is newer than its head") {
+		t.Errorf("%d notes, problems: %q", notes, problems)
+	}
+	// A log that precedes the erasure is not the one that began after it.
+	execute(t, pool, `update agui.erasure set erased_at = clock_timestamp() where erased_key = agui_internal.erasure_key(agui.thread_key('', 'written again'))`)
+	damage(t, pool, `update agui.batch set events = json_build_array(events -> 0), n = 1, hash = '\x00' where thread_key = agui.thread_key('', 'written again')`)
+	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads, Threads: []string{"written again"}}); !slices.ContainsFunc(problems, func(problem string) bool {
+		return strings.Contains(problem, "head")
+	}) {
+		t.Errorf("problems: %q", problems)
+	}
+}
+
 // Verify finds each change, exchange and removal in a chained log. Kept heads also find what the chain alone cannot: an end that was
 // cut off, and a log that was replaced together with its hashes.
 func TestTheChainFindsEveryChange(t *testing.T) {
@@ -282,7 +383,9 @@ func TestTheChainFindsEveryChange(t *testing.T) {
 			for _, table := range tables {
 				execute(t, pool, fmt.Sprintf(`create table public.%[1]s_before as select * from agui.%[1]s`, table))
 			}
-			planter := planter{t: t, random: rand.New(rand.NewPCG(3, 4)), planted: map[string]int{}}
+			seed := *firstSeed
+			t.Logf("-changes %d -seed %d", *changes, seed)
+			planter := planter{t: t, random: rand.New(rand.NewPCG(seed, 4)), planted: map[string]int{}}
 			for planted := 0; planted < *changes/2; {
 				thread := threads[planter.random.IntN(len(threads))]
 				var what string

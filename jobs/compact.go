@@ -92,7 +92,7 @@ func (c Compacted) LogValue() slog.Value {
 // with backoff, and Compact returns a [*RunsLeftError] at the end. If a process is killed, a note of
 // its thread stays, and the next call compacts that thread last, run by run. Committed work stays.
 func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (Compacted, error) {
-	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
+	job := compactJob{pool: pool, options: options, inHand: map[pgtype.UUID]int{}, isWide: map[pgtype.UUID]bool{}, readsAll: map[pgtype.UUID]bool{}, limits: limits{begin: time.Now(), maxTime: options.MaxTime}}
 	job.memory = newMemory(max(1, options.Workers))
 	job.remaining.Store(int64(options.MaxRuns))
 	if options.MaxRuns <= 0 {
@@ -119,6 +119,10 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 		return Compacted{}, err
 	}
 
+	// Before runs are folded, because a fold takes from parts only what is new.
+	if err := job.splitInputs(ctx); err != nil {
+		return Compacted{}, err
+	}
 	group, groupContext := errgroup.WithContext(ctx)
 	for range max(1, options.Workers) {
 		group.Go(func() error { return guarded(func() error { return job.work(groupContext) }) })
@@ -166,6 +170,8 @@ type compactJob struct {
 	inHand map[pgtype.UUID]int
 	// choosing is held while a worker chooses among the threads with notes, until inHand has its choice.
 	choosing sync.Mutex
+	// readsAll are the threads where a fold needed a message of an input that was not read: all are read.
+	readsAll map[pgtype.UUID]bool
 	// isWide are the threads whose runs do not fit into memory together: they are compacted one by one.
 	isWide map[pgtype.UUID]bool
 }
@@ -234,11 +240,27 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 	if j.options.RunningEvery <= 0 || j.limits.reached(ctx, 0) != "" {
 		return nil
 	}
-	settings := db.CompactRunningParams{EveryEvents: int32(j.options.RunningEvery)}
-	if j.options.MaxTime > 0 {
-		settings.MaxTime = new(j.options.MaxTime - time.Since(j.limits.begin))
+	return db.New(j.pool).CompactRunning(ctx, db.CompactRunningParams{EveryEvents: int32(j.options.RunningEvery), MaxTime: j.timeLeft()})
+}
+
+// splitInputs stores inputs in parts, in half of the time: at least those of one step, so that each call makes progress.
+func (j *compactJob) splitInputs(ctx context.Context) error {
+	if hasToStop(ctx) {
+		return nil
 	}
-	return db.New(j.pool).CompactRunning(ctx, settings)
+	most := j.timeLeft()
+	if most != nil {
+		*most /= 2
+	}
+	return db.New(j.pool).SplitInputs(ctx, most)
+}
+
+// timeLeft returns nil if there is no limit.
+func (j *compactJob) timeLeft() *time.Duration {
+	if j.options.MaxTime <= 0 {
+		return nil
+	}
+	return new(j.options.MaxTime - time.Since(j.limits.begin))
 }
 
 // compactNext compacts the run of a target, or up to maxRuns runs of its thread, and chooses the
@@ -246,17 +268,20 @@ func (j *compactJob) compactRunning(ctx context.Context) error {
 func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isBegun := false
 	err = j.memory.do(ctx, func(room room) (err error) {
-		if j.wide(at.key) {
+		if j.is(j.isWide, at.key) {
 			maxRuns = 1
 		}
 		result, next, err = j.compactIn(ctx, room, at, maxRuns)
-		isBegun = !errors.Is(err, errTooLarge)
+		isBegun = !errors.Is(err, errTooLarge) && !errors.Is(err, compaction.ErrMissingMessage)
 		return err
 	})
 	switch {
 	case errors.Is(err, errTooLarge):
-		j.setWide(at.key)
+		j.mark(j.isWide, at.key)
 		return j.compactNext(ctx, at, 1)
+	case errors.Is(err, compaction.ErrMissingMessage):
+		j.mark(j.readsAll, at.key)
+		return j.compactNext(ctx, at, maxRuns)
 	case err != nil && !isBegun:
 		err = errors.Join(err, j.takeBack(ctx, at))
 	}
@@ -267,53 +292,48 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 // fails with errTooLarge and has no effect.
 func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isHeld, isLost := false, false
-	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
+	err = inTransaction(ctx, j.pool, func(connection *pgx.Conn) error {
 		err := guarded(func() error {
-			queries := db.New(tx)
-			var begin pgx.Batch
-			begin.Queue(db.BeginStep)
-			begin.Queue(db.HoldThread, at.key).QueryRow(func(row pgx.Row) error {
-				var isOurs bool
-				err := row.Scan(&isOurs)
-				isHeld = !isOurs
-				return err
-			})
-			if err := tx.SendBatch(ctx, &begin).Close(); err != nil {
-				return err
-			}
-			if isHeld {
-				return queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
-			}
 			thread := threadCompaction{
-				tx: tx, queries: queries, key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room}, folds: map[int32]*runFold{},
-				isOver: j.limits.isOver,
+				connection: connection, queries: db.New(connection), key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room},
+				readsAll: j.is(j.readsAll, at.key), folds: map[int32]*runFold{}, isOver: j.limits.isOver,
 			}
-			var err error
-			if result, err = thread.compact(ctx, at, maxRuns); err != nil {
+			isOurs, err := thread.begin(ctx, at, maxRuns)
+			if err != nil {
 				return err
 			}
-			// The title comes last, because appends wait for what it locks.
+			if isHeld = !isOurs; isHeld {
+				return thread.queries.TakeBackAttempt(ctx, db.TakeBackAttemptParams{Job: compactJobName, ThreadKey: at.key, RunNo: at.runNo})
+			}
+			if err := thread.compact(ctx); err != nil {
+				return err
+			}
 			var end pgx.Batch
+			thread.queueEnd(&end)
+			// The title comes last, because appends wait for what it locks.
 			end.Queue(db.FillTitle, at.key)
 			end.Queue(db.NoteSuccess, compactJobName, at.key, at.runNo)
-			near := pgtype.UUID{}
-			if at.runNo > 0 {
-				near = at.key
-			}
 			next, err = j.choose(at.place, at.key, func(passedOver []pgtype.UUID) (next *target, err error) {
-				end.Queue(db.ChooseToCompact, near, at.place, j.dueBy, passedOver, at.runNo).Query(func(rows pgx.Rows) (err error) {
+				var choice *pgx.QueuedQuery
+				if at.runNo > 0 {
+					choice = end.Queue(db.ChooseToCompact, at.key, at.place, j.dueBy, passedOver, at.runNo)
+				} else {
+					choice = end.Queue(db.ChooseThreadToCompact, at.place, j.dueBy, passedOver)
+				}
+				choice.Query(func(rows pgx.Rows) (err error) {
 					next, err = targetOf(pgx.CollectOneRow(rows, pgx.RowToStructByPos[db.ChooseToCompactRow]))
 					return err
 				})
-				err = tx.SendBatch(ctx, &end).Close()
+				err = connection.SendBatch(ctx, &end).Close()
 				return next, err
 			})
 			if next != nil && next.key == at.key {
 				next.afterNo = thread.lastRunNo
 			}
+			result = thread.result
 			return err
 		})
-		isLost = tx.Conn().IsClosed()
+		isLost = connection.IsClosed()
 		return err
 	})
 	if err != nil && next != nil {
@@ -326,13 +346,42 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 		return Compacted{}, nil, nil
 	case err == nil:
 		return result, next, nil
-	case errors.Is(err, errTooLarge):
-		return Compacted{}, nil, errTooLarge
+	case errors.Is(err, errTooLarge), errors.Is(err, compaction.ErrMissingMessage):
+		return Compacted{}, nil, err
 	case ctx.Err() != nil || isForbidden(err):
 		return Compacted{}, nil, errors.Join(err, j.takeBack(ctx, at))
 	}
 	next, err = j.failed(ctx, at, err, isLost)
 	return Compacted{}, next, err
+}
+
+// inTransaction calls work, which begins a transaction together with its first statements, because each round trip costs about as much
+// as folding a short run. It commits what work did, or rolls it back.
+func inTransaction(ctx context.Context, pool *pgxpool.Pool, work func(*pgx.Conn) error) error {
+	acquired, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	// It closes a connection that is left in a transaction.
+	defer acquired.Release()
+	connection := acquired.Conn()
+	if err = work(connection); err == nil {
+		// Apart from the statements before: a job that is cancelled in those does not commit.
+		var done pgconn.CommandTag
+		if done, err = connection.Exec(ctx, "commit"); err == nil && done.String() != "COMMIT" {
+			err = pgx.ErrTxCommitRollback
+		}
+	} else if !connection.IsClosed() {
+		_, _ = connection.Exec(ctx, "rollback")
+	}
+	if connection.IsClosed() {
+		// When the context ended, the driver asks the server to cancel. Until it has, that holds the thread and those chosen next.
+		select {
+		case <-connection.PgConn().CleanupDone():
+		case <-time.After(closeTimeout):
+		}
+	}
+	return err
 }
 
 // failed notes that a target failed. It returns what to do next: the runs of the thread one by one.
@@ -468,18 +517,17 @@ func (j *compactJob) setLost(key pgtype.UUID) {
 	j.lost = append(j.lost, key)
 }
 
-// wide reports whether the runs of a thread are compacted one by one, because together they take
-// too much memory.
-func (j *compactJob) wide(key pgtype.UUID) bool {
+// is reports whether a thread is marked in isWide or readsAll.
+func (j *compactJob) is(marked map[pgtype.UUID]bool, key pgtype.UUID) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	return j.isWide[key]
+	return marked[key]
 }
 
-func (j *compactJob) setWide(key pgtype.UUID) {
+func (j *compactJob) mark(marked map[pgtype.UUID]bool, key pgtype.UUID) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	j.isWide[key] = true
+	marked[key] = true
 }
 
 // comesBack reports whether it is time to retry the threads that were left, which happens once.

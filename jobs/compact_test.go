@@ -381,7 +381,7 @@ func TestSnapshotsStaySmallerThanTheLog(t *testing.T) {
 				log := count(t, pool, `select sum(log_bytes)::bigint from agui.run`)
 				snapshots := count(t, pool, `
 					select (coalesce(sum(pg_column_size(state) + pg_column_size(message_nos) + 100), 0)
-						+ (select coalesce(sum(pg_column_size(body) + 60), 0) from agui.message))::bigint
+						+ (select coalesce(sum(pg_column_size(body) + 60), 0) from agui.message_version))::bigint
 					from agui.snapshot`)
 				if snapshots > log {
 					t.Errorf("the snapshots take %d bytes, the log %d", snapshots, log)

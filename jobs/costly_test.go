@@ -1,16 +1,13 @@
 package jobs_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +22,7 @@ import (
 
 // costlyRun is a run made to take much for what it is: its events, of a size.
 type costlyRun struct {
-	size    int // twice as much may take twice the work
+	size    int // of the smaller one of two, at the scale 4; twice as much may take twice the work
 	events  func(t *testing.T, pool *pgxpool.Pool, size int) []string
 	refused bool // it is over a limit, and stays in quarantine
 }
@@ -44,7 +41,7 @@ var costlyRuns = map[string]costlyRun{
 		return events
 	}},
 	"inserts at the front of an array": {size: 2000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
-		return []string{stateSnapshot(zeros(500_000)), stateDelta(repeated(size, `{"op":"add","path":"/0","value":1}`)...)}
+		return []string{stateSnapshot(zeros(400_000)), stateDelta(repeated(size, `{"op":"add","path":"/0","value":1}`)...)}
 	}},
 	"patches of a deep document": {size: 1000, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
 		events := []string{stateSnapshot(nested(900))}
@@ -227,6 +224,9 @@ func (c cost) String() string {
 // work, as the processes' own time says.
 func TestCostlyRuns(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
 	if memory.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell what a process took")
 	}
@@ -234,45 +234,73 @@ func TestCostlyRuns(t *testing.T) {
 		mostMemory = 512 // MB
 		mostRatio  = 2.6
 		noise      = 700 * time.Millisecond
+		attempts   = 3 // at a piece of work that took long: a busy machine only adds
 	)
 	for name, run := range costlyRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := testdb.New(t)
-			pool := testdb.Connect(t, url)
-			if !serverIsHere(t, pool) {
-				t.Skip("the server runs on another machine")
-			}
-			var costs [2]map[string]cost
-			for i := range costs {
-				events := run.events(t, pool, run.size<<i)
-				inSQL, inGo := fmt.Sprint("sql", i), fmt.Sprint("go", i)
-				costs[i] = map[string]cost{
-					"append":            costOfAppend(t, url, inSQL, events),
-					"compaction in SQL": costOfStatement(t, url, `call agui.compact()`, run.refused),
-				}
-				costOfAppend(t, url, inGo, events)
-				costs[i]["compaction in Go"] = costOfJob(t, url, "compact-alone", run.refused)
+			url, pool := databaseHere(t)
+			size := scaled(run.size, 1)
+			events := [2][]string{run.events(t, pool, size), run.events(t, pool, 2*size)}
+			threads := 0
+			thread := func() string { return fmt.Sprint("t", threads) }
+			restored := func() string {
+				t.Helper()
 				if n := waitingRuns(t, pool); run.refused != (n > 0) {
 					t.Errorf("%d runs wait", n)
 				}
-				if !run.refused {
-					var same bool
-					err := pool.QueryRow(t.Context(), `
-						select md5(replace(agui.restore($1)::text, $1, '')) = md5(replace(agui.restore($2)::text, $2, ''))`, inSQL, inGo).Scan(&same)
-					if err != nil || !same {
-						t.Errorf("SQL and Go make different snapshots (error %v)", err)
+				if run.refused {
+					return ""
+				}
+				var digest string
+				if err := pool.QueryRow(t.Context(), `select md5(agui.restore($1)::text)`, thread()).Scan(&digest); err != nil {
+					t.Error(err)
+				}
+				return digest
+			}
+			// measure appends the run of one of the sizes in place of the one before, and compacts it both ways.
+			measure := func(which int) map[string]cost {
+				execute(t, pool, `select agui.erase(thread_id) from agui.thread`)
+				threads++
+				costs := map[string]cost{"append": costOfAppend(t, url, thread(), events[which])}
+				costs["compaction in SQL"] = costOfStatement(t, url, `call agui.compact()`, run.refused)
+				inSQL := restored()
+				execute(t, pool, `delete from agui.snapshot`)
+				execute(t, pool, `delete from agui.message_version`)
+				execute(t, pool, `delete from agui_internal.job_note`)
+				execute(t, pool, `update agui.run set log_bytes = null, n = null`)
+				costs["compaction in Go"] = costOfJob(t, url, "compact-alone", run.refused)
+				if restored() != inSQL {
+					t.Error("SQL and Go make different snapshots")
+				}
+				return costs
+			}
+			var costs [2]map[string]cost
+			tooLong := func(what string) bool {
+				once, twice := costs[0][what].cpu, costs[1][what].cpu
+				return float64(twice) > mostRatio*float64(once) && twice > noise
+			}
+			whats := []string{"append", "compaction in SQL", "compaction in Go"}
+			for range attempts {
+				for which := range costs {
+					measured := measure(which)
+					for what, before := range costs[which] {
+						measured[what] = cost{min(measured[what].cpu, before.cpu), max(measured[what].peak, before.peak)}
 					}
+					costs[which] = measured
+				}
+				if !slices.ContainsFunc(whats, tooLong) {
+					break
 				}
 			}
-			for _, what := range slices.Sorted(maps.Keys(costs[0])) {
+			for _, what := range whats {
 				once, twice := costs[0][what], costs[1][what]
 				t.Logf("%s: %v, of twice the size %v", what, once, twice)
 				if twice.peak > mostMemory {
 					t.Errorf("%s took %v, want %d MB at most", what, twice, mostMemory)
 				}
-				if ratio := float64(twice.cpu) / float64(once.cpu); ratio > mostRatio && twice.cpu > noise {
-					t.Errorf("%s of twice the size took %.1f times the work", what, ratio)
+				if tooLong(what) {
+					t.Errorf("%s of twice the size took %.1f times the work", what, float64(twice.cpu)/float64(once.cpu))
 				}
 			}
 		})
@@ -295,12 +323,12 @@ func costOfStatement(t *testing.T, url, statement string, fails bool, arguments 
 	}
 	defer connection.Close(context.Background())
 	pid := int(connection.PgConn().PID())
-	before := processTime(pid)
+	before := memory.CPU(pid)
 	stop := memory.WatchSessions(func() []int { return []int{pid} })
 	if _, err := connection.Exec(t.Context(), statement, arguments...); err != nil && !fails {
 		t.Errorf("%s: %v", statement, err)
 	}
-	return cost{processTime(pid) - before, stop() >> 20}
+	return cost{memory.CPU(pid) - before, stop() >> 20}
 }
 
 // costOfJob is what a process takes that does a job.
@@ -320,34 +348,21 @@ func costOfJob(t *testing.T, url, job string, fails bool) cost {
 	return cost{process.ProcessState.UserTime() + process.ProcessState.SystemTime(), peak >> 20}
 }
 
-// serverIsHere reports whether processTime can tell of a session of the server.
-func serverIsHere(t *testing.T, pool *pgxpool.Pool) bool {
+// databaseHere makes a database whose sessions memory.CPU can look at, and a pool of it. If the server runs on another machine, it skips
+// the test.
+func databaseHere(t *testing.T) (url string, pool *pgxpool.Pool) {
 	t.Helper()
+	url = testdb.New(t)
+	pool = testdb.Connect(t, url)
 	connection, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	return processTime(int(connection.Conn().PgConn().PID())) >= 0
-}
-
-// processTime is the time that a process has spent in its own code, to 10 ms; negative: unknown. That of the kernel depends on whether the C library happens to
-// return memory after each use: a page fault for each page of a large text.
-func processTime(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return -1
+	if memory.CPU(int(connection.Conn().PgConn().PID())) < 0 {
+		t.Skip("the server runs on another machine, or this system does not tell what a process took")
 	}
-	// The name of the process, in parentheses, may have spaces. The 12th field after it counts the ticks, of which Linux makes 100 a second.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 12 {
-		return -1
-	}
-	ticks, err := strconv.Atoi(fields[11])
-	if err != nil {
-		return -1
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return url, pool
 }
 
 // A fold in SQL ends soon after its statement was cancelled, whatever it is at, and the next call makes it.
@@ -357,12 +372,8 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := costlyRuns[name]
-			url := testdb.New(t)
-			pool := testdb.Connect(t, url)
-			if !serverIsHere(t, pool) {
-				t.Skip("the server runs on another machine, or this system does not tell what a process took")
-			}
-			costOfAppend(t, url, "t", run.events(t, pool, run.size))
+			url, pool := databaseHere(t)
+			costOfAppend(t, url, "t", run.events(t, pool, scaled(run.size, run.size/2)))
 
 			connection, err := pgx.Connect(t.Context(), url)
 			if err != nil {
@@ -372,9 +383,9 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 			if _, err := connection.Exec(t.Context(), `set statement_timeout = '200ms'`); err != nil {
 				t.Fatal(err)
 			}
-			before := processTime(int(connection.PgConn().PID()))
+			before := memory.CPU(int(connection.PgConn().PID()))
 			_, err = connection.Exec(t.Context(), `call agui.compact()`)
-			cancelled := processTime(int(connection.PgConn().PID())) - before
+			cancelled := memory.CPU(int(connection.PgConn().PID())) - before
 			var pgErr *pgconn.PgError
 			if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
 				t.Fatalf("compaction within 200 ms: %v", err)

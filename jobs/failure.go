@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 )
 
 // RunsLeftError means that a job failed at some runs or threads, and did all others. The failed runs
@@ -47,10 +48,27 @@ func noteFailure(
 	var server *pgconn.PgError
 	if errors.As(cause, &server) {
 		failure.Code, failure.Error = &server.Code, server.Message
-	} else if errors.Is(cause, compaction.ErrLimit) {
-		failure.Code = new("UI023") // the code that the reducer in SQL raises
+	} else {
+		failure.Code = stateOf(cause)
 	}
 	return queries.NoteFailure(ctx, failure)
+}
+
+// stateOf returns the SQLSTATE of an error that does not come from the server; nil: it comes from the
+// reducer. What an SQLSTATE says of a run is in agui_internal.failure_kind.
+func stateOf(cause error) *string {
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.Is(cause, compaction.ErrLimit):
+		return new("UI023") // the code that the reducer in SQL raises
+	case errors.Is(cause, errPanic):
+		return new("XX000") // an internal error
+	case errors.As(cause, &connect):
+		return new("08001") // no connection
+	case live.IsTransient(cause):
+		return new("08006") // a connection that was lost
+	}
+	return nil
 }
 
 // takeBackAttempt deletes the note of a run that was not begun, even after ctx has ended.
@@ -72,11 +90,14 @@ func isLockTimeout(err error) bool {
 	return errors.As(err, &server) && server.Code == "55P03"
 }
 
+// errPanic is what a panic becomes.
+var errPanic = errors.New("panic")
+
 // guarded calls a function and turns a panic into an error, so that one thread cannot end the job.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("panic%s: %v", panicPlace(), value)
+			err = fmt.Errorf("%w%s: %v", errPanic, panicPlace(), value)
 		}
 	}()
 	return call()

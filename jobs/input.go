@@ -1,27 +1,87 @@
 package jobs
 
 import (
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 )
 
-// inputPlaces says, by run number, where an input that is stored beside the events of the run
-// counts.
-type inputPlaces map[int32]db.InputPlacesRow
+// inputs are those that are stored beside the events of runs.
+type inputs struct {
+	places  map[int32]db.InputPlacesRow // by run number, where they count
+	inParts map[int32]compaction.Input  // those that are stored in parts; batches bring the others
+	bytes   int                         // of the texts in inParts
+}
 
-// placesOf converts the answer of InputPlaces.
-func placesOf(rows []db.InputPlacesRow, err error) (inputPlaces, error) {
-	places := make(inputPlaces, len(rows))
-	for _, row := range rows {
-		places[row.RunNo] = row
+// readInputs reads where the inputs of runs count, given the seqs up to which their logs are read, and those that are stored in parts.
+// Messages with one of the known ids come without their text.
+func readInputs(ctx context.Context, queries *db.Queries, key pgtype.UUID, runNumbers []int32, throughSeqs []int64, known []string) (read inputs, err error) {
+	rows, err := queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: key, RunNos: runNumbers, ThroughSeqs: throughSeqs})
+	if err != nil {
+		return inputs{}, err
 	}
-	return places, err
+	read.places = make(map[int32]db.InputPlacesRow, len(rows))
+	var numbers []int32
+	for _, row := range rows {
+		read.places[row.RunNo] = row
+		if row.InParts {
+			numbers = append(numbers, row.RunNo)
+		}
+	}
+	if numbers == nil {
+		return read, nil
+	}
+	stored, err := queries.InputsInParts(ctx, db.InputsInPartsParams{ThreadKey: key, RunNos: numbers})
+	if err != nil {
+		return inputs{}, err
+	}
+	var partNumbers []int32
+	for _, input := range stored {
+		partNumbers = append(partNumbers, input.PartNos...)
+	}
+	slices.Sort(partNumbers)
+	// PostgreSQL has no text for some ids, and writes backslashes in their place.
+	known = slices.DeleteFunc(slices.Clone(known), func(id string) bool { return strings.ContainsAny(id, "\x00\\") || !utf8.ValidString(id) })
+	parts, err := queries.InputMessages(ctx, db.InputMessagesParams{ThreadKey: key, PartNos: slices.Compact(partNumbers), KnownIds: known})
+	if err != nil {
+		return inputs{}, err
+	}
+	messages := make(map[int32]compaction.InputMessage, len(parts))
+	for _, part := range parts {
+		messages[part.PartNo] = compaction.InputMessage{ID: part.MessageID, HasID: part.HasID, Bytes: int(part.Bytes), JSON: part.Body}
+		read.bytes += len(part.Body)
+	}
+	read.inParts = make(map[int32]compaction.Input, len(stored))
+	for _, input := range stored {
+		whole := compaction.Input{JSON: input.Rest, SeparatorBytes: int(input.SeparatorBytes)}
+		for _, number := range input.PartNos {
+			whole.Messages = append(whole.Messages, messages[number])
+		}
+		read.inParts[input.RunNo] = whole
+		read.bytes += len(input.Rest)
+	}
+	return read, nil
+}
+
+// readAsStored makes a fold read the ids of messages from their text.
+func (in inputs) readAsStored() {
+	for _, input := range in.inParts {
+		for i := range input.Messages {
+			input.Messages[i].HasID = false
+		}
+	}
 }
 
 // seqs returns the places at which BatchesBetween returns the inputs.
-func (p inputPlaces) seqs() []int64 {
-	seqs := make([]int64, 0, len(p))
-	for _, place := range p {
+func (in inputs) seqs() []int64 {
+	seqs := make([]int64, 0, len(in.places))
+	for _, place := range in.places {
 		seqs = append(seqs, place.Seq)
 	}
 	return seqs
@@ -29,35 +89,48 @@ func (p inputPlaces) seqs() []int64 {
 
 // awaitsStart reports whether a RUN_STARTED that is yet to come would change what the events of a
 // run mean.
-func (p inputPlaces) awaitsStart(runNo int32) bool {
-	place, has := p[runNo]
+func (in inputs) awaitsStart(runNo int32) bool {
+	place, has := in.places[runNo]
 	return has && !place.IsStart
 }
 
-// applyBatch folds a batch, and the input of its run if that counts there.
-func (p inputPlaces) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRow) error {
-	if batch.Input == nil {
+// countsIn reports whether an input counts at an event of a batch.
+func (in inputs) countsIn(batch db.BatchesBetweenRow) bool {
+	place, has := in.places[batch.RunNo]
+	return has && batch.FirstSeq <= place.Seq && place.Seq < batch.FirstSeq+int64(batch.N)
+}
+
+// applyBatch folds a batch, and the input of its run if that counts there. It returns the number of
+// events.
+func (in inputs) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRow) (n int, err error) {
+	if !in.countsIn(batch) {
 		return fold.ApplyBatch(batch.Events)
 	}
-	seq := batch.FirstSeq
 	for event, err := range compaction.Split(batch.Events) {
 		if err != nil {
-			return err
+			return n, err
 		}
-		p.apply(fold, batch, seq, event)
-		seq++
+		in.apply(fold, batch, batch.FirstSeq+int64(n), event)
+		n++
 	}
-	return fold.Err()
+	return n, fold.Err()
 }
 
 // apply folds one event of a batch.
-func (p inputPlaces) apply(fold *compaction.Fold, batch db.BatchesBetweenRow, seq int64, event []byte) {
-	if place := p[batch.RunNo]; batch.Input != nil && place.Seq == seq {
-		if place.IsStart {
-			event = compaction.WithInput(event, batch.Input)
-		} else {
-			fold.ApplyInput(batch.Input)
-		}
+func (in inputs) apply(fold *compaction.Fold, batch db.BatchesBetweenRow, seq int64, event []byte) {
+	place, has := in.places[batch.RunNo]
+	if !has || place.Seq != seq {
+		fold.Apply(event)
+		return
 	}
+	input, has := in.inParts[batch.RunNo]
+	if !has {
+		input.JSON = batch.Input
+	}
+	if place.IsStart {
+		fold.ApplyInput(event, input)
+		return
+	}
+	fold.ApplyInput(nil, input)
 	fold.Apply(event)
 }

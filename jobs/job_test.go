@@ -13,8 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -294,11 +295,12 @@ func TestCompactionFinishesTheThreadAtHand(t *testing.T) {
 			done, err := jobs.Compact(ctx, pool, jobs.CompactOptions{})
 			ended <- outcome{done, err}
 		}()
-		for count(t, pool, `
-			select count(*) from pg_locks
-			where locktype = 'advisory' and not granted and objid = 1
-				and database = (select oid from pg_database where datname = current_database())`) == 0 {
-		}
+		wait.For(t, "the first thread to wait", func() bool {
+			return count(t, pool, `
+				select count(*) from pg_locks
+				where locktype = 'advisory' and not granted and objid = 1
+					and database = (select oid from pg_database where datname = current_database())`) > 0
+		})
 		ask()
 		unlock := func() {
 			if _, err := blocker.Exec(t.Context(), `select pg_advisory_unlock(1)`); err != nil {

@@ -3,21 +3,26 @@ package jobs_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
 
-const kills = 10
+// kills is how often a job is killed.
+func kills() int { return scaled(10, 3) }
 
 // A process that is killed at any time leaves nothing half done and nothing lost, and the next one continues.
 func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
@@ -34,7 +39,7 @@ func TestKilledJobsLeaveNothingHalfDone(t *testing.T) {
 			pool := testdb.Connect(t, url)
 			store := pgagui.New(pool, nil)
 			logs := map[string]string{} // what each thread's log must be
-			for n := 0; n < kills; n++ {
+			for n := range kills() {
 				if count(t, pool, waiting[job]) < 20 {
 					for range 40 {
 						thread := fmt.Sprint("t", len(logs))
@@ -80,7 +85,7 @@ func TestAKilledReapLeavesNothingHalfDone(t *testing.T) {
 	pool := testdb.Connect(t, url)
 	store := pgagui.New(pool, nil)
 	threads := 0
-	for n := range kills {
+	for n := range kills() {
 		for ; inProgress(t, pool) < 20; threads++ {
 			appendSilent(t, pool, "", fmt.Sprint("t", threads))
 		}
@@ -134,4 +139,73 @@ func eventLog(t *testing.T, pool *pgxpool.Pool, threadID string) string {
 		t.Fatal(err)
 	}
 	return digest
+}
+
+// Who kills a job says nothing of the run that it was at: reads fold the run, however often it was begun in vain. Jobs leave it for later.
+func TestReadsGoOnAfterKills(t *testing.T) {
+	t.Parallel()
+	const times = 4
+	for name, how := range map[string]struct{ language, kill string }{
+		"a session of agui.compact":       {"SQL", "session"},
+		"a session of pgagui compact":     {"Go", "session"},
+		"the process of a pgagui compact": {"Go", "process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.New(t)
+			pool := testdb.Connect(t, address)
+			store := pgagui.New(pool, nil)
+			plantHanging(t, pool, store)
+			appendRun(t, store, "poison", "child", "r1", message("n", 3)...)
+			execute(t, pool, `select agui.append('poison', 'running', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`)
+			for range times {
+				// The time of the next attempt has come.
+				execute(t, pool, `update agui_internal.job_note set next_at = null`)
+				call := beginCompaction(t, how.language, address, 512, new(atomic.Int64))
+				waitForHanging(t, pool)
+				if how.kill == "process" {
+					if err := call.process.Kill(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// A job that learns why its session ended tries the thread once more.
+				wait.For(t, "the call ends", func() bool {
+					execute(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+					return len(call.ended) > 0
+				})
+				if err := <-call.ended; err == nil {
+					t.Fatal("a call that was killed ended well")
+				}
+				checkReads(t, pool, "poison", "")
+			}
+			attempts := count(t, pool, `select coalesce(max(attempts), 0) from agui.quarantine where cause = 'interruption'`)
+			failed := count(t, pool, `select count(*) from agui.quarantine where cause = 'run'`)
+			// Such a job knows that the run has no part in it.
+			if isTold := how.language == "Go" && how.kill == "session"; failed > 0 || (attempts >= 2) == isTold {
+				t.Errorf("%d attempts at interrupted runs, %d runs failed", attempts, failed)
+			}
+			execute(t, pool, `drop function hang() cascade`)
+			if done := mustCompact(t, pool, jobs.CompactOptions{Retry: true}); done.Left != 0 || done.Quarantined != 0 {
+				t.Errorf("done: %+v", done)
+			}
+			checkReads(t, pool, "poison", "")
+			checkSnapshots(t, pool, store)
+		})
+	}
+}
+
+// checkReads checks that every read that folds a thread succeeds, or fails with an SQLSTATE.
+func checkReads(t *testing.T, pool *pgxpool.Pool, threadID, code string) {
+	t.Helper()
+	for _, read := range []string{
+		`agui.restore($1)`, `agui.messages($1)`, `agui.state($1)`, `agui.interrupts($1)`, `agui.tool_calls($1)`, `agui.activities($1)`,
+		`agui.attachments($1)`, `agui.session_messages($1)`, `agui.replay($1)`, `agui.attach($1)`, `agui.attach($1, shape => 'stream')`,
+	} {
+		_, err := pool.Exec(t.Context(), `select * from `+read, threadID)
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == code || err == nil && code == "" {
+			continue
+		}
+		t.Errorf("%s of thread %s: error %v, want the code %q", read, threadID, err, code)
+	}
 }

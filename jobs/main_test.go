@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -51,6 +52,13 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		return err
 	},
 }
+
+// scale says how large the threads are that cost much, and how often something is repeated. What a test shows holds for each scale; make
+// test-long looks at a larger one.
+var scale = flag.Int("scale", 1, "size of what costs much; make test-long has 4")
+
+// scaled is n at the scale 4, and in proportion at others, but never less than least.
+func scaled(n, least int) int { return max(n**scale/4, least) }
 
 func TestMain(m *testing.M) {
 	job, known := killable[os.Getenv(jobToDo)]

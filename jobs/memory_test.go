@@ -2,11 +2,13 @@ package jobs_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,11 +29,34 @@ func appendLarge(t *testing.T, pool *pgxpool.Pool, threadID, runID, parentID str
 	appendInBatches(t, pgagui.New(pool, nil), threadID, runID, parentID, 1, body...)
 	damage(t, pool, fmt.Sprintf(`
 		update agui.batch
-		set events = (%[1]s)::json, text_bytes = octet_length(%[1]s)
+		set events = (%[1]s)::json, text_bytes = octet_length(%[1]s), n = json_array_length((%[1]s)::json)
 		from agui.run
 		where run.thread_key = agui.thread_key('', '%[2]s') and run.run_id = '%[3]s'
 			and batch.thread_key = run.thread_key and batch.run_no = run.run_no
 			and batch.events::text = '[{"type":"CUSTOM"}]'`, array, threadID, runID))
+	// The seqs behind them follow. For a while they are negative, because no two may be equal.
+	key := fmt.Sprintf(`agui.thread_key('', '%s')`, threadID)
+	damage(t, pool, `
+		update agui.batch
+		set first_seq = -placed.new_seq
+		from (
+			select first_seq, 1 + sum(n) over (order by first_seq) - n as new_seq
+			from agui.batch
+			where thread_key = `+key+`
+		) as placed
+		where batch.thread_key = `+key+` and batch.first_seq = placed.first_seq`)
+	damage(t, pool, `update agui.batch set first_seq = -first_seq where thread_key = `+key)
+	damage(t, pool, `
+		update agui.run
+		set first_seq = placed.first_seq, last_seq = case when run.last_seq is not null then placed.last_seq end,
+			end_seq = case when run.end_seq is not null then placed.last_seq end
+		from (
+			select run_no, min(first_seq) as first_seq, max(first_seq + n - 1) as last_seq
+			from agui.batch
+			where thread_key = `+key+`
+			group by run_no
+		) as placed
+		where run.thread_key = `+key+` and run.run_no = placed.run_no`)
 }
 
 // text is a SQL expression for so many megabytes of hexadecimal digits.
@@ -43,7 +68,7 @@ func text(megabytes int) string {
 var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 	"states": func(t *testing.T, pool *pgxpool.Pool) {
 		for i := range 4 {
-			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", 4, `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || `+text(12)+` || '"}}]'`)
+			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", scaled(4, 2), `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || `+text(12)+` || '"}}]'`)
 		}
 	},
 	"messages": func(t *testing.T, pool *pgxpool.Pool) {
@@ -54,18 +79,18 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 	},
 	"events without a meaning": func(t *testing.T, pool *pgxpool.Pool) {
 		for i := range 4 {
-			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", 8, `'[{"type":"RAW","event":"' || `+text(12)+` || '"}]'`)
+			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", scaled(8, 3), `'[{"type":"RAW","event":"' || `+text(12)+` || '"}]'`)
 		}
 	},
 	"small events": func(t *testing.T, pool *pgxpool.Pool) {
 		for i := range 4 {
-			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", 3, `'[{"type":"TEXT_MESSAGE_START","messageId":"m"}'
+			appendLarge(t, pool, fmt.Sprint("t", i), "r", "", scaled(3, 2), `'[{"type":"TEXT_MESSAGE_START","messageId":"m"}'
 				|| repeat(',{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"some words "}', 150000) || ']'`)
 		}
 	},
 	"runs that end in a page": func(t *testing.T, pool *pgxpool.Pool) {
 		for i := range 2 {
-			for run := range 30 {
+			for run := range scaled(30, 16) {
 				appendLarge(t, pool, fmt.Sprint("t", i), fmt.Sprint("r", run), "", 1, `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || `+text(2)+` || '"}}]'`)
 			}
 		}
@@ -85,10 +110,15 @@ var largeThreads = map[string]func(*testing.T, *pgxpool.Pool){
 // A job stays within the memory that its process has, whatever it reads and however many workers it has.
 func TestJobsStayWithinTheirMemory(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
 	if memory.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell how much memory a process took")
 	}
-	const limit, most = 100, 128 // MB: GOMEMLIMIT, and what the process may take in all
+	// MB: GOMEMLIMIT, and what the process may take in all. verify also holds the snapshots that it compares with.
+	const limit = 100
+	most := map[string]int{"compact-with-four": 128, "verify-with-four": 150, "repack": 128}
 	for name, plant := range largeThreads {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,8 +126,8 @@ func TestJobsStayWithinTheirMemory(t *testing.T) {
 			pool := testdb.Connect(t, url)
 			plant(t, pool)
 			for _, job := range []string{"compact-with-four", "verify-with-four", "repack"} {
-				if peak := peakOfJob(t, url, job, limit); peak > most {
-					t.Errorf("%s took %d MB, want %d at most", job, peak, most)
+				if peak := peakOfJob(t, url, job, limit); peak > most[job] {
+					t.Errorf("%s took %d MB, want %d at most", job, peak, most[job])
 				} else {
 					t.Logf("%s took %d MB", job, peak)
 				}
@@ -129,7 +159,10 @@ func peakOfJob(t *testing.T, url, job string, limit int) (megabytes int) {
 // What a session of the server takes for a job is bounded by the largest batch, however many of them there are.
 func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 	t.Parallel()
-	const batch, batches, most = 4, 20, 60 // MB
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	const batch, most = 4, 60 // MB
 	for name, array := range map[string]string{
 		"states":                   `'[{"type":"STATE_SNAPSHOT","snapshot":{"a":"' || ` + text(batch) + ` || '"}}]'`,
 		"events without a meaning": `'[{"type":"RAW","event":"' || ` + text(batch) + ` || '"}]'`,
@@ -138,7 +171,7 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 			t.Parallel()
 			url := testdb.New(t)
 			pool := testdb.Connect(t, url)
-			appendLarge(t, pool, "t", "r", "", batches, array)
+			appendLarge(t, pool, "t", "r", "", scaled(20, 10), array)
 			for _, statement := range []string{
 				`call agui.compact()`, `call agui.repack(older_than => '0')`, `select agui.verify('t')`, `select agui.rebuild_snapshots('t')`,
 			} {
@@ -158,6 +191,128 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 				if err := connection.Close(context.Background()); err != nil {
 					t.Error(err)
 				}
+			}
+		})
+	}
+}
+
+// Runs that would take a multiple of the memory that a fold may take, most of them of a few kilobytes.
+var runsOfMuchMemory = map[string][][]string{
+	"a document copied into itself, a patch each, in two runs": {
+		append([]string{stateSnapshot(`{"a":1}`)}, patchesOf(counted(20, `{"op":"copy","from":"","path":"/c%d"}`))...),
+		patchesOf(counted(30, `{"op":"copy","from":"","path":"/d%d"}`)),
+	},
+	"a document copied into itself, in one patch": {{stateSnapshot(`{"a":1}`), stateDelta(counted(19, `{"op":"copy","from":"","path":"/c%d"}`)...)}},
+	"numbers copied":        {append([]string{stateSnapshot(`{"a":[1,2,3,4,5,6,7,8,9]}`)}, patchesOf(counted(30, `{"op":"copy","from":"","path":"/c%d"}`))...)},
+	"empty objects copied":  {append([]string{stateSnapshot(`[{},{},{}]`)}, patchesOf(repeated(30, `{"op":"copy","from":"","path":"/-"}`))...)},
+	"activities copied":     {{activity(1, `{"a":1}`), activityDelta(1, counted(30, `{"op":"copy","from":"","path":"/c%d"}`)...), activityDelta(1, counted(18, `{"op":"copy","from":"","path":"/c%d"}`)...)}},
+	"a large array patched": {{stateSnapshot(emptyObjects(2_000_000)), stateDelta(`{"op":"add","path":"/-","value":1}`)}},
+	"a large array brought": {{stateSnapshot(`{}`), stateDelta(`{"op":"add","path":"/a","value":` + emptyObjects(2_000_000) + `}`)}},
+	"a large activity":      {{activity(1, emptyObjects(2_000_000)), activityDelta(1, `{"op":"add","path":"/-","value":1}`), activityDelta(2, `{"op":"add","path":"/-","value":1}`)}},
+	"many patches":          {append([]string{stateSnapshot(`{}`)}, repeated(200_000, stateDelta(`{"op":"add","path":"/a","value":1}`))...)},
+}
+
+func patchesOf(operations []string) (events []string) {
+	for _, operation := range operations {
+		events = append(events, stateDelta(operation))
+	}
+	return events
+}
+
+func emptyObjects(n int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]"
+}
+
+// No session takes more than 512 MB for a run, whatever its patches do and whichever call folds it.
+func TestPatchesStayWithinTheirMemory(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	const most = 512 // MB
+	for name, runs := range runsOfMuchMemory {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, pool := databaseHere(t)
+			for i, events := range runs {
+				array := `[{"type":"RUN_STARTED"},` + strings.Join(events, ",") + `]`
+				execute(t, pool, `select agui.append('t', $1, $2)`, fmt.Sprint("r", i), json.RawMessage(array))
+				if i < len(runs)-1 {
+					execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", i))
+				}
+			}
+			check := func(statement string) {
+				t.Helper()
+				if took := costOfStatement(t, url, statement, false); took.peak > most {
+					t.Errorf("%s took %v, want %d MB at most", statement, took, most)
+				} else {
+					t.Logf("%s took %v", statement, took)
+				}
+			}
+			check(`call agui.compact_running('0')`)
+			execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", len(runs)-1))
+			execute(t, pool, `delete from agui.snapshot`)
+			for _, statement := range []string{
+				`select agui.restore('t')`, `call agui.compact()`, `select agui.verify('t')`, `select agui.rebuild_snapshots('t')`,
+				`call agui.repack(older_than => '0')`,
+			} {
+				check(statement)
+			}
+			if n := waitingRuns(t, pool); n > 0 {
+				t.Errorf("%d runs wait", n)
+			}
+		})
+	}
+}
+
+// Large calls of agui.append: 36 MB in one event or in many, with and without escapes.
+var largeCalls = map[string]func(bytes int) []string{
+	"one event":                  oneOf("some words "),
+	"one event of line breaks":   oneOf(`some wor\n `),
+	"one event of backslashes":   oneOf(`some wo\\s `),
+	"one event of escapes":       oneOf(`some\u00e9s `),
+	"one event of emoji":         oneOf(`\ud83d\ude00`),
+	"one event of lone halves":   oneOf(`ab \ud83d `),
+	"many events":                manyOf("some words "),
+	"many events of backslashes": manyOf(`some wo\\s `),
+	"many events of emoji":       manyOf(`\ud83d\ude00`),
+}
+
+func contentEvent(delta string) string {
+	return `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"` + delta + `"}`
+}
+
+func oneOf(unit string) func(int) []string {
+	return func(size int) []string { return []string{contentEvent(strings.Repeat(unit, size/len(unit)))} }
+}
+
+func manyOf(unit string) func(int) []string {
+	event := contentEvent(unit)
+	return func(size int) []string { return repeated(size/len(event), event) }
+}
+
+// A large call takes a session seven times its size at most: twice to receive it, twice to plan the statement of the client, and three times
+// to split its array. Twice the size takes twice the work.
+func TestMemoryOfLargeCalls(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	const size, session = 18 << 20, 8 // bytes, and MB that a session takes for itself
+	for name, make := range largeCalls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := databaseHere(t)
+			once := costOfAppend(t, url, "t1", make(size))
+			twice := costOfAppend(t, url, "t2", make(2*size))
+			t.Logf("%v, of twice the size %v", once, twice)
+			for times, took := range map[int]cost{1: once, 2: twice} {
+				if most := session + int64(7*times*size)>>20; took.peak > most {
+					t.Errorf("%d MB took %v, want %d MB at most", times*size>>20, took, most)
+				}
+			}
+			if twice.cpu > 3*once.cpu && twice.cpu > 2*time.Second {
+				t.Errorf("twice the size took %.1f times the work", float64(twice.cpu)/float64(once.cpu))
 			}
 		})
 	}

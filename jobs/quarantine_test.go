@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -83,11 +86,22 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 				if n := count(t, pool, `select count(*) from agui.quarantine where thread_id = 'broken' and run_id = 'r2' and attempts = 1`); n != 1 {
 					t.Errorf("the run is in quarantine %d times", n)
 				}
-				stats, err := jobs.ReadStats(t.Context(), pool)
+				stats, err := jobs.ReadStats(t.Context(), pool, jobs.StatsOptions{})
 				if err != nil || stats.QuarantinedRuns != 1 {
 					t.Errorf("stats: %+v, error %v", stats, err)
 				}
-				// The retry is due at once; the second failure makes reads fail quickly.
+				// The first failure already makes reads fail quickly, and so they do while the next attempt is in progress, or was killed.
+				refused := func() bool {
+					_, err := store.Restore(t.Context(), "broken", pgagui.At{RunID: "child"})
+					return errors.Is(err, pgagui.ErrQuarantined) && strings.Contains(err.Error(), "the log has no event")
+				}
+				if !refused() {
+					t.Error("a read of the child is not refused after the first failure")
+				}
+				execute(t, pool, `select agui_internal.note_attempt('compact', agui.thread_key('', 'broken'), '{2}')`)
+				if !refused() {
+					t.Error("a read of the child is not refused while it is retried")
+				}
 				execute(t, pool, `update agui_internal.job_note set next_at = now() - interval '1 second'`)
 				if err := compact(pool); err == nil {
 					t.Error("the run was not tried after its time")
@@ -111,18 +125,97 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 	}
 }
 
-// A batch that claims more events than it has reaches the end of its run too early. SQL compaction counts the events themselves.
-func TestCompactionOfABatchThatCountsTooMany(t *testing.T) {
+// What is wrong in the middle of a run is noticed by each job that folds or joins it, and in SQL as in Go. The run is left as it is,
+// and so are those that continue from it; another branch is not.
+func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 	t.Parallel()
-	pool := testdb.Pool(t)
-	store := pgagui.New(pool, nil)
-	appendInBatches(t, store, "broken", "r1", "", 1, message("m", 3)...)
-	damage(t, pool, `update agui.batch set n = n + 1 where thread_key = agui.thread_key('', 'broken')`)
-	if err := compactions["Go"](pool); err == nil || !strings.Contains(err.Error(), "overlap") {
-		t.Errorf("error %v, want one that names the damage", err)
+	const at = ` where thread_key = agui.thread_key('', 'broken') and run_no = 2 and first_seq = 13`
+	for what, test := range map[string]struct{ damage, want string }{
+		"a missing batch":   {`delete from agui.batch` + at, "the batch at seq 15 should begin at seq 13: events are missing or double"},
+		"too many events":   {`update agui.batch set n = 3` + at, "the batch at seq 13 holds 2 events, its row says 3"},
+		"too few events":    {`update agui.batch set n = 1` + at, "the batch at seq 13 holds 2 events, its row says 1"},
+		"an event less":     {`update agui.batch set events = json_build_array(events -> 0)` + at, "the batch at seq 13 holds 1 events, its row says 2"},
+		"an overlap":        {`update agui.batch set first_seq = 12` + at, "the batch at seq 12 should begin at seq 13: events are missing or double"},
+		"an overlap, a gap": {`update agui.batch set first_seq = 14` + at, "the batch at seq 14 should begin at seq 13: events are missing or double"},
+		"no array":          {`update agui.batch set events = '{"no":"array"}'` + at, "the batch at seq 13 holds a JSON object in place of an array of events"},
+	} {
+		for how, job := range map[string]func(*pgxpool.Pool) error{
+			"compaction in Go": compactions["Go"], "compaction in SQL": compactions["SQL"],
+			"repack in Go": func(pool *pgxpool.Pool) error {
+				_, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)})
+				return err
+			},
+			"repack in SQL": func(pool *pgxpool.Pool) error {
+				_, err := pool.Exec(context.Background(), `call agui.repack()`)
+				return err
+			},
+		} {
+			t.Run(what+", "+how, func(t *testing.T) {
+				t.Parallel()
+				pool := testdb.Pool(t)
+				store := pgagui.New(pool, nil)
+				appendInBatches(t, store, "broken", "r1", "", 2, message("m", 4)...)
+				appendInBatches(t, store, "broken", "r2", "r1", 2, message("n", 6)...)
+				appendInBatches(t, store, "broken", "child", "r2", 2, message("o", 4)...)
+				appendInBatches(t, store, "broken", "branch", "r1", 2, message("p", 4)...)
+				execute(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`) // as old as repack wants
+				log := `select string_agg(batch::text, ';' order by first_seq) from agui.batch where run_no = 2`
+				damage(t, pool, test.damage)
+				var before, after string
+				if err := pool.QueryRow(t.Context(), log).Scan(&before); err != nil {
+					t.Fatal(err)
+				}
+				if err := job(pool); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+				if n := count(t, pool, `select count(distinct run_id) from agui.quarantine where run_id = 'r2' and cause = 'run'`); n != 1 {
+					t.Errorf("%d runs are in quarantine", n)
+				}
+				if err := pool.QueryRow(t.Context(), log).Scan(&after); err != nil || after != before {
+					t.Errorf("the log of the run was\n%s\nand is\n%s (%v)", before, after, err)
+				}
+				column, left := "log_bytes", "r2 child"
+				if strings.HasPrefix(how, "repack") {
+					column, left = "repacked_at", "r2"
+				}
+				var waiting string
+				if err := pool.QueryRow(t.Context(), `select string_agg(run_id, ' ' order by run_no) from agui.run where `+column+` is null`).Scan(&waiting); err != nil || waiting != left {
+					t.Errorf("%q wait, want %q (%v)", waiting, left, err)
+				}
+			})
+		}
 	}
-	if waiting := waitingRuns(t, pool); waiting != 1 {
-		t.Errorf("%d runs wait, want the damaged one", waiting)
+}
+
+// Runs that are in progress at the same time interleave in the log: their batches do not follow one another, and nothing is wrong.
+func TestInterleavedRunsAreNoDamage(t *testing.T) {
+	t.Parallel()
+	for how, compact := range compactions {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			execute(t, pool, `
+				do $$
+				begin
+					for n in 0 .. 9 loop
+						for run in 1 .. 3 loop
+							perform agui.append('t', 'r' || run, case n
+								when 0 then '[{"type":"RUN_STARTED"}]'
+								when 9 then '[{"type":"RUN_FINISHED"}]'
+								else '[{"type":"CUSTOM"},{"type":"CUSTOM"}]'
+							end::json, parent_run_id => case n when 0 then '' end, parallel => true);
+						end loop;
+					end loop;
+				end $$`)
+			execute(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`)
+			if err := compact(pool); err != nil {
+				t.Error(err)
+			}
+			execute(t, pool, `call agui.repack()`)
+			if n := count(t, pool, `select count(*) from agui.run where log_bytes is null or repacked_at is null`); n != 0 {
+				t.Errorf("%d runs wait", n)
+			}
+		})
 	}
 }
 
@@ -139,6 +232,12 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 			appendInBatches(t, store, "large", "child", "r2", 2, message("p", 3)...)
 			appendInBatches(t, store, "other", "r1", "", 2, message("m", 3)...)
 			execute(t, pool, `select agui.set_setting('fold_messages', '2')`)
+			_, err := store.Restore(t.Context(), "large", pgagui.At{RunID: "r2"})
+			var refused *pgagui.Error
+			if !errors.Is(err, pgagui.ErrFoldLimit) || !errors.As(err, &refused) || !strings.Contains(refused.Detail, "fold_messages is 2, and it takes 3 at seq ") ||
+				!strings.Contains(refused.Message, `"r2"`) || !strings.Contains(refused.Hint, "agui.retry") {
+				t.Errorf("restore: error %v, %+v", err, refused)
+			}
 			if err := compact(pool); err == nil || !strings.Contains(err.Error(), "the limit fold_messages") {
 				t.Errorf("error %v, want one that names the limit", err)
 			}
@@ -149,11 +248,10 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 				t.Errorf("the run is in quarantine %d times", n)
 			}
 			restored(t, store, "large", "r1")
-			_, err := store.Restore(t.Context(), "large", pgagui.At{RunID: "r2"})
-			var refused *pgagui.Error
-			if !errors.Is(err, pgagui.ErrFoldLimit) || !errors.As(err, &refused) || !strings.Contains(refused.Detail, "fold_messages is 2, and it takes 3 at seq ") ||
-				!strings.Contains(refused.Message, `"r2"`) || !strings.Contains(refused.Hint, "agui.retry") {
-				t.Errorf("restore: error %v, %+v", err, refused)
+			// What a read found out in its time, compaction has noted.
+			checkReads(t, pool, "large", "UI022")
+			if _, err := store.Restore(t.Context(), "large", pgagui.At{RunID: "child"}); err == nil || !strings.Contains(err.Error(), "the limit fold_messages") {
+				t.Errorf("restore: error %v, want one that names the limit", err)
 			}
 			if n := count(t, pool, `select count(*) from agui.events('large')`); n == 0 {
 				t.Error("the raw log cannot be read")
@@ -280,15 +378,6 @@ func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited in vain for " + what)
-		}
-	}
-}
-
 // A job that panics is a failure of that job alone.
 func TestAPanicIsAnErrorOfTheJob(t *testing.T) {
 	t.Parallel()
@@ -327,7 +416,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- compact(pool) }()
-			waitFor(t, "compaction to wait", func() bool {
+			wait.For(t, "compaction to wait", func() bool {
 				return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
 			})
 			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
@@ -453,4 +542,212 @@ func TestCompactionOfSeveralRunsKeepsItsLimits(t *testing.T) {
 		}
 	}
 	checkSnapshots(t, pool, store)
+}
+
+// agui.compact folds short threads in one transaction. If the process is killed in one of them, wherever that stands, the next call does all others
+// before it, and counts attempts at that one alone.
+func TestARunThatKillsATransactionOfSeveralThreads(t *testing.T) {
+	t.Parallel()
+	const threads = 40
+	for what, kill := range map[string]string{
+		"is killed":      `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`,
+		"is out of time": `select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.New(t)
+			pool := testdb.Connect(t, address)
+			store := pgagui.New(pool, nil)
+			for thread := range threads {
+				appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
+				if thread == 7 {
+					plantHanging(t, pool, store)
+				}
+			}
+			for call, want := range []struct{ attempts, waiting, noted int64 }{
+				// The first transaction has 16 threads. None of them is done, and which one is to blame is known.
+				{0, threads + 1, 16},
+				{2, 1, 1},
+			} {
+				ended := beginCompaction(t, "SQL", address, 0, nil).ended
+				waitForHanging(t, pool)
+				execute(t, pool, kill)
+				if err := <-ended; err == nil {
+					t.Error("a call that was killed ended well")
+				}
+				if attempts := count(t, pool, `select attempts from agui_internal.job_note where thread_key = agui.thread_key('', 'poison')`); attempts != want.attempts {
+					t.Errorf("call %d: %d attempts at the run, want %d", call+1, attempts, want.attempts)
+				}
+				if waiting := waitingRuns(t, pool); waiting != want.waiting {
+					t.Errorf("call %d: %d runs wait, want %d", call+1, waiting, want.waiting)
+				}
+				if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != want.noted {
+					t.Errorf("call %d: %d notes, want %d", call+1, n, want.noted)
+				}
+			}
+			if err := compactions["SQL"](pool); err != nil {
+				t.Errorf("a third call: %v, want nothing, for the run is in quarantine", err)
+			}
+			if n := count(t, pool, `select count(*) from agui.quarantine where thread_id = 'poison' and attempts = 2`); n != 1 {
+				t.Errorf("the run is in quarantine %d times", n)
+			}
+			execute(t, pool, `drop function hang() cascade; select agui.retry()`)
+			if err := compactions["SQL"](pool); err != nil || waitingRuns(t, pool) != 0 {
+				t.Errorf("after the retry: error %v, %d runs wait", err, waitingRuns(t, pool))
+			}
+			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
+				t.Errorf("%d notes are left", n)
+			}
+			checkSnapshots(t, pool, store)
+		})
+	}
+}
+
+// A run that fails undoes its own part of a transaction of several threads.
+func TestARunThatFailsAmongSeveralThreads(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for thread := range 20 {
+		appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
+		if thread%7 == 3 {
+			damage(t, pool, fmt.Sprintf(`delete from agui.batch where thread_key = agui.thread_key('', 't%d')`, thread))
+		}
+	}
+	if err := compactions["SQL"](pool); err == nil || !strings.Contains(err.Error(), "compaction failed for 3 of the threads") {
+		t.Errorf("error %v, want one that counts the threads", err)
+	}
+	if waiting := waitingRuns(t, pool); waiting != 3 {
+		t.Errorf("%d runs wait, want the damaged ones", waiting)
+	}
+	if n := count(t, pool, `select count(*) from agui.quarantine where thread_id in ('t3', 't10', 't17') and attempts = 1 and next_attempt_at > now()`); n != 3 {
+		t.Errorf("%d of the damaged runs are in quarantine, after one attempt", n)
+	}
+	if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 3 {
+		t.Errorf("%d notes are left", n)
+	}
+}
+
+// What a short run costs is counted in transactions and calls of functions, which do not depend on the machine.
+func TestWhatAShortRunCosts(t *testing.T) {
+	t.Parallel()
+	const runs = 64
+	address := testdb.New(t)
+	pool := testdb.Connect(t, address)
+	store := pgagui.New(pool, nil)
+	for thread := range runs {
+		appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
+	}
+	connection, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{`set track_functions = 'all'`, `call agui.compact()`, `select pg_stat_force_next_flush()`} {
+		if _, err := connection.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connection.Close(t.Context())
+	if waiting := waitingRuns(t, pool); waiting != 0 {
+		t.Fatalf("%d runs wait", waiting)
+	}
+	wait.For(t, "the counts", func() bool {
+		return count(t, pool, `select count(*) from pg_stat_user_functions where funcname = 'compact_sequence' and calls = $1`, runs) == 1
+	})
+	transactions := count(t, pool, `select calls from pg_stat_user_functions where funcname = 'begin_step'`)
+	calls := count(t, pool, `select sum(calls) from pg_stat_user_functions`)
+	t.Logf("%d transactions and %d calls of functions for %d runs", transactions, calls, runs)
+	if transactions > runs/16+3 || calls > runs*17 {
+		t.Error("that is more than ever")
+	}
+	if n := count(t, pool, `select count(*) from agui.run where repacked_at is null`); n != 0 {
+		t.Errorf("%d runs of one batch wait for repack, which has nothing to join there", n)
+	}
+}
+
+// roundTrips counts how often a pool sends statements and waits for the answer.
+type roundTrips struct{ n atomic.Int64 }
+
+func (r *roundTrips) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	r.n.Add(1)
+	return ctx
+}
+
+func (r *roundTrips) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (r *roundTrips) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	r.n.Add(1)
+	return ctx
+}
+
+func (r *roundTrips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (r *roundTrips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// A job in Go waits for the server four times for a thread whose runs are all due, and six times if it has to load what they continue from.
+func TestRoundTripsOfAThread(t *testing.T) {
+	t.Parallel()
+	const threads = 20
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	counter := &roundTrips{}
+	config := pool.Config()
+	config.ConnConfig.Tracer = counter
+	counted, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Close()
+	for _, step := range []struct {
+		run  string
+		most int64
+	}{{"r1", 4}, {"r2", 6}} {
+		for thread := range threads {
+			appendRun(t, store, fmt.Sprint("t", thread), step.run, "", message(step.run, 3)...)
+		}
+		before := counter.n.Load()
+		if done := mustCompact(t, counted, jobs.CompactOptions{}); done.Runs != threads {
+			t.Fatalf("done: %+v", done)
+		}
+		// The job itself counts runs, reads limits and looks for more.
+		taken := counter.n.Load() - before
+		t.Logf("%d round trips for %d threads", taken, threads)
+		if taken > threads*step.most+20 {
+			t.Errorf("%s: that is more than %d a thread", step.run, step.most)
+		}
+	}
+	checkSnapshots(t, pool, store)
+}
+
+// What a retry may cure does not speak against a run: a read of it goes on. The table is that of the retries of writers and followers.
+func TestErrorsThatARetryMayCureKeepNoReads(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	text, err := os.ReadFile("../testdata/errorclasses.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string][]struct{ Code, Message string }
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	kindOf := func(code string) (kind string) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), `select agui_internal.failure_kind($1)`, code).Scan(&kind); err != nil {
+			t.Fatal(err)
+		}
+		return kind
+	}
+	for _, class := range []string{"transient", "uncertain"} {
+		for _, failure := range table[class] {
+			if kind := kindOf(failure.Code); kind == "run" {
+				t.Errorf("%s (%s): %s speaks against the run", failure.Code, failure.Message, class)
+			}
+		}
+	}
+	for code, want := range map[string]string{"": "run", "UI023": "run", "22P02": "run", "P0004": "run", "P0001": "interruption", "XX000": "interruption"} {
+		if kind := kindOf(code); kind != want {
+			t.Errorf("%q is %s, want %s", code, kind, want)
+		}
+	}
 }

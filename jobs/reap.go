@@ -65,6 +65,11 @@ func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Re
 	if err := queries.NoteReap(ctx); err != nil {
 		return done, err
 	}
+	for found := int32(1); found > 0; {
+		if found, err = queries.FindEnds(ctx); err != nil {
+			return done, err
+		}
+	}
 	stale, err := queries.StaleRuns(ctx)
 	if err != nil {
 		return done, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -107,7 +108,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 					t.Errorf("the run was closed with\n%s\nwant\n%s", strings.Join(closing, "\n"), strings.Join(want, "\n"))
 				}
 				status, err := store.Status(ctx, pgagui.RunRef{ThreadID: "silent"})
-				if err != nil || status.Status != pgagui.Failed || status.LastSeq != 9 || status.Stale || status.CutOffReason != "no sign of life for 00:05:00" {
+				if err != nil || status.Status != pgagui.CutOff || status.LastSeq != 9 || status.Stale || status.CutOffReason != "no sign of life for 00:05:00" {
 					t.Errorf("status %+v, error %v", status, err)
 				}
 				_, err = store.Append(ctx, pgagui.RunRef{ThreadID: "silent", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{})
@@ -277,7 +278,7 @@ func TestADamagedRunDoesNotHoldUpTheOthers(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'reap' and run_id = 'r' and attempts = 1 and error like '%json_to_recordset%'`); n != 1 {
 				t.Errorf("the run is in quarantine %d times", n)
 			}
-			if stats, err := jobs.ReadStats(t.Context(), pool); err != nil || stats.QuarantinedRuns != 1 || stats.StaleRuns != 1 {
+			if stats, err := jobs.ReadStats(t.Context(), pool, jobs.StatsOptions{}); err != nil || stats.QuarantinedRuns != 1 || stats.StaleRuns != 1 {
 				t.Errorf("stats: %+v, error %v", stats, err)
 			}
 			if done := mustReap(t, pool, jobs.ReapOptions{}); done.Quarantined != 1 || done.Runs != 0 {
@@ -395,7 +396,7 @@ func TestAReaperThatDiesLeavesItsRunForLast(t *testing.T) {
 
 func waitForHanging(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	waitFor(t, "a session that hangs", func() bool {
+	wait.For(t, "a session that hangs", func() bool {
 		return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
 	})
 }

@@ -7,13 +7,16 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// Stats says how much a database holds and what waits in it: the views agui.stats and agui.lag.
-// A read of it reads all runs, and the last batch of each run in progress.
+// Stats says how much a database holds and what waits in it: agui.stats and agui.lag. Counts of a
+// large store are estimates, see IsExact.
 type Stats struct {
-	Threads      int64 `json:"threads"`
-	Runs         int64 `json:"runs"`
-	FinishedRuns int64 `json:"finishedRuns"`
-	FailedRuns   int64 `json:"failedRuns"`
+	Threads         int64 `json:"threads"`
+	Runs            int64 `json:"runs"`
+	FinishedRuns    int64 `json:"finishedRuns"`
+	InterruptedRuns int64 `json:"interruptedRuns"`
+	CancelledRuns   int64 `json:"cancelledRuns"`
+	FailedRuns      int64 `json:"failedRuns"`
+	CutOffRuns      int64 `json:"cutOffRuns"`
 	// Events is the number of events of the runs that have ended.
 	Events       int64 `json:"events"`
 	RepackedRuns int64 `json:"repackedRuns"`
@@ -27,12 +30,15 @@ type Stats struct {
 	// ErasedThreads is the number of erased threads whose ids cannot be used until
 	// agui.lift_erasure.
 	ErasedThreads int64 `json:"erasedThreads"`
+	// IsExact is false if the counts above are estimates, because the tables are large and StatsOptions
+	// did not ask for exact ones. Bytes on disk are always exact.
+	IsExact bool `json:"isExact"`
 
 	Lag
 }
 
-// Lag says what waits in a database: the view agui.lag. A read of it reads the queues of the jobs,
-// and the last batch of each run in progress.
+// Lag says what waits in a database: agui.lag. A read of it reads the queues of the jobs, and the
+// last batch of each run in progress.
 type Lag struct {
 	RunningRuns   int64 `json:"runningRuns"`
 	RunsToCompact int64 `json:"runsToCompact"`
@@ -47,29 +53,40 @@ type Lag struct {
 	CompactionLag    float64 `json:"compactionLagSeconds"`
 	RepackLag        float64 `json:"repackLagSeconds"`
 	OldestSignOfLife float64 `json:"oldestSignOfLifeSeconds"`
+	// BacklogIsExact is false if more than 100,000 runs wait in a queue and StatsOptions did not ask
+	// for exact counts: RunsToCompact or RunsToRepack is then a lower bound.
+	BacklogIsExact bool `json:"backlogIsExact"`
 }
 
-// ReadLag reads the view agui.lag.
-func ReadLag(ctx context.Context, pool pgagui.DB) (Lag, error) {
-	lag, err := db.New(pool).Lag(ctx)
+// StatsOptions are the options of ReadStats and ReadLag.
+type StatsOptions struct {
+	// Exact counts all rows, which takes the longer the more runs there are. Otherwise a call costs
+	// the same in a store of any size.
+	Exact bool
+}
+
+// ReadLag calls agui.lag.
+func ReadLag(ctx context.Context, pool pgagui.DB, options StatsOptions) (Lag, error) {
+	lag, err := db.New(pool).Lag(ctx, options.Exact)
 	return Lag{
 		RunningRuns: lag.RunningRuns, RunsToCompact: lag.RunsToCompact, RunsToRepack: lag.RunsToRepack, StaleRuns: lag.StaleRuns,
 		QuarantinedRuns: lag.QuarantinedRuns, CompactionLag: lag.CompactionLag, RepackLag: lag.RepackLag, OldestSignOfLife: lag.OldestSignOfLife,
+		BacklogIsExact: lag.IsExact,
 	}, err
 }
 
-// ReadStats reads the views agui.stats and agui.lag.
-func ReadStats(ctx context.Context, pool pgagui.DB) (Stats, error) {
-	stats, err := db.New(pool).Stats(ctx)
+// ReadStats calls agui.stats and agui.lag.
+func ReadStats(ctx context.Context, pool pgagui.DB, options StatsOptions) (Stats, error) {
+	stats, err := db.New(pool).Stats(ctx, options.Exact)
 	if err != nil {
 		return Stats{}, err
 	}
-	lag, err := ReadLag(ctx, pool)
+	lag, err := ReadLag(ctx, pool, options)
 	return Stats{
 		Threads: stats.Threads, Runs: stats.Runs, FinishedRuns: stats.FinishedRuns,
-		FailedRuns: stats.FailedRuns, Events: stats.Events, RepackedRuns: stats.RepackedRuns,
+		InterruptedRuns: stats.InterruptedRuns, CancelledRuns: stats.CancelledRuns, FailedRuns: stats.FailedRuns, CutOffRuns: stats.CutOffRuns, Events: stats.Events, RepackedRuns: stats.RepackedRuns,
 		CompactedLogBytes: stats.CompactedLogBytes, LogDiskBytes: stats.LogDiskBytes,
 		SnapshotDiskBytes: stats.SnapshotDiskBytes, TreeDiskBytes: stats.TreeDiskBytes, SessionDiskBytes: stats.SessionDiskBytes,
-		ErasedThreads: stats.ErasedThreads, Lag: lag,
+		ErasedThreads: stats.ErasedThreads, IsExact: stats.IsExact, Lag: lag,
 	}, err
 }

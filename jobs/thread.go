@@ -23,9 +23,10 @@ import (
 // The log is read once, in the order of seq. Runs in parallel interleave there, so several folds are open at a time. The parent
 // of a run has ended before the run began: when the first batch of the run comes, the fold of its parent is complete.
 //
-// Rows to write are collected while a page of the log is folded, and sent together with the query for the next page.
+// Rows to write are collected while a page of the log is folded, and sent together with the query for the next page, or with the last statements.
+// So a short thread takes four round trips: to begin, for the log, to store the result and choose the next thread, and to commit.
 type threadCompaction struct {
-	tx         pgx.Tx
+	connection *pgx.Conn
 	queries    *db.Queries
 	key        pgtype.UUID
 	dueBy      *time.Time // runs that ended later are left alone; nil: none is
@@ -33,14 +34,17 @@ type threadCompaction struct {
 	meter      meter
 	isOver     func() bool // the time of the job is over
 
-	inputs     inputPlaces        // of the runs to compact
-	folds      map[int32]*runFold // by run number; a fold is dropped when no run needs it any more
+	pending    []db.RunsToCompactRow // the runs to compact
+	inputs     inputs                // of them
+	readsAll   bool                  // the text of messages of inputs that the conversations have, too
+	folds      map[int32]*runFold    // by run number; a fold is dropped when no run needs it any more
 	tip        int32
 	lastRunNo  int32 // of those to compact
 	lastNumber int32 // of the thread's message versions
 	messages   db.AddMessagesParams
 	snapshots  []db.AddSnapshotParams
 	compacted  db.MarkCompactedParams
+	doubtful   []int32 // runs whose batches do not follow one another
 	result     Compacted
 }
 
@@ -49,9 +53,12 @@ type runFold struct {
 	fold *compaction.Fold
 	// users counts the runs of this transaction that continue from here and have not begun yet.
 	users int
-	// events and logBytes are the size of the run's own log, sinceKept is that of its lineage after the last kept snapshot; in
+	// events, batches and logBytes are the size of the run's own log, sinceKept is that of its lineage after the last kept snapshot; in
 	// stored bytes.
-	events, logBytes, sinceKept int64
+	events, batches, logBytes, sinceKept int64
+	// nextSeq is where its next batch begins, unless events of other runs lie between.
+	nextSeq    int64
+	isDoubtful bool // one began elsewhere, or holds another number of events than its row says
 }
 
 const (
@@ -60,65 +67,94 @@ const (
 	messageRowBytes  = 60
 )
 
-// compact compacts one run or (runNo 0) up to maxRuns of the runs that are due.
-func (t *threadCompaction) compact(ctx context.Context, at target, maxRuns int32) (Compacted, error) {
-	runs := db.RunsToCompactParams{ThreadKey: t.key, DueBy: t.dueBy, RunNo: at.runNo, AfterNo: at.afterNo, MaxRuns: maxRuns}
-	pending, err := t.queries.RunsToCompact(ctx, runs)
-	if err == nil && len(pending) == 0 && runs.AfterNo > 0 {
-		runs.AfterNo = 0 // something was appended to one of those that were done, or one ended late
-		pending, err = t.queries.RunsToCompact(ctx, runs)
+// begin begins the transaction, locks the row of the thread, and finds what is due: one run or (runNo 0) up to maxRuns of the thread.
+// It reports false if another transaction holds the row.
+func (t *threadCompaction) begin(ctx context.Context, at target, maxRuns int32) (isHeld bool, err error) {
+	var begin pgx.Batch
+	begin.Queue("begin")
+	begin.Queue(db.BeginStep)
+	begin.Queue(db.HoldThread, at.key).QueryRow(func(row pgx.Row) error { return row.Scan(&isHeld) })
+	find := func(batch *pgx.Batch, afterNo int32) {
+		queueRows(batch, &t.pending, db.RunsToCompact, t.key, t.dueBy, at.runNo, afterNo, maxRuns)
 	}
-	if err != nil || len(pending) == 0 {
-		return Compacted{}, err
+	find(&begin, at.afterNo)
+	if err := t.connection.SendBatch(ctx, &begin).Close(); err != nil || !isHeld {
+		return false, err
 	}
-	t.lastRunNo = pending[len(pending)-1].RunNo
-	t.meter.isAlone = t.meter.room.isAll && len(pending) == 1
-	if t.tip, err = t.queries.Tip(ctx, t.key); err != nil {
-		return Compacted{}, err
+	if len(t.pending) == 0 && at.afterNo > 0 {
+		// Something was appended to one of those that were done, or one ended late.
+		var retry pgx.Batch
+		find(&retry, 0)
+		err = t.connection.SendBatch(ctx, &retry).Close()
 	}
-	if t.lastNumber, err = t.queries.LastMessageNo(ctx, t.key); err != nil {
-		return Compacted{}, err
+	return true, err
+}
+
+// compact folds the runs that are due.
+func (t *threadCompaction) compact(ctx context.Context) error {
+	if len(t.pending) == 0 {
+		return nil
 	}
-	// Snapshots from when these runs were in progress are replaced by ones from their parents' folds, which are at hand.
-	numbers := make([]int32, len(pending))
-	for i, run := range pending {
+	t.lastRunNo = t.pending[len(t.pending)-1].RunNo
+	t.meter.isAlone = t.meter.room.isAll && len(t.pending) == 1
+	t.tip, t.lastNumber = t.pending[0].Tip, t.pending[0].LastMessageNo
+	numbers := make([]int32, len(t.pending))
+	hasSnapshots := false
+	for i, run := range t.pending {
 		numbers[i] = run.RunNo
+		hasSnapshots = hasSnapshots || run.HasSnapshot
 	}
-	if err := t.queries.DropSnapshots(ctx, db.DropSnapshotsParams{ThreadKey: t.key, RunNos: numbers}); err != nil {
-		return Compacted{}, err
-	}
-	// The old tip may have a snapshot only because it was the tip. Folds use its message versions until this transaction ends.
-	oldTip, err := t.queries.PreviousTip(ctx, t.key)
-	if err != nil {
-		return Compacted{}, err
-	}
-	if err := t.loadParents(ctx, pending); err != nil {
-		return Compacted{}, err
-	}
-	err = t.foldLog(ctx, pending, numbers)
-	isCut := errors.Is(err, errOver)
-	if err != nil && !isCut {
-		return Compacted{}, err
-	}
-	for _, run := range pending {
-		if !isCut && !slices.Contains(t.compacted.RunNos, run.RunNo) {
-			return Compacted{}, fmt.Errorf("the log has no event at seq %d, where run number %d ends (pgagui verify names all that is wrong)", run.LastSeq, run.RunNo)
+	if hasSnapshots {
+		// Those from when these runs were in progress are replaced by ones from their parents' folds, which are at hand.
+		if err := t.queries.DropSnapshots(ctx, db.DropSnapshotsParams{ThreadKey: t.key, RunNos: numbers}); err != nil {
+			return err
 		}
 	}
-	t.compacted.ThreadKey = t.key
-	if err := t.queries.MarkCompacted(ctx, t.compacted); err != nil {
-		return Compacted{}, err
+	if err := t.loadParents(ctx, t.pending); err != nil {
+		return err
 	}
-	if t.result.Snapshots > 0 && oldTip != 0 {
-		dropped, err := t.queries.DropNeedlessSnapshot(ctx, db.DropNeedlessSnapshotParams{ThreadKey: t.key, RunNo: oldTip})
-		if err != nil {
-			return Compacted{}, err
-		}
-		if dropped {
-			t.result.Dropped++
+	err := t.foldLog(ctx, t.pending, numbers)
+	syntax := (*compaction.SyntaxError)(nil)
+	if err != nil && err != errOver && !errors.As(err, &syntax) {
+		return err
+	}
+	for _, run := range t.pending {
+		if err == nil && !slices.Contains(t.compacted.RunNos, run.RunNo) {
+			t.doubtful = append(t.doubtful, run.RunNo)
 		}
 	}
-	return t.result, nil
+	if len(t.doubtful) == 0 {
+		return nil
+	}
+	// Runs that were in progress at the same time, or damage.
+	damage := t.queries.RefuseDamagedLog(ctx, db.RefuseDamagedLogParams{ThreadKey: t.key, RunNos: t.doubtful})
+	if damage == nil && syntax != nil {
+		return err
+	}
+	return damage
+}
+
+// queueEnd adds the statements that store what is not stored yet and mark the runs as compacted.
+func (t *threadCompaction) queueEnd(statements *pgx.Batch) {
+	if len(t.compacted.RunNos) == 0 {
+		return
+	}
+	t.queueWrites(statements)
+	c := t.compacted
+	statements.Queue(db.MarkCompacted, t.key, c.RunNos, c.LastSeqs, c.Ns, c.LogBytes, c.Batches)
+	// The old tip may have a snapshot only because it was the tip. Folds have used its message versions until now.
+	if oldTip := t.pending[0].PreviousTip; t.result.Snapshots > 0 && oldTip != 0 {
+		statements.Queue(db.DropNeedlessSnapshot, t.key, oldTip).QueryRow(func(row pgx.Row) error {
+			var isDropped bool
+			if err := row.Scan(&isDropped); err != nil {
+				return err
+			}
+			if isDropped {
+				t.result.Dropped++
+			}
+			return nil
+		})
+	}
 }
 
 // loadParents makes the folds that the pending runs continue from, where those are not pending themselves, and counts their users.
@@ -150,56 +186,69 @@ func (t *threadCompaction) load(ctx context.Context, runNo int32) (*runFold, err
 		return nil, err
 	}
 	loaded := &runFold{fold: newFold(t.foldLimits)}
-	var throughSeq int64
+	var (
+		read       pgx.Batch
+		stored     []db.SnapshotAtRow
+		messages   []db.SnapshotMessagesRow
+		lineage    []db.LineageBehindRow
+		throughSeq int64
+	)
 	if baseNo != 0 {
-		if loaded.fold, throughSeq, err = t.loadSnapshot(ctx, baseNo); err != nil {
-			return nil, err
-		}
+		most := t.meter.room.mostBytes()
+		queueRows(&read, &stored, db.SnapshotAt, most, t.key, baseNo)
+		queueRows(&read, &messages, db.SnapshotMessages, most, t.key, baseNo)
 	}
 	if baseNo != runNo {
-		loaded.sinceKept, err = t.queries.LogBytesSince(ctx, db.LogBytesSinceParams{ThreadKey: t.key, RunNo: runNo, BaseNo: baseNo})
-		if err != nil {
-			return nil, err
-		}
+		read.Queue(db.LogBytesSince, t.key, runNo, baseNo).QueryRow(func(row pgx.Row) error { return row.Scan(&loaded.sinceKept) })
 	}
-	lineage, err := t.queries.LineageBehind(ctx, db.LineageBehindParams{ThreadKey: t.key, RunNo: runNo, BaseNo: baseNo})
-	if err != nil {
+	queueRows(&read, &lineage, db.LineageBehind, t.key, runNo, baseNo)
+	if err := t.connection.SendBatch(ctx, &read).Close(); err != nil {
 		return nil, err
 	}
-	for _, run := range lineage {
-		inputs, err := t.inputPlaces(ctx, []int32{run.RunNo}, []int64{run.LastSeq})
-		if err != nil {
+	if baseNo != 0 {
+		if len(stored) == 0 {
+			return nil, fmt.Errorf("the snapshot of run number %d is gone", baseNo)
+		}
+		if loaded.fold, err = t.resume(baseNo, stored[0], messages); err != nil {
 			return nil, err
 		}
-		fromSeq := max(run.FirstSeq, throughSeq+1)
-		err = t.eachBatch(ctx, fromSeq, run.LastSeq, []int32{run.RunNo}, inputs, func(batch db.BatchesBetweenRow) error {
-			if err := inputs.applyBatch(loaded.fold, batch); err != nil {
-				return err
+		throughSeq = stored[0].ThroughSeq
+	}
+	for _, run := range lineage {
+		if fromSeq := max(run.FirstSeq, throughSeq+1); fromSeq <= run.LastSeq {
+			inputs, err := t.readInputs(ctx, []int32{run.RunNo}, []int64{run.LastSeq}, loaded.fold)
+			if err != nil {
+				return nil, err
 			}
-			return t.took(len(batch.Events)+len(batch.Input), loaded.fold)
-		})
-		if err == nil {
-			err = loaded.fold.EndRun()
+			err = t.eachBatch(ctx, fromSeq, run.LastSeq, []int32{run.RunNo}, inputs, func(batch db.BatchesBetweenRow) error {
+				if _, err := inputs.applyBatch(loaded.fold, batch); err != nil {
+					return err
+				}
+				return t.took(len(batch.Events)+len(batch.Input), loaded.fold)
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
-		if err != nil {
+		if err := loaded.fold.EndRun(); err != nil {
 			return nil, err
 		}
 	}
 	return loaded, nil
 }
 
-func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold *compaction.Fold, throughSeq int64, err error) {
-	most := t.meter.room.mostBytes()
-	stored, err := t.queries.SnapshotAt(ctx, db.SnapshotAtParams{ThreadKey: t.key, RunNo: runNo, MostBytes: most})
-	if err != nil {
-		return nil, 0, err
-	}
-	messages, err := t.queries.SnapshotMessages(ctx, db.SnapshotMessagesParams{ThreadKey: t.key, RunNo: runNo, MostBytes: most})
-	if err != nil {
-		return nil, 0, err
-	}
+// queueRows adds a query to a batch of statements, whose rows are collected.
+func queueRows[T any](statements *pgx.Batch, rows *[]T, query string, arguments ...any) {
+	statements.Queue(query, arguments...).Query(func(found pgx.Rows) (err error) {
+		*rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[T])
+		return err
+	})
+}
+
+// resume makes the fold of a snapshot.
+func (t *threadCompaction) resume(runNo int32, stored db.SnapshotAtRow, messages []db.SnapshotMessagesRow) (*compaction.Fold, error) {
 	if stored.State == nil {
-		return nil, 0, errTooLarge
+		return nil, errTooLarge
 	}
 	snapshot := compaction.Snapshot{
 		State: json.RawMessage(stored.State), Interrupts: json.RawMessage(stored.Interrupts), Lanes: json.RawMessage(stored.Lanes),
@@ -207,17 +256,17 @@ func (t *threadCompaction) loadSnapshot(ctx context.Context, runNo int32) (fold 
 	size := len(stored.State) + len(stored.Interrupts) + len(stored.Lanes)
 	for _, message := range messages {
 		if message.Body == nil {
-			return nil, 0, errTooLarge
+			return nil, errTooLarge
 		}
 		size += len(message.Body)
 		snapshot.Messages = append(snapshot.Messages, compaction.StoredMessage{Version: message.MessageNo, Body: json.RawMessage(message.Body)})
 	}
-	fold, err = compaction.Resume(snapshot)
+	fold, err := compaction.Resume(snapshot)
 	if err != nil {
-		return nil, 0, fmt.Errorf("snapshot of run number %d: %w", runNo, err)
+		return nil, fmt.Errorf("snapshot of run number %d: %w", runNo, err)
 	}
 	fold.SetLimits(t.foldLimits)
-	return fold, stored.ThroughSeq, t.took(size, fold)
+	return fold, t.took(size, fold)
 }
 
 // took notes what the folds took in; others are those that are not a run's yet.
@@ -232,8 +281,33 @@ func (t *threadCompaction) took(bytes int, others ...*compaction.Fold) error {
 	})
 }
 
-func (t *threadCompaction) inputPlaces(ctx context.Context, runNumbers []int32, throughSeqs []int64) (inputPlaces, error) {
-	return placesOf(t.queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: t.key, RunNos: runNumbers, ThroughSeqs: throughSeqs}))
+// readInputs reads the inputs of runs that continue from a fold; base nil: from others.
+func (t *threadCompaction) readInputs(ctx context.Context, runNumbers []int32, throughSeqs []int64, base *compaction.Fold) (inputs, error) {
+	var known []string
+	if base != nil && !t.readsAll {
+		known = base.MessageIDs()
+	}
+	read, err := readInputs(ctx, t.queries, t.key, runNumbers, throughSeqs, known)
+	if err == nil {
+		err = t.took(read.bytes)
+	}
+	return read, err
+}
+
+// base returns the fold that all pending runs continue from; nil: there are several, or none.
+func (t *threadCompaction) base(pending []db.RunsToCompactRow) (base *compaction.Fold) {
+	for _, run := range pending {
+		if run.ParentNo == nil {
+			return nil
+		}
+		if parent := t.folds[*run.ParentNo].fold; parent != nil {
+			if base != nil && base != parent {
+				return nil
+			}
+			base = parent
+		}
+	}
+	return base
 }
 
 // errOver ends foldLog when the time of the job is over and a run is done.
@@ -250,9 +324,11 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 		lastSeqs[i] = run.LastSeq
 		throughSeq = max(throughSeq, run.LastSeq)
 	}
-	var err error
-	if t.inputs, err = t.inputPlaces(ctx, numbers, lastSeqs); err != nil {
-		return err
+	if slices.ContainsFunc(pending, func(run db.RunsToCompactRow) bool { return run.HasInput }) {
+		var err error
+		if t.inputs, err = t.readInputs(ctx, numbers, lastSeqs, t.base(pending)); err != nil {
+			return err
+		}
 	}
 	return t.eachBatch(ctx, fromSeq, throughSeq, numbers, t.inputs, func(batch db.BatchesBetweenRow) error {
 		run := runs[batch.RunNo]
@@ -260,21 +336,32 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 			return nil // appended after its end in the meantime: the next call compacts it
 		}
 		current := t.folds[run.RunNo]
-		if current == nil {
-			return fmt.Errorf("the batches of run number %d overlap: one reached its end before that at seq %d (pgagui verify names all that is wrong)",
-				run.RunNo, batch.FirstSeq)
+		if current == nil { // another batch has reached its end
+			t.doubtful = append(t.doubtful, run.RunNo)
+			return nil
 		}
 		if current.fold == nil {
-			if err := t.begin(run, current); err != nil {
+			if err := t.beginFold(run, current); err != nil {
 				return err
 			}
+			current.nextSeq = run.FirstSeq
 		}
-		if err := t.inputs.applyBatch(current.fold, batch); err != nil {
+		n, err := t.inputs.applyBatch(current.fold, batch)
+		if err != nil {
+			t.doubtful = append(t.doubtful, run.RunNo)
 			return fmt.Errorf("batch at seq %d: %w", batch.FirstSeq, err)
 		}
+		if batch.FirstSeq != current.nextSeq || n != int(batch.N) {
+			current.isDoubtful = true
+		}
+		current.nextSeq = batch.FirstSeq + int64(batch.N)
 		current.logBytes += batch.StoredBytes
 		current.events += int64(batch.N)
-		if batch.FirstSeq+int64(batch.N) > run.LastSeq {
+		current.batches++
+		if current.nextSeq > run.LastSeq {
+			if current.isDoubtful || current.nextSeq > run.LastSeq+1 {
+				t.doubtful = append(t.doubtful, run.RunNo)
+			}
 			if err := current.fold.EndRun(); err != nil {
 				return err
 			}
@@ -287,8 +374,8 @@ func (t *threadCompaction) foldLog(ctx context.Context, pending []db.RunsToCompa
 	})
 }
 
-// begin gives a run its parent's fold to continue from: the fold itself when no other run needs it, else a clone.
-func (t *threadCompaction) begin(run db.RunsToCompactRow, current *runFold) error {
+// beginFold gives a run its parent's fold to continue from: the fold itself when no other run needs it, else a clone.
+func (t *threadCompaction) beginFold(run db.RunsToCompactRow, current *runFold) error {
 	if run.ParentNo == nil {
 		current.fold = newFold(t.foldLimits)
 		return nil
@@ -327,6 +414,7 @@ func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	t.compacted.LastSeqs = append(t.compacted.LastSeqs, run.LastSeq)
 	t.compacted.Ns = append(t.compacted.Ns, current.events)
 	t.compacted.LogBytes = append(t.compacted.LogBytes, current.logBytes)
+	t.compacted.Batches = append(t.compacted.Batches, current.batches)
 }
 
 // isWorthKeeping is the rule of agui_internal.is_worth_keeping. It compares uncompressed sizes, and what is
@@ -405,10 +493,10 @@ type logPage struct {
 	err     error
 }
 
-// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log, and writes what is collected.
+// eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log.
 // While a page is folded, the server writes what the pages before it gave and reads the next one: use must not work on the connection.
 func (t *threadCompaction) eachBatch(
-	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputs inputPlaces, use func(db.BatchesBetweenRow) error,
+	ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputs inputs, use func(db.BatchesBetweenRow) error,
 ) error {
 	inputSeqs := inputs.seqs()
 	isOver := false
@@ -458,13 +546,6 @@ func (t *threadCompaction) eachBatch(
 			fetchNext()
 		}
 	}
-	var statements pgx.Batch
-	if t.queueWrites(&statements) > 0 {
-		if err := t.tx.SendBatch(ctx, &statements).Close(); err != nil {
-			return err
-		}
-		t.meter.unwritten = 0
-	}
 	if isOver {
 		return errOver
 	}
@@ -480,7 +561,7 @@ func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64,
 	unwritten := t.meter.unwritten
 	fetched := make(chan logPage, 1)
 	go func() {
-		results := t.tx.SendBatch(ctx, &statements)
+		results := t.connection.SendBatch(ctx, &statements)
 		page := readPage(results, writes)
 		page.written = unwritten
 		page.err = errors.Join(page.err, results.Close())

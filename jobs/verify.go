@@ -355,8 +355,10 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		return j.memory.do(ctx, func(room room) error {
 			check := chainCheck{queries: queries, key: thread.ThreadKey, room: room, heads: heads}
 			wrong, err := check.run(ctx)
-			if err == nil {
-				inLog = append(inLog, wrong...)
+			for _, problem := range wrong {
+				if !slices.Contains(inLog, problem) { // agui_internal.verify_chain finds some of them, too
+					inLog = append(inLog, problem)
+				}
 			}
 			return err
 		})

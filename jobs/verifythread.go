@@ -25,7 +25,7 @@ type snapshotCheck struct {
 	meter      meter
 
 	runs     map[int32]*runCheck
-	inputs   inputPlaces
+	inputs   inputs
 	numbers  []int32 // of the runs, in order
 	problems map[int32]string
 }
@@ -155,8 +155,11 @@ func (c *snapshotCheck) foldLog(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	c.inputs, err = placesOf(c.queries.InputPlaces(ctx, db.InputPlacesParams{ThreadKey: c.key, RunNos: numbers, ThroughSeqs: lastSeqs}))
-	if err != nil {
+	if c.inputs, err = readInputs(ctx, c.queries, c.key, numbers, lastSeqs, nil); err != nil {
+		return err
+	}
+	c.inputs.readAsStored()
+	if err := c.meter.took(c.inputs.bytes, c.folds); err != nil {
 		return err
 	}
 	next := db.BatchesBetweenParams{
@@ -206,10 +209,10 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 		return err
 	}
 	cutsBatch := func(seq int64) bool { return batch.FirstSeq <= seq && seq < lastSeq }
-	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || batch.Input != nil || !run.isChecked && cutsBatch(*run.ThroughSeq) {
+	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || c.inputs.countsIn(batch) || !run.isChecked && cutsBatch(*run.ThroughSeq) {
 		return c.applyEvents(ctx, run, batch)
 	}
-	if err := run.fold.ApplyBatch(batch.Events); err != nil {
+	if _, err := run.fold.ApplyBatch(batch.Events); err != nil {
 		run.failure = err
 		if run.fold.Err() == nil {
 			run.failure = fmt.Errorf("the batch at seq %d is not an array of events", batch.FirstSeq)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/otelagui"
 )
@@ -145,9 +146,7 @@ func TestARecorderShowsInMetrics(t *testing.T) {
 	if err := stored.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for away.Stats().Retries < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, "two retries", func() bool { return away.Stats().Retries >= 2 })
 
 	var collected metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &collected); err != nil {

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -127,7 +130,7 @@ func TestMalformedRequests(t *testing.T) {
 	for body, want := range map[string]int{
 		"": 400, "{": 400, "[]": 400, "null": 400, "{}": 400, `{"threadId":1}`: 400, `{"threadId":"t"}`: 400, `{"threadId":"","runId":"r"}`: 400,
 		`{"threadId":"t","runId":"r","messages":{}}`: 400, `{"threadId":"t","runId":"r","messages":[1]}`: 400,
-		`{"threadId":"t","runId":"r","messages":[{"id":"a","role":"user"},{"id":"a","role":"user"}]}`: 400, `{"threadId":"t","runId":"r","parentRunId":"none"}`: 404,
+		`{"threadId":"t","runId":"r","parentRunId":"none"}`:                        404,
 		`{"threadId":"t","runId":"r","forwardedProps":{"pgagui":{"history":"x"}}}`: 400, "{\"threadId\":\"\xff\",\"runId\":\"r\"}": 400,
 		`{"threadId":"t\u0000","runId":"r"}`: 400, `{"threadId":"t","runId":"` + strings.Repeat("r", 2000) + `"}`: 413,
 		`{"threadId":"t","runId":"r","x":"` + strings.Repeat("x", 20_000) + `"}`: 413,
@@ -163,17 +166,113 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	options := withAgent(a)
-	options.Access = expiring{time.Now().Add(time.Second)}
+	options.Access = expiring{time.Second}
 	p := serve(t, testdb.Pool(t), options)
 	c := p.run("thread", "run", "u1 user Hello")
 	a.called(t).send(started("thread", "run"))
 	c.wantAborted()
 }
 
-type expiring struct{ at time.Time }
+// The file of the tokens has the entry no more, or other rights.
+func TestStreamsEndWhenTheirTokenIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	token, hash := access.NewToken()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entry := func(name, hash, rights string) string {
+		return fmt.Sprintf("- {name: %s, sha256: %s, scope: a, rights: [%s]}\n", name, hash, rights)
+	}
+	write := func(entries ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.Join(entries, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, other := access.NewToken()
+	write(entry("mine", hash, "admin"), entry("other", other, "read"))
+	loaded, err := access.LoadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, testdb.Pool(t), server.Options{Access: loaded, Heartbeat: 20 * time.Millisecond})
+	headers := []string{"Authorization", "Bearer " + token}
+	for _, left := range []string{entry("other", other, "read"), entry("mine", hash, "read")} {
+		write(entry("mine", hash, "admin"))
+		if err := loaded.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		p.json(200, "POST", "/append", `{"appends":[{"threadId":"t","runId":"r","events":[{"type":"RUN_STARTED"}],"afterSeq":0}]}`, headers...)
+		reader := p.stream("GET", "/threads/t/events", "", headers...)
+		reader.want("RUN_STARTED")
+		body, writer := io.Pipe()
+		ended, run := make(chan int, 1), rand.Text()
+		go func() {
+			request, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/threads/t/runs/"+run+"/events?parallel=true&parent_run=", body)
+			if err == nil {
+				request.Header.Set("Authorization", "Bearer "+token)
+				request.Header.Set("Content-Type", "application/x-ndjson")
+			}
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Error(err)
+				ended <- 0
+				return
+			}
+			answer.Body.Close()
+			ended <- answer.StatusCode
+		}()
+		fmt.Fprintln(writer, `{"type":"RUN_STARTED"}`)
+		wait.For(t, "the first event of the writer is stored", func() (isStored bool) {
+			if err := p.db.QueryRow(t.Context(), `select exists (select from agui.run where run_id = $1)`, run).Scan(&isStored); err != nil {
+				t.Fatal(err)
+			}
+			return isStored
+		})
+		write(left)
+		if err := loaded.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		reader.wantAborted()
+		if status := <-ended; status != 401 {
+			t.Errorf("the stream of the writer: status %d", status)
+		}
+		writer.Close()
+	}
+}
+
+// A writer whose stream is refused learns it although its body goes on.
+func TestARefusedStreamIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	loaded, made := tokens(t, "a write")
+	p := serve(t, testdb.Pool(t), server.Options{Access: loaded})
+	for _, refused := range []struct {
+		path, token string
+		status      int
+	}{
+		{"/threads/t/runs/r/events", "none", 401}, {"/threads/t/runs/r/events?afterSeq=0", made[0], 400}, {"/nowhere", made[0], 404}, {"/threads/t", made[0], 405},
+	} {
+		body, writer := io.Pipe()
+		defer writer.Close()
+		go fmt.Fprintln(writer, `{"type":"RUN_STARTED"}`)
+		request, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+refused.path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/x-ndjson")
+		request.Header.Set("Authorization", "Bearer "+refused.token)
+		client := &http.Client{Timeout: patience}
+		answer, err := client.Do(request)
+		if err != nil || answer.StatusCode != refused.status {
+			t.Fatalf("%s: %v, %v", refused.path, answer, err)
+		}
+		answer.Body.Close()
+	}
+}
+
+// expiring gives each request a token that is valid for a time.
+type expiring struct{ time.Duration }
 
 func (e expiring) Authenticate(*http.Request) (access.Identity, error) {
-	return access.Identity{Rights: access.Admin, Expires: e.at}, nil
+	return access.Identity{Rights: access.Admin, Expires: time.Now().Add(e.Duration)}, nil
 }
 
 func TestAgentsReceiveOnlyTheListedHeaders(t *testing.T) {

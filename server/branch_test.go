@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/server"
 )
 
 // TestTheMessagesOfAClientSayWhereARunContinues tests the choice of the parent in a thread of three
@@ -56,5 +59,84 @@ func TestTheMessagesOfAClientSayWhereARunContinues(t *testing.T) {
 		if got := mustRun(t, p, thread, "new").ParentRunID; got != test.parent {
 			t.Errorf("%s: the run continues from %q, want %q", test.name, got, test.parent)
 		}
+	}
+}
+
+// TestTheStateOfAnAbandonedBranch tests what a client's state becomes that comes from the branch
+// that the client leaves with an edit.
+func TestTheStateOfAnAbandonedBranch(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		agent    bool   // the setting of the agent
+		props    string // forwardedProps.pgagui
+		messages []string
+		state    string // what the client sends
+		agentHas string
+		first    []string // the events behind RUN_STARTED
+		after    string   // the state of the thread
+	}{
+		{"without the option, as the client says", false, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step":2}`, `map[step:2]`, nil, `{"step":2}`},
+		{"an edit", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step":2}`, `map[step:1]`, []string{`{"step":1}`}, `{"step":1}`},
+		{"by the request", false, `{"branchState":true}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step":2}`, `map[step:1]`, []string{`{"step":1}`}, `{"step":1}`},
+		{"not by the request", true, `{"branchState":false}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step":2}`, `map[step:2]`, nil, `{"step":2}`},
+		{"regenerate", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u2 user Two"}, `{"step":2}`, `map[step:1]`, []string{`{"step":1}`}, `{"step":1}`},
+		{"an edit of the first message", true, `{}`, []string{"u1 user Other"}, `{"step":2}`, `map[]`, []string{`{}`}, `{}`},
+		{"a client that has the state of the branch", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step": 1}`, `map[step:1]`, nil, `{"step":1}`},
+		{"a client that has no state", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `null`, `map[step:1]`, nil, `{"step":1}`},
+		{"no branch", true, `{}`, []string{"u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
+		{"a parent that the client names", true, `{"parentRunId":"run-1"}`, []string{"u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t)
+			p := serve(t, testdb.Pool(t), server.Options{Agents: []server.Agent{{Name: "test", URL: a.URL, BranchState: test.agent}}})
+			for i, turn := range []string{"u1 user One", "u2 user Two"} {
+				run := fmt.Sprintf("run-%d", i+1)
+				c := p.run("thread", run, turn)
+				called := a.called(t)
+				called.send(started("thread", run), fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"step":%d}}`, i+1))
+				answer := fmt.Sprintf("a%d", i+1)
+				called.send(start(answer), content(answer, "Hi"), end(answer), finished("thread", run))
+				close(called.answers)
+				c.rest()
+			}
+			body := strings.Replace(input("thread", "new", test.messages...), `"state":{}`, `"state":`+test.state, 1)
+			body = strings.Replace(body, `"forwardedProps":{}`, `"forwardedProps":{"pgagui":`+test.props+`}`, 1)
+			for _, part := range []string{`"state":` + test.state, test.props} {
+				if !strings.Contains(body, part) {
+					t.Fatalf("the body lacks %s: %s", part, body)
+				}
+			}
+			c := p.stream("POST", "/agent/test/run", body)
+			called := a.called(t)
+			if got := fmt.Sprint(called.input["state"]); got != test.agentHas {
+				t.Errorf("the agent received the state %s, want %s", got, test.agentHas)
+			}
+			called.finish("a3", "x")
+			c.rest()
+			var snapshots []string
+			for i, event := range c.events {
+				if snapshot, isSnapshot := strings.CutPrefix(event, `{"type":"STATE_SNAPSHOT","snapshot":`); isSnapshot {
+					if i != 1 {
+						t.Errorf("the state comes as event %d", i)
+					}
+					snapshots = append(snapshots, strings.ReplaceAll(strings.TrimSuffix(snapshot, "}"), " ", ""))
+				}
+			}
+			if !slices.Equal(snapshots, test.first) {
+				t.Errorf("the stream has the states %q, want %q", snapshots, test.first)
+			}
+			state, err := p.store.State(t.Context(), "thread", pgagui.At{RunID: "new"})
+			if got := strings.ReplaceAll(string(state), " ", ""); err != nil || got != test.after {
+				t.Errorf("the state after the run is %s, %v; want %s", got, err, test.after)
+			}
+			// The same request comes twice: the run has the input as the client sent it.
+			again := p.stream("POST", "/agent/test/run", body)
+			if again.answer.StatusCode != 200 {
+				t.Errorf("the repeated request: %s", again.answer.Status)
+			}
+			again.rest()
+		})
 	}
 }

@@ -177,7 +177,7 @@ func TestStreamsCutAnywhere(t *testing.T) {
 	a := newAgent(t)
 	pool := testdb.Pool(t)
 	processes := []*process{serve(t, pool, withAgent(a)), serve(t, pool, withAgent(a))}
-	for round := range 10 {
+	for round := range 4 {
 		thread := fmt.Sprint("thread-", round)
 		whole := processes[0].run(thread, "run", "u1 user Hello")
 		called := a.called(t)

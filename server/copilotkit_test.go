@@ -123,7 +123,7 @@ func TestCopilotKitStop(t *testing.T) {
 		t.Errorf("stop: %v", answer)
 	}
 	c.rest()
-	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Finished {
+	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Cancelled {
 		t.Errorf("the run is %s", status.Status)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -32,7 +32,7 @@ import (
 )
 
 var (
-	crashFor  = flag.Duration("crash-for", 8*time.Second, "how long to kill processes")
+	crashFor  = flag.Duration("crash-for", 5*time.Second, "how long to kill processes")
 	crashRuns = flag.Int("crash-runs", 20, "runs in progress at once; each has five clients")
 )
 
@@ -270,7 +270,7 @@ func TestKilledServersDatabaseAndAgents(t *testing.T) {
 		for killing.Err() == nil {
 			time.Sleep(time.Duration(200+rand.IntN(600)) * time.Millisecond)
 			switch n := rand.IntN(10); {
-			case n < 6:
+			case n < 6 || kills["server"] == 0:
 				victim := c.servers[n%len(c.servers)]
 				victim.kill()
 				time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)

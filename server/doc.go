@@ -16,9 +16,14 @@
 // continues to its end, and any server of the same database can serve the client when it comes
 // back.
 //
-// # Layers
+// # Packages
 //
-// The core starts, records, follows and stops runs. Each face translates between the core and one
-// protocol of clients: AG-UI, the CopilotKit runtime, the Events API of the Ambient Platform, and
-// the resources of pgagui itself. A face has no logic of its own.
+// Package core starts, records, follows and stops runs, and knows no protocol of clients. Each package
+// of folder face translates between the core and one protocol: AG-UI (agui), the CopilotKit runtime
+// (copilotkit), the Events API of the Ambient Platform (ambient), and the resources of pgagui itself
+// (rest). A face is one value in a list, and has no logic of its own. This package puts both together.
+//
+// Package access says who may do what, package accept keeps live streams valid for the official
+// client, and package problem says what an error tells a client. Each package uses only those before
+// it: access, accept and problem, then core, face, the faces, and this package.
 package server

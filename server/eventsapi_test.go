@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -399,6 +401,7 @@ func TestPushesOfManyWriters(t *testing.T) {
 			p.push(session, "RUN_STARTED", `{"runId":"r"}`)
 		}
 		stop := make(chan struct{})
+		var pushed atomic.Int64
 		var runs, pushes sync.WaitGroup
 		if strings.HasPrefix(mode, "while") {
 			runs.Go(func() {
@@ -410,7 +413,8 @@ func TestPushesOfManyWriters(t *testing.T) {
 					}
 					run := fmt.Sprintf(`{"runId":"run-%d"}`, n)
 					if answer := p.request("POST", sessions+session+"/events", pushBody("RUN_STARTED", run)); answer.StatusCode == 201 {
-						time.Sleep(3 * time.Millisecond)
+						before := pushed.Load()
+						wait.Until(func() bool { return pushed.Load() > before || pushed.Load() == writers*each })
 						p.request("POST", sessions+session+"/events", pushBody("RUN_FINISHED", run))
 					}
 				}
@@ -421,6 +425,7 @@ func TestPushesOfManyWriters(t *testing.T) {
 			pushes.Go(func() {
 				for n := range each {
 					name := fmt.Sprintf("%d-%d", writer, n)
+					pushed.Add(1)
 					if n == 0 {
 						answer := to.request("POST", sessions+session+"/messages", `{"payload":"`+name+`"}`)
 						if answer.StatusCode != 201 {
@@ -670,7 +675,7 @@ func TestRunsOfTheEventsAPI(t *testing.T) {
 		t.Errorf("a second run: %v", refused)
 	}
 	wantJSON(t, p.json(200, "POST", sessions+"s/agui/interrupt", ""), `{"message":"Interrupt signal sent"}`)
-	if status := p.waitForEnd("s", "three"); status.Status != pgagui.Finished {
+	if status := p.waitForEnd("s", "three"); status.Status != pgagui.Cancelled {
 		t.Errorf("the run was interrupted, and is %s", status.Status)
 	}
 	wantJSON(t, p.json(200, "POST", sessions+"s/agui/interrupt", "{}"), `{"message":"No run is in progress"}`)
@@ -872,7 +877,7 @@ func TestRightsAndScopesOfTheEventsAPI(t *testing.T) {
 
 func TestStreamsOfTheEventsAPIAreAborted(t *testing.T) {
 	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{Access: expiring{time.Now().Add(2 * time.Second)}})
+	p := serve(t, testdb.Pool(t), server.Options{Access: expiring{2 * time.Second}})
 	p.push("s", "RUN_STARTED", `{"runId":"r"}`)
 	events := p.stream("GET", sessions+"s/events", "")
 	messages := p.stream("GET", sessions+"s/messages", "", "Accept", "text/event-stream")
@@ -1016,18 +1021,18 @@ func TestSessionsOfAllDoors(t *testing.T) {
 // waitForStreams waits until a server has so many streams open.
 func waitForStreams(t *testing.T, registry *prometheus.Registry, streams float64) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	wait.For(t, fmt.Sprint(streams, " open streams"), func() bool {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, family := range families {
-			if family.GetName() == "pgagui_server_streams" && family.GetMetric()[0].GetGauge().GetValue() == streams {
-				return
+			if family.GetName() == "pgagui_server_streams" {
+				return family.GetMetric()[0].GetGauge().GetValue() == streams
 			}
 		}
-	}
-	t.Fatalf("the server does not have %v streams", streams)
+		return false
+	})
 }
 
 // lastFrame returns the id of the last frame that came whole.

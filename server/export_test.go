@@ -2,14 +2,23 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/core"
 )
 
 // UsesReplica reports whether reads go to the replica now.
-func (s *Server) UsesReplica() bool { return s.replica.usable.Load() != nil }
+func (s *Server) UsesReplica() bool { return s.core.UsesReplica() }
 
 // ForRead returns the context of a request that reads, and the store that it uses.
 func (s *Server) ForRead(ctx context.Context) (context.Context, *pgagui.Store) {
-	return context.WithValue(ctx, routeKey{}, &route{reads: true}), s.replica.reads
+	ctx = s.core.RouteRead(ctx, core.Seen{})
+	return ctx, s.core.Tenant(ctx).Store
 }
+
+// MemoryUsed returns what counts of the memory for large requests and answers.
+func (s *Server) MemoryUsed() int64 { return s.core.Memory.Used() }
+
+// SetPatience bounds how long requests wait for memory.
+func (s *Server) SetPatience(patience time.Duration) { s.core.Memory.Patience = patience }

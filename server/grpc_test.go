@@ -17,7 +17,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	reflection "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/pgagui/pgagui"
@@ -65,7 +68,7 @@ func (c *sessionClient) context() context.Context {
 func (c *sessionClient) call(method string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(c.context(), patience)
 	defer cancel()
-	return c.connection.Invoke(ctx, "/ambient.v1.SessionService/"+method, request, answer)
+	return c.connection.Invoke(ctx, "/ambient.v1.SessionService/"+method, request, answer, grpc.MaxCallRecvMsgSize(64<<20))
 }
 
 func (c *sessionClient) pushEvent(session, kind, payload string) *ambientv1.SessionEvent {
@@ -327,7 +330,7 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 	w.wantEnd(codes.Unavailable)
 	waiting.wantEnd(codes.Unavailable)
 
-	other := serve(t, p.pool(), server.Options{Access: expiring{time.Now().Add(time.Second)}})
+	other := serve(t, p.pool(), server.Options{Access: expiring{time.Second}})
 	expired := other.grpc().watch("s", 0)
 	expired.want("user", "Hello")
 	expired.wantEnd(codes.Unauthenticated)
@@ -349,7 +352,7 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 func TestASlowWatcherIsDropped(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: time.Second, Metrics: registry})
+	p := serve(t, testdb.Pool(t), server.Options{WriteTimeout: 4 * time.Second, Metrics: registry}) // the other is no slow one, on a busy machine either
 	c := p.grpc()
 	slow, other := c.watch("s", 0), p.grpc().watch("s", 0)
 	waitForStreams(t, registry, 2)
@@ -485,6 +488,37 @@ func TestManyWritersOfGRPC(t *testing.T) {
 	for _, messages := range watched {
 		if len(messages) != writers*each {
 			t.Errorf("a watcher received %d messages, want %d", len(messages), writers*each)
+		}
+	}
+}
+
+func TestGRPCReflection(t *testing.T) {
+	t.Parallel()
+	loaded, made := tokens(t, "a read", "a write")
+	p := serve(t, testdb.Pool(t), server.Options{Access: loaded})
+	ask := func(token string) (*reflection.ServerReflectionResponse, error) {
+		t.Helper()
+		c := p.grpc()
+		stream, err := reflection.NewServerReflectionClient(c.connection).ServerReflectionInfo(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+		if err != nil {
+			return nil, err
+		}
+		_ = stream.Send(&reflection.ServerReflectionRequest{ // Recv says why it failed
+			MessageRequest: &reflection.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "ambient.v1.SessionService"},
+		})
+		return stream.Recv()
+	}
+	answer, err := ask(made[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file descriptorpb.FileDescriptorProto
+	if err := proto.Unmarshal(answer.GetFileDescriptorResponse().GetFileDescriptorProto()[0], &file); err != nil || file.GetService()[0].GetMethod()[0].GetName() != "PushSessionMessage" {
+		t.Errorf("the server describes %v (%v)", &file, err)
+	}
+	for _, token := range []string{made[1], "none"} {
+		if _, err := ask(token); status.Code(err) != codes.PermissionDenied && status.Code(err) != codes.Unauthenticated {
+			t.Errorf("without the right to read: %v", err)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what a test waits for.
-const patience = 20 * time.Second
+const patience = wait.Patience
 
 // agent is an agent that does what a test says.
 type agent struct {
@@ -360,14 +361,13 @@ func (p *process) logOf(thread, run string) (events []string) {
 // waitForEnd waits for the end of a run.
 func (p *process) waitForEnd(thread, run string) *pgagui.RunStatus {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		status, err := p.store.Status(p.t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
-		if err == nil && status.Status != pgagui.Running {
-			return status
-		}
-	}
-	p.t.Fatalf("run %s did not end", run)
-	return nil
+	var status *pgagui.RunStatus
+	wait.For(p.t, "the end of run "+run, func() bool {
+		var err error
+		status, err = p.store.Status(p.t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
+		return err == nil && status.Status != pgagui.Running
+	})
+	return status
 }
 
 // withAgent is the options for an agent with the name test.
@@ -400,21 +400,14 @@ func newStatusAgent(t *testing.T, status int, body string) *httptest.Server {
 // waitForSeq waits until the log of a thread has so many events.
 func (p *process) waitForSeq(thread string, seq int64) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if status, err := p.store.Status(p.t.Context(), pgagui.RunRef{ThreadID: thread}); err == nil && status.LastSeq >= seq {
-			return
-		}
-	}
-	p.t.Fatalf("thread %s did not get %d events", thread, seq)
+	wait.For(p.t, fmt.Sprintf("event %d of thread %s", seq, thread), func() bool {
+		status, err := p.store.Status(p.t.Context(), pgagui.RunRef{ThreadID: thread})
+		return err == nil && status.LastSeq >= seq
+	})
 }
 
 // waitForReplica waits until reads go to the replica.
 func (p *process) waitForReplica() {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if p.server.UsesReplica() {
-			return
-		}
-	}
-	p.t.Fatal("the replica is not used")
+	wait.For(p.t, "reads of the replica", p.server.UsesReplica)
 }

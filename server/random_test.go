@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	randomCalls = flag.Int("random-calls", 2000, "calls of TestRandomCallsOfTheDocument")
-	randomSeed  = flag.Uint64("random-seed", 1, "seed of its calls; 0: another one each time")
+	randomCalls = flag.Int("random-calls", 600, "calls of TestRandomCallsOfTheDocument")
+	firstSeed   = flag.Uint64("seed", 1, "seed of its calls, and of the requests of TestRandomRequests")
 )
 
 // secret is in all that belongs to another tenant.
@@ -37,11 +37,8 @@ const secret = "0nly-f0r-the-0ther-tenant"
 // anything of another tenant. Afterwards the log has no damage.
 func TestRandomCallsOfTheDocument(t *testing.T) {
 	t.Parallel()
-	seed := *randomSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-random-calls %d -random-seed %d", *randomCalls, seed)
+	seed := *firstSeed
+	t.Logf("-random-calls %d -seed %d", *randomCalls, seed)
 	a := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ThreadID, RunID string }
 		_ = json.NewDecoder(r.Body).Decode(&in)

@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -405,6 +409,60 @@ func TestTooManyAppendsAreRefused(t *testing.T) {
 	p.appendRun("more", "run-1", "a1", "x")
 }
 
+// Clients that send slowly take no place from others, and no identity takes all places.
+func TestSlowWritersStopNobody(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{MaxAppends: 2, Access: named{
+		"one": {Scope: "1", Subject: "one", Rights: access.Admin}, "two": {Scope: "2", Subject: "two", Rights: access.Admin},
+	}})
+	for range 3 { // a few bytes of a body
+		connection, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		fmt.Fprintf(connection, "POST /append HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer one\r\nContent-Length: 1000\r\n\r\n{\"app")
+	}
+	appendAs := func(name, thread string) int {
+		t.Helper()
+		answer := p.request("POST", "/threads/"+thread+"/runs/run-1/events", `{"events":[{"type":"RUN_STARTED"}],"afterSeq":0}`, "Authorization", "Bearer "+name)
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for n := range 10 { // until the bodies are being read
+		if status := appendAs("one", fmt.Sprint("t", n)); status != 200 {
+			t.Fatalf("beside slow bodies: status %d", status)
+		}
+	}
+
+	tx, err := p.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `select agui.append('locked', 'run-2', '[{"type":"RUN_STARTED"}]', scope => '1')`); err != nil { // holds the lock of the thread
+		t.Fatal(err)
+	}
+	ended := make(chan int, 1)
+	go func() {
+		status := http.StatusTooManyRequests // one of the others came first
+		for status == http.StatusTooManyRequests {
+			status = appendAs("one", "locked")
+		}
+		ended <- status
+	}()
+	wait.For(t, "one more is refused", func() bool { return appendAs("one", "other") == http.StatusTooManyRequests })
+	if status := appendAs("two", "t"); status != 200 {
+		t.Errorf("another identity: status %d", status)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status := <-ended; status != 200 {
+		t.Errorf("the append that waited: status %d", status)
+	}
+}
+
 func TestSessionStateIsComparedAndSwapped(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testdb.Pool(t), server.Options{})
@@ -599,6 +657,7 @@ func TestSlowReadersOfLargeAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer slow")
+		request.Header.Set("Accept-Encoding", "identity")
 		answer, err := narrow.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -620,14 +679,11 @@ func TestSlowReadersOfLargeAnswers(t *testing.T) {
 	for _, answer := range slow { // in the end the server gives up those that do not read
 		answer.Body.Close()
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	wait.For(t, "the slow identity is served", func() bool {
 		answer := p.request("GET", "/threads/t/conversation", "", "Authorization", "Bearer slow")
 		_, _ = io.Copy(io.Discard, answer.Body)
-		if answer.StatusCode == 200 {
-			return
-		}
-	}
-	t.Error("the slow identity was never served")
+		return answer.StatusCode == http.StatusOK
+	})
 }
 
 // named authenticates identities by a token that is their name.
@@ -694,5 +750,110 @@ func TestADatabaseThatIsReadOnlyForTheMoment(t *testing.T) {
 	p := serve(t, standby, server.Options{})
 	if problem := p.json(503, "PUT", "/threads/t/session-state/memory", `1`); problem["sqlstate"] != "25006" {
 		t.Errorf("the answer is %v", problem)
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	part := func(mimeType, filename, data string) string {
+		return fmt.Sprintf(`{"type":"image","source":{"type":"data","value":"%s","mimeType":"%s"},"metadata":{"filename":"%s"}}`, base64.StdEncoding.EncodeToString([]byte(data)), mimeType, filename)
+	}
+	parts := part("image/png", "a.png", "0123456789") + "," + part("text/html", "a.html", "<script>") + "," + part("image/svg+xml", "é\\r\\nX: y", "<svg/>") + "," + part("text/plain", "", "é")
+	p.json(200, "POST", "/threads/t/runs/r/events", `{"events":[`+started("t", "r")+`,`+finished("t", "r")+
+		`],"afterSeq":0,"input":{"messages":[{"id":"q","role":"user","content":[`+parts+`]}]}}`)
+	listed := p.json(200, "GET", "/threads/t/attachments?run=r", "")["attachments"].([]any)
+	if first := listed[0].(map[string]any); len(listed) != 4 || first["mimeType"] != "image/png" || first["bytes"] != 10.0 || first["messageId"] != "q" {
+		t.Errorf("list %v", listed)
+	}
+	for n, want := range []struct{ mimeType, disposition, data string }{
+		{"image/png", `inline; filename=a.png`, "0123456789"},
+		{"application/octet-stream", `attachment; filename=a.html`, "<script>"},
+		{"application/octet-stream", `attachment; filename*=utf-8''%C3%A9%0D%0AX%3A%20y`, "<svg/>"},
+		{"text/plain; charset=utf-8", `inline`, "é"},
+	} {
+		answer := p.request("GET", fmt.Sprint("/threads/t/attachments/", n+1), "")
+		data, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := answer.Header
+		if string(data) != want.data || header.Get("Content-Type") != want.mimeType || header.Get("Content-Disposition") != want.disposition ||
+			header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(header.Get("Content-Security-Policy"), "sandbox; default-src 'none'") {
+			t.Errorf("attachment %d: %q, %v", n+1, data, header)
+		}
+	}
+	get := func(status int, header ...string) *http.Response {
+		t.Helper()
+		answer := p.request("GET", "/threads/t/attachments/1", "", header...)
+		if answer.StatusCode != status {
+			t.Errorf("%q: status %d, want %d", header, answer.StatusCode, status)
+		}
+		return answer
+	}
+	tag := get(200).Header.Get("ETag")
+	get(304, "If-None-Match", tag)
+	get(416, "Range", "bytes=10-")
+	part3, _ := io.ReadAll(get(206, "Range", "bytes=3-5").Body)
+	if string(part3) != "345" {
+		t.Errorf("a range has %q", part3)
+	}
+	p.json(404, "GET", "/threads/t/attachments/5", "")
+	p.json(400, "GET", "/threads/t/attachments/x", "")
+}
+
+// In Go one half of a surrogate pair becomes another character, so such an id would name another thread or run.
+func TestIDsWithHalvesOfSurrogatePairsAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	refused := func(method, path, body string) {
+		t.Helper()
+		if answer := p.json(400, method, path, body); !strings.Contains(fmt.Sprint(answer["detail"]), "half of a surrogate pair") {
+			t.Errorf("%s %s %s: %v", method, path, body, answer)
+		}
+	}
+	for _, id := range []string{`\ud800`, `a\uD83Db`, `\ude00`, `\ud800\u0041`, `\\\uDC00`} {
+		refused("POST", "/agent/test/run", strings.Replace(input("T", "run-1"), `"T"`, `"`+id+`"`, 1))
+		refused("POST", "/agent/test/run", strings.Replace(input("t", "R"), `"R"`, `"`+id+`"`, 1))
+		refused("POST", "/append", `{"appends":[{"threadId":"`+id+`","runId":"r","events":[{"type":"RUN_STARTED"}],"afterSeq":0}]}`)
+		refused("POST", "/threads/t/runs/r/events", `{"events":[{"type":"RUN_STARTED"}],"parentRunId":"`+id+`"}`)
+		refused("POST", "/threads/t/stop", `{"runId":"`+id+`"}`)
+		refused("POST", "/copilotkit", `{"method":"agent/stop","params":{"agentId":"test","threadId":"`+id+`"}}`)
+	}
+	p.json(200, "POST", "/threads/t/runs/r/events", `{"events":[{"type":"RUN_STARTED","note":"\ud800 \ufffd �"}],"afterSeq":0}`)
+	p.json(200, "POST", "/threads/\U0001f600/runs/r/events", `{"events":[{"type":"RUN_STARTED","runId":"r"}],"afterSeq":0}`)
+	p.json(200, "POST", "/append", `{"appends":[{"threadId":"\ud83d\ude00","runId":"r","events":[{"type":"CUSTOM"}],"afterSeq":1}]}`)
+}
+
+func TestLargeAnswersAreCompressed(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	p.appendRun("t", "run-1", "a1", strings.Repeat("some words ", 1000))
+	read := func(path, accepted string) (*http.Response, []byte) {
+		t.Helper()
+		answer := p.request("GET", path, "", "Accept-Encoding", accepted)
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != 200 || !strings.Contains(fmt.Sprint(answer.Header["Vary"]), "Accept-Encoding") {
+			t.Fatalf("%s: status %d, %v (%v)", path, answer.StatusCode, answer.Header, err)
+		}
+		return answer, body
+	}
+	plain, want := read("/threads/t/messages", "identity")
+	packed, body := read("/threads/t/messages", "gzip")
+	if plain.Header.Get("Content-Encoding") != "" || packed.Header.Get("Content-Encoding") != "gzip" || len(body) > len(want)/10 || packed.Header.Get("ETag") != plain.Header.Get("ETag") {
+		t.Errorf("%d bytes %v for %d bytes %v", len(body), packed.Header, len(want), plain.Header)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(text, want) {
+		t.Errorf("the answer has %.100s (%v)", text, err)
+	}
+	for _, path := range []string{"/threads/t/events?stay=false", "/threads/t/head"} { // a stream, and a small answer
+		if answer, _ := read(path, "gzip"); answer.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s is compressed", path)
+		}
 	}
 }

@@ -2,15 +2,21 @@ package server_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +24,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 )
 
@@ -96,7 +103,7 @@ func TestHistoryIsFilledIn(t *testing.T) {
 		}
 		called.finish("a-"+test.name, "More")
 		c.rest()
-		stored, _, err := p.store.RunInput(t.Context(), "thread", mustRun(t, p, "thread", "run "+test.name))
+		stored, err := p.store.RunInput(t.Context(), pgagui.RunRef{ThreadID: "thread", RunID: "run " + test.name})
 		if err != nil || string(stored) != body {
 			t.Errorf("%s: the log has the input %s, want %s (%v)", test.name, stored, body, err)
 		}
@@ -154,9 +161,12 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 		{"status", "refusing", "AGENT_STATUS", nil},
 		{"no events", "test", "AGENT_INCOMPLETE", func(c *call) { close(c.answers) }},
 		{"no end", "test", "AGENT_INCOMPLETE", func(c *call) { c.send(started("t", "r"), start("a1")); close(c.answers) }},
-		{"broken off", "test", "AGENT_INCOMPLETE", func(c *call) { c.send(started("t", "r")); time.Sleep(20 * time.Millisecond); close(c.breaks) }},
+		{"broken off", "test", "AGENT_INCOMPLETE", func(c *call) { c.send(started("t", "r")); p.waitForSeq("thread broken off", 1); close(c.breaks) }},
 		{"no JSON", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":`) }},
 		{"a list", "test", "AGENT_PROTOCOL", func(c *call) { c.send(`[]`) }},
+		{"no UTF-8", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), "{\"type\":\"CUSTOM\",\"name\":\"\xff\"}") }},
+		{"a broken event", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":"CUSTOM","name":`) }},
+		{"a broken end", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":"RUN_FINISHED","threadId":`) }},
 		{"no type", "test", "AGENT_PROTOCOL", func(c *call) { c.send(started("t", "r"), `{"type":5}`) }},
 		{"too large", "test", "AGENT_PROTOCOL", func(c *call) { c.send(content("a1", strings.Repeat("x", 20_000))) }},
 		{"idle", "idle", "AGENT_TIMEOUT", func(c *call) { c.send(started("t", "r")) }},
@@ -187,6 +197,69 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 	}
 }
 
+// An agent, or who speaks for it, leads the server nowhere else, and its client hears nothing of what the answer said.
+func TestAnAgentLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	var called atomic.Int32
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		called.Add(1)
+		fmt.Fprint(w, "secret of the inside")
+	}))
+	t.Cleanup(inside.Close)
+	redirecting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); err == nil {
+			http.Redirect(w, r, inside.URL, status)
+			return
+		}
+		w.Header().Set("Content-Type", "text/secret")
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, "secret of the agent")
+	}))
+	t.Cleanup(redirecting.Close)
+	logged := &logOfServer{}
+	p := serve(t, testdb.Pool(t), server.Options{
+		Logger: slog.New(slog.NewTextHandler(logged, nil)),
+		Agents: []server.Agent{
+			{Name: "303", URL: redirecting.URL + "/303"}, {Name: "307", URL: redirecting.URL + "/307"}, {Name: "308", URL: redirecting.URL + "/308"},
+			{Name: "refusing", URL: redirecting.URL + "/"}, {Name: "metadata", URL: "http://169.254.169.254/latest/meta-data/"}, {Name: "link-local", URL: "http://[fe80::1%25lo]:80/"},
+		},
+	})
+	for agent, code := range map[string]string{
+		"303": "AGENT_STATUS", "307": "AGENT_STATUS", "308": "AGENT_STATUS", "refusing": "AGENT_STATUS", "metadata": "AGENT_UNREACHABLE", "link-local": "AGENT_UNREACHABLE",
+	} {
+		c := p.stream("POST", "/agent/"+agent+"/run", input("thread "+agent, "run", "u1 user Hello"))
+		c.rest()
+		last := c.events[len(c.events)-1]
+		if !strings.Contains(last, `"code":"`+code+`"`) || strings.Contains(last, "secret") || strings.Contains(last, "127.0.0.1") || strings.Contains(last, "169.254") {
+			t.Errorf("%s: the client received %q, want %s", agent, last, code)
+		}
+	}
+	if n := called.Load(); n > 0 {
+		t.Errorf("%d requests were sent to another address", n)
+	}
+	wait.For(t, "the log says what the agents answered", func() bool { // it does after the end of a run
+		return logged.count("secret of the agent") == 1 && logged.count(inside.URL) == 3
+	})
+}
+
+func TestAgentsOfSomeNetworks(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	for networks, isReached := range map[string]bool{"127.0.0.0/8": true, "10.0.0.0/8": false} {
+		p := serve(t, testdb.Pool(t), server.Options{
+			Agents: []server.Agent{{Name: "test", URL: a.URL}}, AgentNetworks: []netip.Prefix{netip.MustParsePrefix(networks)},
+		})
+		c := p.stream("POST", "/agent/test/run", input("thread", "run", "u1 user Hello"))
+		if isReached {
+			a.called(t).finish("a1", "Hi")
+		}
+		c.rest()
+		if last := c.events[len(c.events)-1]; strings.Contains(last, "RUN_FINISHED") != isReached {
+			t.Errorf("networks %s: the client received %q", networks, last)
+		}
+	}
+}
+
 func TestAnEventThatTheDatabaseRefusesEndsTheRun(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -198,7 +271,7 @@ func TestAnEventThatTheDatabaseRefusesEndsTheRun(t *testing.T) {
 		want   pgagui.Status // of a run that began
 	}{
 		{"the first event", []string{tooDeep}, ""},
-		{"a later event", []string{started("t", "r"), tooDeep}, pgagui.Failed},
+		{"a later event", []string{started("t", "r"), tooDeep}, pgagui.CutOff},
 	} {
 		p.run(test.thread, "run", "u1 user Hello")
 		called := a.called(t)
@@ -219,15 +292,9 @@ func TestAnEventThatTheDatabaseRefusesEndsTheRun(t *testing.T) {
 			}
 		}
 		// Nothing of the run blocks the next one.
-		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-			answer := p.request("POST", "/agent/test/run", input(test.thread, "next", "u1 user Hello"))
-			if answer.StatusCode == http.StatusOK {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the next run is refused: %s", test.thread, answer.Status)
-			}
-		}
+		wait.For(t, test.thread+": the next run begins", func() bool {
+			return p.request("POST", "/agent/test/run", input(test.thread, "next", "u1 user Hello")).StatusCode == http.StatusOK
+		})
 		a.called(t).finish("a1", "Hi")
 		if status := p.waitForEnd(test.thread, "next"); status.Status != pgagui.Finished {
 			t.Errorf("%s: the next run is %s", test.thread, status.Status)
@@ -243,7 +310,7 @@ func TestAnAgentThatSendsWithoutEndAfterItsError(t *testing.T) {
 	called := a.called(t)
 	called.send(started("thread", "run"), `{"type":"RUN_ERROR","message":"no"}`)
 	for megabytes, sent := 0, true; sent; megabytes++ {
-		if megabytes > 100 {
+		if megabytes > 100+cap(called.answers) {
 			t.Fatal("the server took 100 MB")
 		}
 		select {
@@ -266,7 +333,7 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	options := withAgent(a)
-	options.Agents[0].IdleTimeout = 100 * time.Millisecond
+	options.Agents[0].IdleTimeout = time.Second
 	p := serve(t, testdb.Pool(t), options)
 	p.run("thread", "run", "u1 user Hello")
 	called := a.called(t)
@@ -279,12 +346,13 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	called.finish("a1", "Hi")
-	for waits := false; !waits; {
+	wait.For(t, "the end of the run waits for the lock", func() (waits bool) {
 		if err := slow.QueryRow(t.Context(), "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
-	}
-	time.Sleep(3 * options.Agents[0].IdleTimeout)
+		return waits
+	})
+	time.Sleep(2 * options.Agents[0].IdleTimeout)
 	if err := slow.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +424,9 @@ func TestIDsOfTheAgentAreReplaced(t *testing.T) {
 func TestARunGoesOnAfterAnEnd(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
-	p := serve(t, testdb.Pool(t), withAgent(a))
+	options := withAgent(a)
+	options.Agents[0].EndTimeout = time.Minute
+	p := serve(t, testdb.Pool(t), options)
 	c := p.run("thread", "run", "u1 user Hello")
 	called := a.called(t)
 	early := `{"type":"RUN_FINISHED","threadId":"thread","runId":"run","result":"early"}`
@@ -474,6 +544,78 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// The label outcome of pgagui_server_runs_total is the status that the store has of the run.
+func TestRunsAreCountedByTheirStatus(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	registry := prometheus.NewPedanticRegistry()
+	options.Metrics = registry
+	p := serve(t, testdb.Pool(t), options)
+	ending := func(outcome string) string {
+		return `{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":` + outcome + `}`
+	}
+	const interrupt = `{"type":"interrupt","interrupts":[{"id":"i","reason":"approval"}]}`
+	want := map[string]float64{}
+	for i, test := range []struct {
+		ends []string
+		want pgagui.Status
+	}{
+		{[]string{ending(`null`)}, pgagui.Finished},
+		{[]string{ending(`{"type":"success"}`)}, pgagui.Finished},
+		{[]string{ending(`"cancelled"`)}, pgagui.Finished},
+		{[]string{ending(`{"Type":"cancelled"}`)}, pgagui.Finished},
+		{[]string{ending(`{"type":"interrupt"}`)}, pgagui.Finished},
+		{[]string{ending(`{"type":"interrupt","interrupts":null}`)}, pgagui.Finished},
+		{[]string{ending(`{"type":"interrupt","interrupts":{}}`)}, pgagui.Finished},
+		{[]string{ending(interrupt)}, pgagui.Interrupted},
+		{[]string{ending(`{"type":"interrupt","interrupts":[]}`)}, pgagui.Interrupted},
+		{[]string{ending(`{"type":"cancelled"}`)}, pgagui.Cancelled},
+		{[]string{`{"type":"RUN_ERROR","message":"no answer"}`}, pgagui.Failed},
+		{[]string{ending(`{"type":"cancelled"}`), `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, ending(interrupt)}, pgagui.Interrupted},
+		{[]string{ending(interrupt), `{"type":"RUN_ERROR","message":"no answer"}`}, pgagui.Failed},
+		{nil, pgagui.Cancelled}, // by request
+	} {
+		thread := fmt.Sprint("thread-", i)
+		p.run(thread, "run", "u1 user Hello")
+		called := a.called(t)
+		called.send(append([]string{started(thread, "run")}, test.ends...)...)
+		if test.ends == nil {
+			p.json(200, "POST", "/threads/"+thread+"/stop", "")
+		} else {
+			close(called.answers)
+		}
+		if status := p.waitForEnd(thread, "run").Status; status != test.want {
+			t.Errorf("%s: the run is %s, want %s", test.ends, status, test.want)
+		}
+		want[string(test.want)]++
+	}
+	got := map[string]float64{}
+	wait.Until(func() bool {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(got)
+		for _, family := range families {
+			if family.GetName() != "pgagui_server_runs_total" {
+				continue
+			}
+			for _, metric := range family.GetMetric() {
+				for _, label := range metric.GetLabel() {
+					if label.GetName() == "outcome" {
+						got[label.GetValue()] += metric.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+		return maps.Equal(got, want)
+	})
+	if !maps.Equal(got, want) {
+		t.Errorf("the outcomes are %v, want %v", got, want)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -493,7 +635,7 @@ func TestMetrics(t *testing.T) {
 		"pgagui_server_streams": 0, "pgagui_server_stream_events_changed_total": 2, "pgagui_server_events_buffered": 0, "pgagui_server_retries_total": 0,
 	}
 	got := map[string]float64{}
-	for deadline := time.Now().Add(patience); !maps.Equal(got, want) && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	wait.Until(func() bool {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -506,8 +648,88 @@ func TestMetrics(t *testing.T) {
 				}
 			}
 		}
-	}
+		return maps.Equal(got, want)
+	})
 	if !maps.Equal(got, want) {
 		t.Errorf("metrics: %v, want %v", got, want)
+	}
+}
+
+// The agent has sent the end, and its answer stays open: the client does not wait for it.
+func TestAnEndThatNothingFollowsIsStored(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	options.Agents[0].EndTimeout = 50 * time.Millisecond
+	p := serve(t, testdb.Pool(t), options)
+	c := p.run("thread", "run-1", "u1 user Hello")
+	first := a.called(t)
+	first.send(started("thread", "run-1"), start("a1"), content("a1", "Hi"), end("a1"), finished("thread", "run-1"))
+	if c.rest(); c.events[len(c.events)-1] != finished("thread", "run-1") {
+		t.Errorf("the stream ended with %v", c.events)
+	}
+	if status := p.waitForEnd("thread", "run-1"); status.Status != pgagui.Finished {
+		t.Errorf("the run is %s", status.Status)
+	}
+
+	// What the agent sends then are late events.
+	first.send(`{"type":"CUSTOM","name":"late","value":1}`, finished("thread", "run-1"))
+	wait.For(t, "the late events are in the log", func() bool { return len(p.logOf("thread", "run-1")) == 7 })
+
+	// Another run continues from there: then they are refused, and the log of that run has nothing of it.
+	p.run("thread", "run-2", "u1 user Hello", "a1 assistant Hi", "u2 user More")
+	a.called(t).finish("a2", "Yes")
+	p.waitForEnd("thread", "run-2")
+	first.send(`{"type":"CUSTOM","name":"too late","value":1}`)
+	close(first.answers)
+	if err := p.server.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if log := p.logOf("thread", "run-1"); len(log) != 7 {
+		t.Errorf("the log of the first run has %v", log)
+	}
+	var runs int
+	if err := p.db.QueryRow(t.Context(), `select count(*) from agui.run`).Scan(&runs); err != nil || runs != 2 {
+		t.Errorf("there are %d runs (%v)", runs, err)
+	}
+}
+
+// The clients wait as long as the agent is set to.
+func TestAnEndIsHeldAsLongAsTheAgentSays(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := withAgent(a)
+	options.Agents[0].EndTimeout = -1
+	p := serve(t, testdb.Pool(t), options)
+	c := p.run("thread", "run-1", "u1 user Hello")
+	call := a.called(t)
+	call.send(started("thread", "run-1"), finished("thread", "run-1"), `{"type":"CUSTOM","name":"more","value":1}`)
+	c.want("RUN_STARTED", "CUSTOM")
+	close(call.answers)
+	c.want("RUN_FINISHED")
+	if log := p.logOf("thread", "run-1"); len(log) != 3 || typeOf(log[2]) != "RUN_FINISHED" {
+		t.Errorf("the log is %v", log)
+	}
+}
+
+// A compressed answer is not unpacked: a megabyte of it may hold a gigabyte.
+func TestCompressedAnswersOfAgentsAreRefused(t *testing.T) {
+	t.Parallel()
+	bomb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "" {
+			t.Errorf("the server accepts %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		_, _ = fmt.Fprintf(packed, "data: {\"type\":\"CUSTOM\",\"value\":%q}\n\n", strings.Repeat("0", 100<<20))
+		_ = packed.Close()
+	}))
+	defer bomb.Close()
+	p := serve(t, testdb.Pool(t), server.Options{Agents: []server.Agent{{Name: "test", URL: bomb.URL}}})
+	c := p.run("thread", "run", "u1 user Hello")
+	c.rest()
+	if end := c.events[len(c.events)-1]; typeOf(end) != "RUN_ERROR" || !strings.Contains(end, "compressed its answer") {
+		t.Errorf("the run ended with %s", end)
 	}
 }

@@ -34,7 +34,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				client = startOracle(t, "--verify")
 			}
 			verified := 0
-			for n := range max(15, *streamCount/len(kindsOfStreams)/50) {
+			for n := range streamsOfAKind(8) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				var stream []json.RawMessage
@@ -118,7 +118,7 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 				client = startOracle(t, "--verify")
 			}
 			verified := 0
-			for n := range max(8, *streamCount/len(kindsOfStreams)/50) {
+			for n := range streamsOfAKind(12) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				thread := fmt.Sprint("thread ", n)

@@ -34,18 +34,30 @@ func TestCatalog(t *testing.T) {
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
-				and proname not in ('compact', 'compact_running', 'repack', 'erase_older', 'reap', 'lock_thread', 'visible_key', 'pool_first_key', 'pool_last_key')`,
+				and proname not in ('compact', 'compact_running', 'repack', 'split_inputs', 'erase_older', 'reap', 'visible_key', 'checked_caller_role', 'pool_first_key', 'pool_last_key')`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
 			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r'
 				and not exists (select from pg_index where indrelid = c.oid and indisprimary)`,
 		"no table is unlogged": `
 			select oid::regclass::text from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r' and relpersistence <> 'p'`,
-		"what only reads can run in parallel, but for what catches errors": `
-			select oid::regprocedure::text from pg_proc
+		"what only reads can run in parallel, but for what catches errors, or calls what cannot": `
+			select pg_proc.oid::regprocedure::text from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and provolatile <> 'v' and proparallel <> 's'
+				and not exists (
+					select from pg_proc as called
+					where called.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and called.proparallel <> 's' and called.oid <> pg_proc.oid
+						and pg_get_functiondef(pg_proc.oid) ~ ('\m' || called.pronamespace::regnamespace || '\.' || called.proname || '\(')
+				)
 				and proname not in ('verify', 'verify_log', 'verify_batches', 'verify_snapshots',
-					'json_or_null', 'tool_calls', 'session_messages', 'session_runs')`,
+					'json_or_null', 'tool_calls', 'session_messages', 'session_runs', 'known_messages', 'attachment_data')`,
+		"what can run in parallel calls nothing that cannot": `
+			select format('%s, which calls %s', pg_proc.oid::regprocedure, called.oid::regprocedure) from pg_proc
+			join pg_proc as called on called.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and called.proparallel <> 's'
+			where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and pg_proc.proparallel = 's' and pg_proc.prokind = 'f'
+				-- But for what is in texts.
+				and regexp_replace(pg_get_functiondef(pg_proc.oid), '(hint|message) = (format\()?''[^'']*''', '', 'g')
+					~ ('\m' || called.pronamespace::regnamespace || '\.' || called.proname || '\(')`,
 		"what catches errors does not run in parallel, which PostgreSQL refuses before 17": `
 			select oid::regprocedure::text from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,

@@ -88,7 +88,7 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 			problems := func(compactor compactor, streams ...[]json.RawMessage) []string {
 				return compactor.problemsOf(t, client, streams, kind.options.Broken)
 			}
-			count := *streamCount / len(kindsOfStreams) / 20 // each is compacted in four ways, twice
+			count := streamsOfAKind(20) // each is compacted in four ways, twice
 			for _, compactor := range compactors(pool) {
 				for first, failures := 0, 0; first < count && failures < 2; first += atOnce {
 					streams := make([][]json.RawMessage, min(atOnce, count-first))
@@ -148,7 +148,7 @@ func TestRepairedEvents(t *testing.T) {
 				}
 				return ""
 			}
-			for n := range uint64(max(20, *streamCount/len(kindsOfStreams)/5)) {
+			for n := range uint64(streamsOfAKind(4)) {
 				stream := compactiontest.Stream((*firstSeed+n)<<8+uint64(i), kind.options)
 				if problem(stream) != "" {
 					shrunk := shrink(stream, func(stream []json.RawMessage) bool { return problem(stream) != "" })

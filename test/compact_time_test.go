@@ -53,7 +53,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			pool := testdb.Pool(t)
-			for seed := range uint64(seeds) {
+			for seed := *firstSeed; seed < *firstSeed+seeds; seed++ {
 				appendTree(t, pool, fmt.Sprint(streams.name, " ", seed), compactiontest.Stream(seed<<8+uint64(kind)+77, streams.options), seed)
 			}
 			do := func(query string, arguments ...any) {
@@ -65,7 +65,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			forget := func() {
 				t.Helper()
 				do(`delete from agui.snapshot`)
-				do(`delete from agui.message`)
+				do(`delete from agui.message_version`)
 				do(`update agui.run set log_bytes = null, n = null where log_bytes is not null`)
 			}
 			want := readers(t, pool)

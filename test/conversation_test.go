@@ -136,7 +136,7 @@ func TestToolCallsActivitiesAndMessagesAgreeWithTheConversation(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			store := pgagui.New(testdb.Pool(t), nil)
-			for n := range 12 {
+			for n := range streamsOfAKind(8) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				var inner []json.RawMessage
@@ -384,7 +384,7 @@ func TestOddSessionsBecomeRuns(t *testing.T) {
 		return pick(`"text"`, `"\u0000 \ud83d \\ \\u005c \" / \/"`, `17`, `1e400`, `-0`, `true`, `null`, `[]`, `[{"type":"text","text":"part \udc00"}]`,
 			`{"a":"\ud83d","a":1.0}`, `"{\"content\":\"nested\"}"`, `"{no JSON"`, `{}`)
 	}
-	for n := range 60 {
+	for n := range streamsOfAKind(1) {
 		var session []json.RawMessage
 		var want []string
 		for position := range 1 + random.IntN(12) {

@@ -53,6 +53,36 @@ func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement st
 	return count(tx) - before
 }
 
+// pagesRead counts the pages of the schema's tables and indexes that a statement reads in a transaction. Those of the catalog do not count:
+// the session reads them when something makes it forget what it knew, such as much DDL in other databases of the server, and not more of them
+// for a long thread.
+func pagesRead(t *testing.T, tx pgx.Tx, statement string) int64 {
+	t.Helper()
+	count := func() (pages int64) {
+		err := tx.QueryRow(t.Context(), `
+			with own as (
+				select oid, reltoastrelid from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
+			)
+			select sum(pg_stat_get_xact_blocks_fetched(oid))::bigint
+			from (
+				select oid from own
+				union all
+				select reltoastrelid from own
+				union all
+				select indexrelid from pg_index where indrelid in (select reltoastrelid from own where reltoastrelid <> 0)
+			) as relations`).Scan(&pages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pages
+	}
+	before := count()
+	if _, err := tx.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	return count() - before
+}
+
 // longThread appends a thread of 30 runs, each with 40 batches of 5 events, and a run in progress with three batches. The first run sets
 // the state.
 func longThread(t *testing.T, store *pgagui.Store, state string) {
@@ -135,9 +165,9 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "batch", 1},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]')`, "run", 2},
 		{`select agui.append('t', 'r30', '[{"type":"CUSTOM"}]', after_seq => 6015)`, "batch", 1},
-		{`select * from agui.stats`, "batch", 0},
-		{`select * from agui.lag`, "batch", 1},
-		{`select * from agui.lag`, "run", 5},
+		{`select agui.stats()`, "batch", 0},
+		{`select agui.lag()`, "batch", 1},
+		{`select agui.lag()`, "run", 5},
 		{`select * from agui_internal.next_to_repack(null, null)`, "run", 1},
 	} {
 		if rows := rowsRead(t, pool, cost.table, cost.statement); rows > cost.most {
@@ -240,7 +270,8 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 			{`select * from agui.threads(title => 'nothing')`, "thread_activity", 10001},
 			{`select * from agui.threads(title => 'nothing')`, "run", 0},
 			{`select * from agui.threads(title => 'nothing')`, "thread", 0},
-			{`select * from agui.threads(status => 'failed')`, "run", 10001},
+			{`select * from agui.threads(status => 'failed')`, "run", 0}, // by an index that none of these runs is in
+			{`select * from agui.threads(status => 'failed', head_only => true)`, "run", 10001},
 			{`select * from agui.get_thread('thread-7')`, "thread_activity", 1},
 			{`select agui.set_thread('thread-7', title => 'x')`, "thread_activity", 2},
 		} {
@@ -249,6 +280,21 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 					t.Errorf("%s, %s: %s reads %d rows of agui.%s, want %d at most", known, setting, cost.statement, rows, cost.table, cost.most)
 				}
 			}
+		}
+	}
+	// A search that ends after 10,000 threads says how far back it went; one that ends with the page or the list does not.
+	const searched = `select concat_ws(' ', cardinality(threads), next_cursor is not null, searched_to at time zone 'UTC') from agui.thread_page`
+	for arguments, want := range map[string]string{
+		// Threads of 10,800 that are not archived: the last one examined is number 889, each at its second.
+		`(title => 'nothing')`:                     `0 t 2026-01-01 00:14:49`,
+		`(title => 'number 8', max_rows => 1000)`:  `910 t 2026-01-01 00:14:49`,
+		`(title => 'number 118')`:                  `50 t`,
+		`(title => 'nothing', scope => 'scope-7')`: `0 f`,
+		`()`: `50 t`,
+		`(archived => true, title => 'number 120')`: `3 f`,
+	} {
+		if got := answerOf[string](t, pool, searched+arguments); got != want {
+			t.Errorf("agui.thread_page%s: %s, want %s", arguments, got, want)
 		}
 	}
 }

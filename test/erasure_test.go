@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // Who has what is left of erased threads, a dump for instance, cannot try names against it; and it is for maintainers.
@@ -55,7 +55,7 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 		if _, err := pool.Exec(t.Context(), `begin; set local role agui_maintainer; table agui.erasure; commit`); err != nil {
 			t.Error(err)
 		}
-		if _, err := pool.Exec(t.Context(), `begin; set local role agui_reader; select agui.poll('{alice}', '{2}', scopes => '{clinic}'); table agui.stats; commit`); err != nil {
+		if _, err := pool.Exec(t.Context(), `begin; set local role agui_reader; select agui.poll('{alice}', '{2}', scopes => '{clinic}'); select agui.stats(); commit`); err != nil {
 			t.Error(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	}
 	left := "all"
 	// A transaction that still sees the rows keeps them: an autovacuum worker's, for instance.
-	for deadline := time.Now().Add(time.Minute); left != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	wait.Until(func() bool {
 		for _, block := range blocks {
 			for statement := range strings.SplitSeq(block[1], ";\n") {
 				if strings.TrimSpace(statement) != "" {
@@ -131,7 +131,8 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 			}
 		}
 		left = list(t, pool, named)[0]
-	}
+		return left == ""
+	})
 	if left != "" {
 		t.Errorf("names in the statistics of %s", left)
 	}

@@ -175,7 +175,7 @@ var (
 func codesOfFunctions(t *testing.T) map[string][]string {
 	t.Helper()
 	codes := map[string][]string{}
-	eachFile(t, "../sql/api", func(text string) {
+	eachFile(t, "../sql/functions", func(text string) {
 		for _, comment := range functionComment.FindAllStringSubmatch(text, -1) {
 			_, list, _ := strings.Cut(joinedTexts.ReplaceAllString(comment[2], ""), "Errors:")
 			codes[comment[1]] = stateInText.FindAllString(list, -1)

@@ -26,11 +26,6 @@ import (
 // wrote what is wanted, so that these tests need no Node.
 type goldenCase struct {
 	Name, Rule, Judge, Reason string
-	// The rules of the reducers have a type of event. Field is one of its fields, Takes the JSON types that it may have (none: any),
-	// and Limits are settings that bound it.
-	Type, Field   string
-	Takes, Limits []string
-	Required      bool
 	// Run is the run whose meaning is wanted where the events are those of several runs.
 	Run string
 	// Exact says that the spelling of numbers matters, and each code unit of a string.

@@ -381,6 +381,13 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	// What names itself as its parent keeps the one that it has.
+	put("4", "4", "")
+	put("own", "own", "")
+	lineage := list(t, pool, `select checkpoint_id || ' after ' || coalesce(parent_id, 'none') from agui.checkpoint_contents('t') where kind = 'document' and checkpoint_id in ('4', 'own') order by 1`)
+	if want := []string{"4 after 3", "own after none"}; !slices.Equal(lineage, want) {
+		t.Errorf("the parents are %q, want %q", lineage, want)
+	}
 	// A cycle ends.
 	put("x", "y", "")
 	put("y", "x", "")
@@ -396,7 +403,6 @@ func TestGraphCheckpointsRefuse(t *testing.T) {
 	for call, want := range map[string]string{
 		`agui.put_checkpoint('t', 'saved', '{}')`:                                  "UI007",
 		`agui.put_checkpoint_writes('t', 'saved', 'task', '{a}', '{json}', '[1]')`: "UI007",
-		`agui.put_checkpoint('t', 'c', '{}', parent_id => 'c')`:                    "UI003",
 		`agui.put_checkpoint('t', '', '{}')`:                                       "UI008",
 		`agui.put_checkpoint('t', 'c', '1')`:                                       "UI008",
 		`agui.put_checkpoint('t', 'c', '{}', '[]')`:                                "UI008",

@@ -31,7 +31,7 @@ func TestHistoryOfGeneratedLogs(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
 			reader := historyReader{store: pgagui.New(pool, nil), pool: pool}
-			logs := make([]generatedLog, *streamCount/len(kindsOfStreams)/150) // each is read some fifty times
+			logs := make([]generatedLog, streamsOfAKind(150)) // each is read some fifty times
 			failures := 0
 			for n := range logs {
 				logs[n] = generateLog((*firstSeed+uint64(n))<<8+uint64(i), kind.options)

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -46,7 +48,7 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	defaults := compaction.DefaultLimits()
-	for name, want := range map[string]int64{
+	want := map[string]int64{
 		"document_bytes":      defaults.DocumentBytes,
 		"document_depth":      int64(defaults.DocumentDepth),
 		"patch_operations":    int64(defaults.PatchOperations),
@@ -56,15 +58,27 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 		"fold_messages":       int64(defaults.FoldMessages),
 		"fold_lanes":          int64(defaults.FoldLanes),
 		"fold_fuel":           defaults.FoldFuel,
+	}
+	for where, query := range map[string]string{
+		"the defaults":      `select name, default_value::bigint from agui_internal.known_settings() where name like any ('{document\_%,patch\_%,fold\_%}')`,
+		"the fold's limits": `select key, value::bigint from pg_catalog.jsonb_each_text(pg_catalog.to_jsonb(agui_internal.limits_of_folds()))`,
 	} {
-		var got int64
-		if err := pool.QueryRow(context.Background(), `select value::bigint from agui.setting where name = $1`, name).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %d in SQL and %d in Go (%v)", name, got, want, err)
+		rows, err := pool.Query(context.Background(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		var name string
+		var value int64
+		if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error { got[name] = value; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s are %v in SQL and %v in Go", where, got, want)
 		}
 	}
 }
 
-// The size of a value is what PostgreSQL prints, to the octet.
 func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
@@ -72,7 +86,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		`0`, `-0`, `-0.0`, `0.00e1`, `0e5`, `1e2`, `1.5E1`, `1.50e1`, `1.0e-2`, `-12.5e-3`, `0.05e1`, `0.05e3`, `123e-2`, `9e99`, `-9e-99`, `1e005`,
 		`1e400`, `-1e-400`, `0e999`, strings.Repeat("7", 249), strings.Repeat("7", 250), `0.` + strings.Repeat("7", 249), `-0.` + strings.Repeat("7", 250) + `e1`,
 		`"\u0000\\\/\b\f\n\r\t\"\u001f\u007f\u0041\u00e9\u20ac\u005c\u0022\u0008\u000b"`, `"\ud83d\ude00\ud83d \ude00\ud83dx"`, `"😀é"`,
-		`{"a":1,"a":[1,2],"\u0061":"x"}`, `{"\\":1,"\u005c":22,"\u0000":{"x":[],"x":{}}}`, `[[],{},[1,[2,"3"]],null,true,false]`,
+		`{"a":1,"a":[1,2],"\u0061":"x"}`, `{"[{,":",[{\",[\\","\\":"\\\"{","":[[],{}]}`, `{"\\":1,"\u005c":22,"\u0000":{"x":[],"x":{}}}`, `[[],{},[1,[2,"3"]],null,true,false]`,
 	}
 	many := make([]string, 40)
 	for i := range many {
@@ -96,7 +110,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		}
 	}
 	rows, err := pool.Query(context.Background(), `
-		select octet_length(agui_internal.json_to_jsonb(value)::text), agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(value))
+		select agui_internal.json_size(agui_internal.json_to_jsonb('{"v":' || value || '}')::text), agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(value))
 		from unnest($1::text[]) with ordinality as given (value, position)
 		order by position`, values)
 	if err != nil {
@@ -119,14 +133,14 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 				t.Errorf("%s is printed as %s in Go, as %s in SQL", value, printed, inSQL)
 			}
 		}
-		for _, limit := range []int64{size + 6, size + 7} { // {"v": …}
+		for _, limit := range []int64{size - 1, size} {
 			limits := compaction.DefaultLimits()
 			limits.DocumentBytes = limit
 			fold := compaction.New()
 			fold.SetLimits(limits)
 			fold.Apply([]byte(`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/v","value":` + value + `}]}`))
-			if fits := string(fold.State()) != "{}"; fits != (limit == size+7) {
-				t.Errorf("%s takes %d octets in SQL; under a limit of %d with 7 more around it, the patch succeeds in Go: %t", value, size, limit, fits)
+			if fits := string(fold.State()) != "{}"; fits != (limit == size) {
+				t.Errorf("{\"v\":%s} takes %d octets in SQL; under a limit of %d, the patch succeeds in Go: %t", value, size, limit, fits)
 				break
 			}
 		}
@@ -191,23 +205,13 @@ func TestLowLimitsAgree(t *testing.T) {
 			if kind.apart {
 				takeAllApart(t, judges.pool)
 			}
-			var streams [][]json.RawMessage
-			for seed := range uint64(30) {
+			streams := streamsThatReach(t, limits, max(4, streamsOfAKind(6)), func(seed uint64) [][]json.RawMessage {
 				odd := seed%2 == 0
-				streams = append(streams,
-					compactiontest.PatchStream(*firstSeed+seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
-					compactiontest.Stream(*firstSeed+seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}))
-			}
-			hits := 0
-			for _, stream := range streams {
-				limited, free := foldWithin(t, stream, &limits), foldInGo(t, stream)
-				if differences(limited, free) != "" {
-					hits++
+				return [][]json.RawMessage{
+					compactiontest.PatchStream(seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
+					compactiontest.Stream(seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}),
 				}
-			}
-			if hits < 3 {
-				t.Errorf("only %d streams reach the limits", hits)
-			}
+			})
 			for i, difference := range judges.differences(t, streams) {
 				if difference == "" {
 					continue
@@ -220,6 +224,27 @@ func TestLowLimitsAgree(t *testing.T) {
 			}
 		})
 	}
+}
+
+// streamsThatReach generates some streams as they come, and as many that mean something else within the limits.
+func streamsThatReach(t *testing.T, limits compaction.Limits, wanted int, generate func(seed uint64) [][]json.RawMessage) (streams [][]json.RawMessage) {
+	t.Helper()
+	hits := 0
+	for seed := *firstSeed; hits < wanted; seed++ {
+		if seed == *firstSeed+1000 {
+			t.Fatalf("only %d streams of 1,000 seeds reach the limits", hits)
+		}
+		for _, stream := range generate(seed) {
+			reaches := differences(foldWithin(t, stream, &limits), foldInGo(t, stream)) != ""
+			if reaches {
+				hits++
+			}
+			if reaches || len(streams) < wanted {
+				streams = append(streams, stream)
+			}
+		}
+	}
+	return streams
 }
 
 // Folds end at the same events in SQL and in Go where limits are so low that they are reached.
@@ -252,16 +277,6 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 				end $$`); err != nil {
 				t.Fatal(err)
 			}
-			var streams [][]json.RawMessage
-			for seed := range uint64(10) {
-				odd := seed%2 == 0
-				streams = append(streams,
-					compactiontest.PatchStream(*firstSeed+seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
-					compactiontest.Stream(*firstSeed+seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}))
-			}
-			judges.foldInSQL(t, streams)
-			setLimits(t, judges.pool, limits)
-
 			inGo := func(stream []json.RawMessage) string {
 				fold := compaction.New()
 				fold.SetLimits(limits)
@@ -274,14 +289,48 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 				}
 				return ""
 			}
-			hits, within := 0, 0
-			for i, stream := range streams {
+			// looks returns the events where a stream goes over a limit or comes back, and some between.
+			looks := func(stream []json.RawMessage) (ends []int, limits []string) {
 				before := ""
 				for n := 1; n <= len(stream); n++ {
-					want := inGo(stream[:n])
-					if want == before && n < len(stream) && n%29 != 0 {
-						continue
+					limit := inGo(stream[:n])
+					if limit != before || n == len(stream) || n%29 == 0 {
+						ends, limits = append(ends, n), append(limits, limit)
+						before = limit
 					}
+				}
+				return ends, limits
+			}
+			// As many streams as it takes to be on both sides of the limit often.
+			var streams [][]json.RawMessage
+			wanted := 2 * max(3, streamsOfAKind(10))
+			over, within := 0, 0
+			for seed := *firstSeed; len(streams) < wanted || over < 10 || within < 10; seed++ {
+				if seed == *firstSeed+1000 {
+					t.Fatalf("%d stretches of 2,000 streams are over the limit, %d are not", over, within)
+				}
+				odd := seed%2 == 0
+				for _, stream := range [][]json.RawMessage{
+					compactiontest.PatchStream(seed, compactiontest.Options{Events: 150, Unicode: odd, Numbers: odd}),
+					compactiontest.Stream(seed, compactiontest.Options{Events: 150, Wild: true, Proposals: true, Unicode: odd}),
+				} {
+					streams = append(streams, stream)
+					_, limits := looks(stream)
+					for _, limit := range limits {
+						if limit != "" {
+							over++
+						} else {
+							within++
+						}
+					}
+				}
+			}
+			judges.foldInSQL(t, streams)
+			setLimits(t, judges.pool, limits)
+
+			for i, stream := range streams {
+				ends, _ := looks(stream)
+				for _, n := range ends {
 					for near := max(1, n-1); near <= min(len(stream), n+1); near++ {
 						want, got := inGo(stream[:near]), ""
 						if err := judges.pool.QueryRow(ctx, `select limit_of($1, $2)`, fmt.Sprint("stream-", i+1), near).Scan(&got); err != nil {
@@ -291,15 +340,7 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 							t.Fatalf("stream %d through event %d ends at the limit %q in SQL, %q in Go: %s", i, near, got, want, stream[near-1])
 						}
 					}
-					if before = want; want != "" {
-						hits++
-					} else {
-						within++
-					}
 				}
-			}
-			if hits < 10 || within < 10 {
-				t.Errorf("%d stretches are over the limit, %d are not", hits, within)
 			}
 		})
 	}
@@ -322,6 +363,8 @@ func TestCostlyPatchesFail(t *testing.T) {
 	}
 	zeros := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("0,", n), ",") + "]" }
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + `0` + strings.Repeat(`}`, n) }
+	texts := `["` + strings.Join(times(3, strings.Repeat("x", 1000)), `","`) + `"]`
+	empty := "[" + strings.TrimSuffix(strings.Repeat("{},", 600_000), ",") + "]"
 	copies := make([]string, 2000)
 	for i := range copies {
 		copies[i] = fmt.Sprintf(`{"op":"copy","from":"/s","path":"/c%d"}`, i)
@@ -332,11 +375,16 @@ func TestCostlyPatchesFail(t *testing.T) {
 		fails     bool
 		allocates uint64 // MiB in Go at most
 	}{
-		{"an array copied into itself", []string{snapshot(zeros(1000)), delta(times(25, `{"op":"copy","from":"","path":"/-"}`)...)}, true, 128},
-		{"as often as fits", []string{snapshot(zeros(1000)), delta(times(12, `{"op":"copy","from":"","path":"/-"}`)...)}, false, 128},
-		{"inserts at the front", []string{snapshot(zeros(500_000)), delta(times(4000, `{"op":"add","path":"/0","value":1}`)...)}, true, 256},
-		{"a few of them", []string{snapshot(zeros(500_000)), delta(times(20, `{"op":"add","path":"/0","value":1}`)...)}, false, 256},
+		{"an array copied into itself", []string{snapshot(texts), delta(times(25, `{"op":"copy","from":"","path":"/-"}`)...)}, true, 128},
+		{"as often as fits", []string{snapshot(texts), delta(times(12, `{"op":"copy","from":"","path":"/-"}`)...)}, false, 128},
+		{"inserts at the front", []string{snapshot(zeros(400_000)), delta(times(4000, `{"op":"add","path":"/0","value":1}`)...)}, true, 256},
+		{"a few of them", []string{snapshot(zeros(400_000)), delta(times(20, `{"op":"add","path":"/0","value":1}`)...)}, false, 256},
 		{"tiny copies beside a large array", []string{snapshot(`{"s":1,"large":` + zeros(200_000) + `}`), delta(copies...)}, false, 128},
+		{"a patch of a large array of empty objects", []string{snapshot(empty), delta(`{"op":"add","path":"/-","value":1}`), delta(`{"op":"remove","path":"/0"}`)}, true, 64},
+		{"a large array of empty objects gives way", []string{snapshot(empty), delta(`{"op":"add","path":"","value":{}}`, `{"op":"remove","path":"/a"}`),
+			delta(`{"op":"add","path":"","value":[]}`), delta(`{"op":"add","path":"/-","value":1}`)}, false, 64},
+		{"a patch that brings a large array of empty objects", []string{snapshot(`{}`), delta(`{"op":"add","path":"/a","value":`+empty+`}`, `{"op":"remove","path":"/a"}`,
+			`{"op":"add","path":"/b","value":1}`)}, true, 64},
 		{"patches 900 deep", []string{snapshot(nested(900)), delta(times(300, `{"op":"add","path":"`+strings.Repeat("/a", 899)+`/b","value":1}`)...)}, false, 256},
 		{"patches deeper than the limit", []string{snapshot(nested(600)), delta(`{"op":"add","path":"` + strings.Repeat("/a", 599) + `/b","value":` + nested(401) + `}`)}, true, 64},
 		{"depth that doubles by copying", []string{snapshot(nested(300)), delta(
@@ -418,7 +466,13 @@ func TestJobsKeepTheLimits(t *testing.T) {
 	limits := compaction.DefaultLimits()
 	limits.DocumentBytes = 1500
 	setLimits(t, pool, limits)
-	const threads = 20
+	streams := streamsThatReach(t, limits, 6, func(seed uint64) [][]json.RawMessage {
+		return [][]json.RawMessage{slices.Concat(
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)},
+			compactiontest.PatchStream(seed, compactiontest.Options{Events: 100}),
+			[]json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)},
+		)}
+	})
 	restored := func(number int) (restored meaning) {
 		t.Helper()
 		var document json.RawMessage
@@ -430,33 +484,24 @@ func TestJobsKeepTheLimits(t *testing.T) {
 		}
 		return restored
 	}
-	before := make([]meaning, threads)
-	hits := 0
-	for number := range threads {
-		stream := slices.Concat(
-			[]json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)},
-			compactiontest.PatchStream(*firstSeed+uint64(number), compactiontest.Options{Events: 100}),
-			[]json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)},
-		)
+	for number, stream := range streams {
 		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: fmt.Sprint("t", number), RunID: "r"}, stream, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		before[number] = restored(number)
-		if differences(before[number], foldInGo(t, stream)) != "" {
-			hits++
+	}
+	agree := func(when string) {
+		t.Helper()
+		for number, stream := range streams {
+			if difference := differences(restored(number), foldWithin(t, stream, &limits)); difference != "" {
+				t.Errorf("thread %d, %s compaction: %s", number, when, difference)
+			}
 		}
 	}
-	if hits < 3 {
-		t.Errorf("only %d threads reach the limits", hits)
-	}
-	if done, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil || done.Runs != threads {
+	agree("before")
+	if done, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil || done.Runs != len(streams) {
 		t.Fatalf("compacted %+v, error %v", done, err)
 	}
-	for number := range threads {
-		if difference := differences(before[number], restored(number)); difference != "" {
-			t.Errorf("thread %d, before and after compaction: %s", number, difference)
-		}
-	}
+	agree("after")
 	for _, inSQL := range []bool{false, true} {
 		if found, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{InSQL: inSQL}); err != nil || found.Problems != 0 || found.Snapshots == 0 {
 			t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)

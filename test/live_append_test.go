@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -321,8 +322,20 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer many.Release()
+	// The calls are such as say something: each of these is the answer of one.
 	answered := map[string]int{}
-	for seed := *firstSeed; seed < *firstSeed+12; seed++ {
+	missing := func() string {
+		for _, code := range []string{"", "UI002", "UI003", "UI004", "UI005", "UI006", "UI007", "UI008", "UI009", "UI011", "UI016", "UI017", "UI021"} {
+			if answered[code] == 0 {
+				return cmp.Or(code, "a seq")
+			}
+		}
+		return ""
+	}
+	for seed := *firstSeed; seed < *firstSeed+uint64(streamsOfAKind(5)) || missing() != ""; seed++ {
+		if seed == *firstSeed+1000 {
+			t.Fatalf("no call was answered with %s: %v", missing(), answered)
+		}
 		for _, db := range []*pgxpool.Conn{one, many} {
 			if _, err := db.Exec(ctx, `select agui_internal.erase_thread(thread_key, null) from agui.thread; delete from agui.erasure`); err != nil {
 				t.Fatal(err)
@@ -370,12 +383,6 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 		}
 		if got, want := storedLog(t, many), storedLog(t, one); !slices.Equal(got, want) {
 			t.Fatalf("-seed %d: stored\n%s\nwant\n%s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	// The calls were such as say something.
-	for _, code := range []string{"", "UI002", "UI003", "UI004", "UI005", "UI006", "UI007", "UI008", "UI009", "UI011", "UI016", "UI017", "UI021"} {
-		if answered[code] == 0 {
-			t.Errorf("no call was answered %q: %v", code, answered)
 		}
 	}
 }

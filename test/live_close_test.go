@@ -110,7 +110,7 @@ func TestARunThatIsCutOffIsValid(t *testing.T) {
 	client := startOracle(t, "--verify")
 	pool := testdb.Pool(t)
 	var runs [][]json.RawMessage
-	for seed := *firstSeed; seed < *firstSeed+30; seed++ {
+	for seed := *firstSeed; seed < *firstSeed+uint64(streamsOfAKind(3)); seed++ {
 		for i, options := range []compactiontest.Options{{Events: 30}, {Events: 150}, {Events: 60, Unicode: true, Proposals: true}} {
 			runs = append(runs, cutOffRun(seed<<8+uint64(i), options))
 		}

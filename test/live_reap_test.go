@@ -66,7 +66,7 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 			t.Errorf("after agui.reap(%s): %s, want %s", arguments, got, want)
 		}
 	}
-	const cutOff = "failed, no sign of life for 00:00:00"
+	const cutOff = "cut_off, no sign of life for 00:00:00"
 	reap("max_time => '0'", "[alive running busy running ended finished silent running silent too running]")
 	other := begin(t, pool, pgx.ReadCommitted)
 	if _, err := other.Exec(ctx, `select pg_advisory_xact_lock(agui_internal.job_lock_id('reap'))`); err != nil {
@@ -141,7 +141,7 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := fmt.Sprint(signals), "[1 running t enough 2 finished f 3 failed f too long away]"; got != want {
+		if got, want := fmt.Sprint(signals), "[1 running t enough 2 finished f 3 cut_off f too long away]"; got != want {
 			t.Errorf("after %s: heard %s, want %s", call.before, got, want)
 		}
 		if got := runsOf(t, tx, `case when run.seen_at >= now() then 't' else 'f' end`); got != call.wrote {

@@ -6,10 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/big"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
+	fmt.Printf("go test ./test -seed %d -streams %d\n", *firstSeed, *streamCount) // go test shows it with failures
 	testdb.Main(m)
 }
 
@@ -111,25 +113,7 @@ type oracle struct {
 // startOracle skips the test where Node or the client is not installed. The flags are further ones of oracle.mjs.
 func startOracle(t *testing.T, flags ...string) *oracle {
 	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		testneeds.Skip(t, testneeds.Node, "Node is not installed")
-	}
-	if _, err := os.Stat(filepath.Join("oracle", "node_modules")); err != nil {
-		testneeds.Skip(t, testneeds.Node, "the official client is not installed: npm ci in test/oracle")
-	}
-	command := exec.Command("node", append([]string{filepath.Join("oracle", "oracle.mjs"), "--ours"}, flags...)...)
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	command, in, out := testneeds.StartNode(t, "oracle", "npm ci in test/oracle", append([]string{filepath.Join("oracle", "oracle.mjs"), "--ours"}, flags...)...)
 	t.Cleanup(func() {
 		in.Close()
 		if err := command.Wait(); err != nil {

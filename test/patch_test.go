@@ -57,7 +57,7 @@ func TestPatchesInSQL(t *testing.T) {
 				from (
 					select agui_internal.json_to_jsonb(document) as document, agui_internal.json_to_jsonb(patch) as patch, position
 					from unnest($1::text[], $2::text[]) with ordinality as test (document, patch, position)
-				) as test, agui_internal.json_patch_apply(test.document, array[test.patch], null, null, false) as patched
+				) as test, agui_internal.json_patch_apply(test.document, array[test.patch], agui_internal.limits_of_jsonb(), null, false) as patched
 				order by test.position`, documents, patches)
 			if err != nil {
 				t.Fatal(err)
@@ -137,7 +137,7 @@ func TestPatchStreamsAgree(t *testing.T) {
 			if !kind.options.Unicode {
 				judges.client = startOracle(t)
 			}
-			streams := make([][]json.RawMessage, 40)
+			streams := make([][]json.RawMessage, streamsOfAKind(2))
 			for seed := range streams {
 				streams[seed] = compactiontest.PatchStream(*firstSeed+uint64(seed), kind.options)
 			}

@@ -24,7 +24,7 @@ const setPath = "set local search_path = pg_catalog, pg_temp;"
 func TestPLpgSQLWithoutAPinnedPathIsQualified(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, folder := range []string{"../sql/api", "../sql/internal"} {
+	for _, folder := range []string{"../sql/functions"} {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".sql" {
 				return err
@@ -113,7 +113,7 @@ func TestStatementsOfGoAreQualified(t *testing.T) {
 	t.Parallel()
 	statement := regexp.MustCompile(`^\s*(?:--[^\n]*\n\s*)*(select|insert|update|delete|with|call|table|do|truncate)\b`)
 	// Those of tests, of measurements and of private servers run on databases without other users; the migrations set the path of their connection.
-	others := []string{"bench", "examples", "test", "testdata", "testdb", "hostile", "cluster", "sqlgen", "node_modules", ".git"}
+	others := []string{"bench", "examples", "test", "testdata", "testdb", "clitest", "hostile", "cluster", "migration", "node_modules", ".git"}
 	seen := 0
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -53,7 +53,7 @@ func TestRoles(t *testing.T) {
 		{"agui_maintainer", `update agui_internal.setting set max_value = 0`, false},
 		{"agui_maintainer", `select agui.set_setting('lease', '0')`, true},
 		{"agui_reader", `select 1 / (value = 0)::int from agui.setting where name = 'lease'`, true},
-		{"pg_monitor", `select * from agui.setting, agui.lag`, true},
+		{"pg_monitor", `select * from agui.setting, agui.lag()`, true},
 		{"agui_writer", `select agui.keep_alive('{live}', '{r}')`, true},
 		{"agui_worker", `call agui.reap()`, true},
 		{"agui_maintainer", `select agui.set_setting('lease', null)`, true},
@@ -104,8 +104,8 @@ func TestRoles(t *testing.T) {
 		{"agui_writer", `select agui.set_thread('t', title => 'x')`, true},
 		{"agui_writer", `select agui.set_thread('made', create_if_missing => true)`, true},
 		{"agui_writer", `delete from agui.thread_activity`, false},
-		{"agui_reader", `select * from agui.stats, agui.lag`, true},
-		{"pg_monitor", `select * from agui.stats, agui.lag`, true},
+		{"agui_reader", `select * from agui.stats(), agui.lag(exact => true)`, true},
+		{"pg_monitor", `select * from agui.stats(), agui.lag(exact => true)`, true},
 		{"pg_monitor", `select * from agui.run`, false},
 		{"agui_reader", `select agui.rebuild_snapshots('t')`, false},
 		{"agui_writer", `select agui.rebuild_snapshots('t')`, false},
@@ -358,7 +358,7 @@ func TestEveryFunctionByEveryRole(t *testing.T) {
 		join pg_namespace as namespace on namespace.oid = proc.pronamespace
 		cross join lateral (
 			select
-				string_agg('given.a' || argument.place, ', ' order by argument.place) as names,
+				string_agg(case when argument.place = proc.pronargs and proc.provariadic <> 0 then 'variadic ' else '' end || 'given.a' || argument.place, ', ' order by argument.place) as names,
 				string_agg(format('null::%s', format_type(argument.type, null)), ', ' order by argument.place) as nulls,
 				string_agg(format('null::%s as a%s', format_type(argument.type, null), argument.place), ', ' order by argument.place) as named_nulls
 			from unnest(proc.proargtypes::oid[]) with ordinality as argument (type, place)

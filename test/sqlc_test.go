@@ -37,6 +37,7 @@ var neverNull = map[string]string{
 	"checkpoint_row":   "checkpoint_no namespace checkpoint_id saved_at document",
 	"event":            "scope thread_id run_id seq type recorded_at payload thread_key",
 	"event_row":        "seq run_id type recorded_at payload",
+	"input":            "thread_key run_no input hash bytes",
 	"history_row":      "seq last_seq run_id type event_count created_at payload",
 	"keep_alive_row":   "call_no status",
 	"message_row":      "position message",

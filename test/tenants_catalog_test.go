@@ -25,20 +25,20 @@ var definersAsk = map[string][]string{
 		"agui_internal.compact_running_run", "agui_internal.drop_needless_snapshot", "agui_internal.drop_snapshots", "agui_internal.erase_thread",
 		"agui_internal.fill_title", "agui_internal.hold_thread", "agui_internal.mark_compacted", "agui_internal.note_attempt",
 		"agui_internal.note_failure", "agui_internal.note_success", "agui_internal.prune_snapshots", "agui_internal.reap_run",
-		"agui_internal.repack_run", "agui_internal.take_back_attempt",
+		"agui_internal.repack_run", "agui_internal.split_thread_inputs", "agui_internal.take_back_attempt",
 	},
 	"agui_internal.visible_thread_key": {
 		"agui.attach", "agui.load_session", "agui.load_session_state", "agui.session_states", "agui.session_versions",
 	},
 	"agui_internal.visible_key": {
-		"agui.checkpoint_contents", "agui.thread_page", "agui_internal.erased_at", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
-		"agui_internal.verify_log", "agui_internal.verify_snapshots",
+		"agui.checkpoint_contents", "agui.list_runs", "agui.thread_page", "agui_internal.erased_at", "agui_internal.erasures_of", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
+		"agui_internal.refuse_damaged_log", "agui_internal.verify_log", "agui_internal.verify_snapshots",
 	},
 	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
-		"agui.activities", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
-		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
-		"agui.tool_calls",
+		"agui.activities", "agui.attachment_data", "agui.attachments", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.lineage",
+		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.pending_tool_calls", "agui.replay", "agui.restore", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
+		"agui.subagents", "agui.tool_calls", "agui.usage",
 	},
 	"agui_internal.find_checkpoint": {"agui.checkpoint_lineage", "agui.load_checkpoint"},
 	"agui_internal.thread_keys":     {"agui.verify"},
@@ -47,16 +47,18 @@ var definersAsk = map[string][]string{
 	"agui.thread_page":              {"agui.threads"},
 
 	// For all threads of the caller.
+	"agui_internal.monitored_keys": {"agui.lag", "agui.stats"},
 	"agui_internal.own_keys": {
-		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack",
-		"agui_internal.own_erased_keys",
+		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
+		"agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
 	"agui_internal.refuse_unless_operator": {"agui.set_setting"},
 
 	// What the others ask: they answer with what the caller is mapped to.
-	"agui_internal.caller_role": {"agui_internal.own_keys", "agui_internal.scope_refusal", "agui_internal.visible_key"},
-	"":                          {"agui_internal.note_uptime"}, // that the server is up is so for all scopes
+	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
+	"agui_internal.caller_role":         {"agui_internal.scope_refusal"}, // for a text
+	"":                                  {"agui_internal.note_uptime"},   // that the server is up is so for all scopes
 }
 
 // Functions with the rights of their callers, that the ones above go through.
@@ -134,7 +136,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 	// What is asked leads to the caller's mapping.
 	for check := range definersAsk {
 		path := []string{check}
-		for check != "" && check != "agui_internal.caller_role" {
+		for check != "" && !strings.HasSuffix(check, "caller_role") {
 			next, ok := invokersAsk[check]
 			for asked, functions := range definersAsk {
 				if slices.Contains(functions, check) {

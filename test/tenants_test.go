@@ -72,7 +72,12 @@ type tenancy struct {
 
 func newTenancy(t *testing.T) *tenancy {
 	t.Helper()
-	url := testdb.New(t)
+	return newTenancyIn(t, testdb.New(t))
+}
+
+// newTenancyIn is newTenancy in a database that has the schema and nothing else.
+func newTenancyIn(t *testing.T, url string) *tenancy {
+	t.Helper()
 	owner := testdb.Connect(t, url)
 	tenants := &tenancy{
 		owner: owner, url: url, a: newRole(t, owner, "a"), b: newRole(t, owner, "b"), pool: newRole(t, owner, "pool"),
@@ -83,7 +88,7 @@ func newTenancy(t *testing.T) *tenancy {
 			select agui.enable_chain('SCOPE');
 			select agui.append('t', 'r1', '[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"secret of SCOPE"}]}},
 				{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"secret of SCOPE"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
-			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]', input => '{"state":{"secret":"SCOPE"}}', scope => 'SCOPE');
+			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]', input => ('{"state":{"secret":"' || repeat('secret of SCOPE', 1000) || '"}}')::json, scope => 'SCOPE');
 			select agui.append('other', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
 			select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE'), agui.erase('gone', 'secret of SCOPE', 'SCOPE');
 			select agui.save_session_state('t', 'k', '"secret of SCOPE"', 'r1', scope => 'SCOPE');
@@ -130,12 +135,11 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 	}
 	// The same for all scopes.
 	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.uptime"}
-	counts := []string{"agui.stats", "agui.lag"}
-	own := []string{"agui.tenant", "agui_internal.caller"}
+	own := []string{"agui.tenant", "agui_internal.caller", "agui_internal.erased_caller"}
 	for _, relation := range relations(t, tenants.owner) {
 		all := seen(tenants.owner, relation)
 		switch {
-		case slices.Contains(shared, relation), slices.Contains(own, relation), slices.Contains(counts, relation):
+		case slices.Contains(shared, relation), slices.Contains(own, relation):
 			continue
 		}
 		ofA, ofB := seen(tenants.asA, relation), seen(tenants.asB, relation)
@@ -156,8 +160,8 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 	}
 
 	// Counts are of the scope; for pg_monitor and operators of all.
-	for _, view := range counts {
-		columns := `select (to_jsonb(row) - 'compaction_lag' - 'repack_lag' - 'oldest_sign_of_life')::text from ` + view + ` as row`
+	for _, call := range []string{`agui.stats()`, `agui.lag()`, `agui.stats(exact => true)`, `agui.lag(exact => true)`} {
+		columns := `select (to_jsonb(row) - 'compaction_lag' - 'repack_lag' - 'oldest_sign_of_life' - 'is_exact')::text from ` + call + ` as row`
 		ofA := list(t, tenants.asA, columns)[0]
 		var alone, all map[string]*float64
 		if err := json.Unmarshal([]byte(ofA), &alone); err != nil {
@@ -170,22 +174,22 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 			switch {
 			case strings.HasSuffix(column, "_disk_bytes"):
 				if alone[column] != nil {
-					t.Errorf("%s.%s: a tenant is told %v", view, column, *alone[column])
+					t.Errorf("%s, %s: a tenant gets %v", call, column, *alone[column])
 				}
 			case column == "compacted_log_bytes":
 			case alone[column] == nil || *alone[column]*2 != *value:
-				t.Errorf("%s.%s: a tenant sees %v of %v", view, column, alone[column], *value)
+				t.Errorf("%s, %s: a tenant sees %v of %v", call, column, alone[column], *value)
 			}
 		}
 		do(t, tenants.owner, `grant pg_monitor to `+tenants.unmapped)
 		for name, pool := range map[string]*pgxpool.Pool{"an operator": tenants.asOperator, "a member of pg_monitor": tenants.asNone} {
 			if got, want := list(t, pool, columns)[0], list(t, tenants.owner, columns)[0]; got != want {
-				t.Errorf("%s: %s sees %s, want %s", view, name, got, want)
+				t.Errorf("%s: %s sees %s, want %s", call, name, got, want)
 			}
 		}
 		do(t, tenants.owner, `revoke pg_monitor from `+tenants.unmapped)
-		if got := list(t, tenants.asNone, `select (to_jsonb(row))::text from `+view+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
-			t.Errorf("%s: a role without a mapping sees %s", view, got)
+		if got := list(t, tenants.asNone, `select (to_jsonb(row) - 'is_exact')::text from `+call+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
+			t.Errorf("%s: a role without a mapping sees %s", call, got)
 		}
 	}
 
@@ -220,7 +224,7 @@ func TestEveryTableAndViewIsCovered(t *testing.T) {
 		from pg_class as relation
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind in ('v', 'm')
 			and coalesce(array_to_string(relation.reloptions, ','), '') !~ 'security_invoker=true'
-			and relation.relname not in ('stats', 'lag', 'setting', 'tenant', 'caller', 'monitored')`) {
+			and relation.relname not in ('setting', 'tenant', 'caller', 'erased_caller')`) {
 		t.Error(problem)
 	}
 }
@@ -421,7 +425,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 	}
 	for _, f := range functions {
 		switch f.Name {
-		case "note_uptime", "forget_claims", "forget_ended_runs", "set_setting": // they name no scope
+		case "note_uptime", "forget_claims", "forget_ended_runs", "find_ends", "choose_thread_to_compact", "note_interruption", "set_setting": // they name no scope
 			continue
 		}
 		answers := map[string]bool{}
@@ -698,8 +702,9 @@ func TestJobsOfTenants(t *testing.T) {
 	}
 	do(t, tenants.asB, `call agui.compact()`)
 	do(t, tenants.asB, `call agui.repack(older_than => '0')`)
-	if got := waiting(); got != "3 0" {
-		t.Errorf("after the jobs of b %s runs of a and b wait", got)
+	ofA, _, _ := strings.Cut(before, " ")
+	if got := waiting(); ofA == "0" || strings.HasSuffix(before, " 0") || got != ofA+" 0" {
+		t.Errorf("after the jobs of b %s runs of a and b wait, %s before", got, before)
 	}
 	do(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
 	if got := list(t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {

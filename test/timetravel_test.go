@@ -98,9 +98,10 @@ func TestTimeTravelByTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := []string{
-		"agui.restore(%s)", "agui.state(%s)", "agui.interrupts(%s)", "agui.attach(%s)", "(select json_agg(row) from agui.messages(%s) as row)",
+		"agui.restore(%s)", "agui.state(%s)", "(select json_agg(row) from agui.interrupts(%s) as row)", "agui.attach(%s)", "(select json_agg(row) from agui.messages(%s) as row)",
 		"(select json_agg(row) from agui.tool_calls(%s) as row)", "(select json_agg(row) from agui.activities(%s) as row)",
 		"(select json_agg(row) from agui.session_messages(%s) as row)", "(select json_agg(row) from agui.replay(%s) as row)",
+		"(select json_agg(row) from agui.subagents(%s) as row)",
 	}
 	for _, when := range []string{"as appended", "repacked"} {
 		events := eventsOf(t, pool, "t")

@@ -46,7 +46,7 @@ var faults = []struct {
 		plant: `delete from agui.run where thread_key = KEY;
 			delete from agui.batch where thread_key = KEY;
 			delete from agui.snapshot where thread_key = KEY;
-			delete from agui.message where thread_key = KEY`,
+			delete from agui.message_version where thread_key = KEY`,
 		want: []string{
 			`the thread has no runs`,
 		},
@@ -296,7 +296,7 @@ var faults = []struct {
 	{
 		name: "cut off in the middle",
 		plant: `update agui.batch set events = replace(replace(events::text, 'RUN_FINISHED', 'CUSTOM'), 'STATE_SNAPSHOT', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17;
-			update agui.run set status = 'failed', cut_off_reason = 'gone' where thread_key = KEY and run_no = 2`,
+			update agui.run set status = 'cut_off', cut_off_reason = 'gone', end_seq = 17 where thread_key = KEY and run_no = 2`,
 		want: []string{
 			`b: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
 			`b: the snapshot is not what the log says: the state differs`,
@@ -323,6 +323,36 @@ var faults = []struct {
 		want: []string{
 			`d: the input beside the events of the run is a JSON array, not an object`,
 		},
+	},
+	{
+		name: "input of which a part is missing",
+		plant: splitInput + `
+			delete from agui.input_part where thread_key = KEY and part_no = 2`,
+		want: []string{`e: the input beside the events of the run lacks a part, number 2 of the kind message`},
+	},
+	{
+		name: "input of which a part is changed",
+		plant: splitInput + `
+			update agui.input_part set body = replace(body::text, 'x', 'y')::json where thread_key = KEY and part_no = 1`,
+		want: []string{`e: the input beside the events of the run does not have its hash`},
+	},
+	{
+		name: "input that is changed",
+		plant: splitInput + `
+			update agui.run_input set input = '{}', skeleton = null, sections = null, part_bytes = null where thread_key = KEY and run_no = 5`,
+		want: []string{`e: the input beside the events of the run does not have its hash`},
+	},
+	{
+		name: "input that is neither whole nor in parts",
+		plant: splitInput + `
+			update agui.run_input set sections = null where thread_key = KEY and run_no = 5`,
+		want: []string{`e: the row of the input beside the events of the run is neither whole nor in parts`},
+	},
+	{
+		name: "part of an input has another id than its text",
+		plant: splitInput + `
+			update agui.input_part set message_id = '3' where thread_key = KEY and part_no = 2`,
+		want: []string{`the part number 2 of the kind message of inputs does not have the size and the id of its text`},
 	},
 	{
 		name: "another input is named",
@@ -361,6 +391,13 @@ var faults = []struct {
 		},
 	},
 	{
+		name:  "place of the end",
+		plant: `update agui.run set end_seq = 17 where thread_key = KEY and run_no = 2`,
+		want: []string{
+			`b: the run's last end is at seq 18, its row says 17`,
+		},
+	},
+	{
 		name:  "cut off",
 		plant: `update agui.run set cut_off_reason = 'no sign of life' where thread_key = KEY and run_no = 2`,
 		want: []string{
@@ -372,7 +409,7 @@ var faults = []struct {
 		plant: `update agui.run set status = 'running', last_seq = null, ended_at = null, cut_off_reason = 'no sign of life' where thread_key = KEY and run_no = 4;
 			delete from agui.batch where thread_key = KEY and first_seq = 35;
 			delete from agui.snapshot where thread_key = KEY and run_no = 4;
-			delete from agui.message where thread_key = KEY and message_no = 4`,
+			delete from agui.message_version where thread_key = KEY and message_no = 4`,
 		want: []string{
 			`d: the run's row counts 9 events, its log has 7`,
 			`d: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
@@ -540,7 +577,7 @@ var faults = []struct {
 	},
 	{
 		name:  "message changed",
-		plant: `update agui.message set body = replace(body::text, 'word', 'Word')::json where thread_key = KEY and message_no = 3`,
+		plant: `update agui.message_version set body = replace(body::text, 'word', 'Word')::json where thread_key = KEY and message_no = 3`,
 		want: []string{
 			`c: the snapshot is not what the log says: message 2 of 2 differs`,
 			`d: the snapshot is not what the log says: message 2 of 3 differs`,
@@ -548,7 +585,7 @@ var faults = []struct {
 	},
 	{
 		name:  "message that is no object",
-		plant: `update agui.message set body = '[]' where thread_key = KEY and message_no = 3`,
+		plant: `update agui.message_version set body = '[]' where thread_key = KEY and message_no = 3`,
 		want: []string{
 			`message version 3 has another id or role than its body`,
 			`c: the snapshot is not what the log says: message 2 of 2 differs`,
@@ -557,14 +594,25 @@ var faults = []struct {
 	},
 	{
 		name:  "message labelled otherwise",
-		plant: `update agui.message set role = 'user' where thread_key = KEY and message_no = 3`,
+		plant: `update agui.message_version set role = 'user' where thread_key = KEY and message_no = 3`,
 		want: []string{
 			`message version 3 has another id or role than its body`,
 		},
 	},
 	{
+		name:  "message that points to nothing",
+		plant: `update agui.message_version set body = null, part_no = 9 where thread_key = KEY and message_no = 3`,
+		want: []string{
+			`c: the snapshot points to message versions that do not exist: {[3,4)}`,
+			`d: the snapshot points to message versions that do not exist: {[3,4)}`,
+			`message version 3 points to a part of inputs that does not exist, number 9`,
+			`c: the snapshot is not what the log says: 1 messages instead of 2`,
+			`d: the snapshot is not what the log says: 2 messages instead of 3`,
+		},
+	},
+	{
 		name:  "message lost",
-		plant: `delete from agui.message where thread_key = KEY and message_no in (1, 3)`,
+		plant: `delete from agui.message_version where thread_key = KEY and message_no in (1, 3)`,
 		want: []string{
 			`a: the snapshot points to message versions that do not exist: {[1,2)}`,
 			`b: the snapshot points to message versions that do not exist: {[1,2)}`,
@@ -578,7 +626,7 @@ var faults = []struct {
 	},
 	{
 		name:  "messages leaked",
-		plant: `insert into agui.message (thread_key, message_no, body) values (KEY, 7, '{}'), (KEY, 8, '{}'), (KEY, 11, '{}')`,
+		plant: `insert into agui.message_version (thread_key, message_no, body) values (KEY, 7, '{}'), (KEY, 8, '{}'), (KEY, 11, '{}')`,
 		want: []string{
 			`no snapshot holds the message versions {[7,9),[11,12)}`,
 		},
@@ -681,7 +729,7 @@ var faults = []struct {
 		plant: `
 			select agui.save_session_state('saved in no thread', 'k', '1'), agui.save_checkpoint('saved in no thread', 'c', '{}');
 			delete from agui.snapshot where thread_key = KEY;
-			delete from agui.message where thread_key = KEY;
+			delete from agui.message_version where thread_key = KEY;
 			delete from agui.batch where thread_key = KEY;
 			delete from agui.run where thread_key = KEY;
 			delete from agui.thread where thread_key = KEY`,
@@ -694,7 +742,7 @@ var faults = []struct {
 		plant: `
 			select agui.save_session_state('saved and nothing appended', 'k', '1'), agui.save_checkpoint('saved and nothing appended', 'c', '{}');
 			delete from agui.snapshot where thread_key = KEY;
-			delete from agui.message where thread_key = KEY;
+			delete from agui.message_version where thread_key = KEY;
 			delete from agui.batch where thread_key = KEY;
 			delete from agui.run where thread_key = KEY`,
 	},
@@ -741,6 +789,13 @@ var faults = []struct {
 	},
 }
 
+// splitInput appends a run with an input in parts.
+const splitInput = `
+	select agui.append(thread_id, 'e', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0,
+		('{"messages":[{"id":"1","role":"user","content":"' || repeat('x', 9000) || '"},{"id":"2","role":"user","content":"z"}]}')::json)
+	from agui.thread where thread_key = KEY;
+	select agui_internal.split_thread_inputs(KEY, '{5}');`
+
 // plantFaults makes the threads of a list of faults and damages them.
 func plantFaults(t *testing.T) *pgxpool.Pool {
 	t.Helper()
@@ -754,8 +809,10 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.thread disable trigger user;
 		alter table agui.run disable trigger user;
 		alter table agui.batch disable trigger user;
+		alter table agui.run_input disable trigger user, drop constraint run_input_is_whole_or_in_parts;
+		alter table agui.input_part disable trigger user;
 		alter table agui.snapshot drop constraint snapshot_thread_key_run_no_fkey;
-		alter table agui.message drop constraint message_thread_key_fkey;
+		alter table agui.message_version drop constraint message_version_thread_key_fkey;
 		alter table agui.thread_activity drop constraint thread_activity_thread_key_fkey;
 		alter table agui.session_key drop constraint session_key_thread_key_fkey;
 		alter table agui.session_state drop constraint session_state_thread_key_key_fkey;
@@ -1039,7 +1096,7 @@ func TestVerifyFindsNothingInHealthyThreads(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	const seeds = 3
 	for kind := range kindsOfStreams {
-		for seed := range uint64(seeds) {
+		for seed := *firstSeed; seed < *firstSeed+seeds; seed++ {
 			random := rand.New(rand.NewPCG(seed, uint64(kind)))
 			appendAsRuns(t, store, fmt.Sprint(kindsOfStreams[kind].name, " ", seed), compactiontest.Stream(seed, kindsOfStreams[kind].options), random)
 		}

@@ -55,8 +55,8 @@ func TestJobsReadInProportionToTheRuns(t *testing.T) {
 				}
 				return logRowsRead(t, pool) - before
 			}
-			few, many := rows(60), rows(120)
-			t.Logf("%d rows are read for 60 runs, %d for 120", few, many)
+			few, many := rows(30), rows(60)
+			t.Logf("%d rows are read for 30 runs, %d for 60", few, many)
 			if few == 0 || float64(many) > 2.2*float64(few) {
 				t.Error("that is more than twice as many")
 			}

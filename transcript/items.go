@@ -22,6 +22,16 @@ type Conversation struct {
 	// Calls has what messages do not say of tool calls, by their ids. The status of a call that it
 	// lacks depends on whether the messages have its result.
 	Calls map[string]Call
+	// Subagents has what messages do not say of subagents, by their subagentRunIds. What a subagent
+	// says is indented; by one level if it is not here.
+	Subagents map[string]Subagent
+}
+
+// Subagent is what messages do not say of a subagent.
+type Subagent struct {
+	Name  string
+	Depth int    // 1: a subagent of the main agent
+	Note  string // for people: how it ended. Stands where it speaks first
 }
 
 // Call is what messages do not say of a tool call.
@@ -63,6 +73,7 @@ type Item struct {
 	Role          string `json:"role,omitempty"`
 	Name          string `json:"name,omitempty"`          // of the speaker, if given
 	SubagentRunID string `json:"subagentRunId,omitempty"` // empty: the main agent
+	SubagentName  string `json:"subagentName,omitempty"`  // if Conversation.Subagents has it
 	// Text is the text of messages, reasoning and interrupts. Images and other media appear in it
 	// as [image/png].
 	Text string `json:"text,omitempty"`
@@ -83,6 +94,10 @@ type Item struct {
 	Content      json.RawMessage `json:"content,omitempty"` // of an activity
 
 	Reason string `json:"reason,omitempty"` // of an interrupt
+	// ExpiresAt is the time in the expiresAt of an interrupt; zero if there is none, or if it is no
+	// time. Expired is true if it has passed: the interrupt can only be cancelled then.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	Expired   bool      `json:"expired,omitempty"`
 }
 
 // message is what this package reads of an AG-UI message.
@@ -135,6 +150,9 @@ func (c *Conversation) Items() []Item {
 	}
 	for _, raw := range c.Interrupts {
 		items = append(items, interruptItem(raw))
+	}
+	for i := range items {
+		items[i].SubagentName = c.Subagents[items[i].SubagentRunID].Name
 	}
 	return items
 }
@@ -220,11 +238,16 @@ func interruptItem(raw json.RawMessage) Item {
 		Reason        string `json:"reason"`
 		Message       string `json:"message"`
 		SubagentRunID string `json:"subagentRunId"`
+		ExpiresAt     string `json:"expiresAt"`
 	}
 	_ = json.Unmarshal(raw, &interrupt)
-	return Item{
+	item := Item{
 		Kind: Interrupt, ID: interrupt.ID, Reason: interrupt.Reason, Text: interrupt.Message, SubagentRunID: interrupt.SubagentRunID,
 	}
+	if at, err := time.Parse(time.RFC3339, interrupt.ExpiresAt); err == nil {
+		item.ExpiresAt, item.Expired = at, !at.After(time.Now())
+	}
+	return item
 }
 
 // textOf returns the text of a content: a string, or a list of parts, with placeholders for parts that are not text.

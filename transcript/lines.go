@@ -75,6 +75,20 @@ type page struct {
 	width int           // 0: not bounded
 	color bool
 	begun bool
+	// outer stands before the margin: the indentation of a subagent.
+	outer string
+}
+
+// mostOuter bounds the levels at which subagents of subagents are indented further.
+const mostOuter = 6
+
+// indentTo sets the level of indentation of what follows.
+func (p *page) indentTo(level int) {
+	level = min(max(level, 0), mostOuter)
+	if p.width > 0 { // half of a line is for the text
+		level = min(level, p.width/2/len(indent))
+	}
+	p.outer = strings.Repeat(indent, level)
 }
 
 // gap is the empty line between two parts.
@@ -125,7 +139,7 @@ func (p *page) put(margin span, line Line, spans []span) {
 	before := strings.Repeat(indent, max(line.Depth, 0))
 	room := 0
 	if p.width > 0 {
-		room = p.width - uniseg.StringWidth(margin.text)
+		room = p.width - len(p.outer) - uniseg.StringWidth(margin.text)
 		if most := room / 2 / len(indent) * len(indent); len(before) > most {
 			before = before[:most]
 		}
@@ -135,7 +149,7 @@ func (p *page) put(margin span, line Line, spans []span) {
 		if i == 1 {
 			mark = span{below, ""}
 		}
-		line := []span{margin, {before, ""}, mark, {strings.Repeat(" ", row.indent), ""}}
+		line := []span{{p.outer, ""}, margin, {before, ""}, mark, {strings.Repeat(" ", row.indent), ""}}
 		at := row.start
 		for i, end := range ends {
 			if end = min(end, row.end); at < end {

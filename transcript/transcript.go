@@ -69,11 +69,18 @@ func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 	}
 	speaker := ""
 	kind := Kind("")
+	introduced := map[string]bool{}
 	for _, item := range conversation.Items() {
+		p.indentTo(conversation.level(item))
 		switch now := item.speaker(); {
 		case now != speaker:
 			p.gap()
-			p.head(noMargin, NoMark, span{now, speakerStyle(item)})
+			heading := []span{{now, speakerStyle(item)}}
+			if note := conversation.Subagents[item.SubagentRunID].Note; note != "" && item.Kind != Interrupt && !introduced[item.SubagentRunID] {
+				introduced[item.SubagentRunID] = true
+				heading = append(heading, span{"  " + note, dim})
+			}
+			p.head(noMargin, NoMark, heading...)
 			speaker = now
 		case item.Kind != kind || kind != ToolCall && kind != Interrupt:
 			p.gap()
@@ -82,6 +89,14 @@ func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 		w.writeItem(p, item)
 	}
 	return p.out.Flush()
+}
+
+// level is how far an item is indented. Interrupts wait for the user, also those of subagents.
+func (c *Conversation) level(item Item) int {
+	if item.SubagentRunID == "" || item.Kind == Interrupt {
+		return 0
+	}
+	return max(c.Subagents[item.SubagentRunID].Depth, 1)
 }
 
 // speaker is the heading of consecutive items of one speaker.
@@ -97,7 +112,7 @@ func (item *Item) speaker() string {
 		speaker += " " + item.Name
 	}
 	if item.SubagentRunID != "" {
-		speaker += " (subagent " + item.SubagentRunID + ")"
+		speaker += " (subagent " + strings.TrimPrefix(item.SubagentName+" "+item.SubagentRunID, " ") + ")"
 	}
 	return speaker
 }
@@ -140,7 +155,14 @@ func (w *Writer) writeItem(p *page, item Item) {
 		if item.Reason != "" {
 			text = strings.TrimSuffix(item.Reason+": "+text, ": ")
 		}
-		p.body(indented, []Line{{Mark: Pending, Text: cmp.Or(text, "(no reason)"), Note: strings.TrimSpace("interrupt " + item.ID)}})
+		note := strings.TrimSpace("interrupt " + item.ID)
+		switch {
+		case item.Expired:
+			note += ", expired " + item.ExpiresAt.Local().Format("2006-01-02 15:04:05")
+		case !item.ExpiresAt.IsZero():
+			note += ", expires " + item.ExpiresAt.Local().Format("2006-01-02 15:04:05")
+		}
+		p.body(indented, []Line{{Mark: Pending, Text: cmp.Or(text, "(no reason)"), Note: note}})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/worker"
 )
@@ -80,13 +81,9 @@ func TestJobsAreDoneWhenTheyAreDue(t *testing.T) {
 	}()
 	<-slow
 	<-failed
-	for !log.has(t, "job is still running, this start is skipped", "slow") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.For(t, "a start is skipped", func() bool { return log.has(t, "job is still running, this start is skipped", "slow") })
 	stop()
-	for !log.has(t, "worker stops", "") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.For(t, "the worker stops", func() bool { return log.has(t, "worker stops", "") })
 	select {
 	case err := <-ended:
 		t.Fatalf("the worker did not wait for the job at work, error %v", err)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -25,7 +27,7 @@ func TestContainerImage(t *testing.T) {
 	if _, err := exec.LookPath("buildah"); errors.Is(err, exec.ErrNotFound) || os.Getuid() != 0 {
 		testneeds.Skip(t, testneeds.Buildah, "buildah is not installed, or this account may not make a container")
 	}
-	file := readDeploy(t, "container/Dockerfile")
+	file := clitest.ReadDeploy(t, "container/Dockerfile")
 	build, final, isPair := strings.Cut(file, "\nFROM scratch\n")
 	compile := regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*) -o /image/pgagui (\./cmd/pgagui)$`).FindStringSubmatch(build)
 	if !isPair || compile == nil {
@@ -104,15 +106,15 @@ func TestContainerImage(t *testing.T) {
 	if version := do(folder, run("/pgagui")[0], append(run("/pgagui")[1:], "version")...); !strings.HasPrefix(version, "pgagui v1.4.0 ") {
 		t.Error(version)
 	}
-	commands := newCommandLine(t)
-	line := buildah("run", "--isolation", "chroot", "--env", "DATABASE_URL="+commands.databaseURL, "--env", "PGAGUI_LISTEN="+address, container)
+	commands := clitest.NewCommandLine(t)
+	line := buildah("run", "--isolation", "chroot", "--env", "DATABASE_URL="+commands.DatabaseURL, "--env", "PGAGUI_LISTEN="+address, container)
 	server := exec.CommandContext(t.Context(), line[0], slices.Concat(line[1:], config.Entrypoint, config.Cmd, []string{"--insecure", "--json", "--until-stdin-ends"})...)
 	stdin, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := startProcess(t, server)
-	process.waitForLine(t, `"msg":"serving"`)
+	process := clitest.StartProcess(t, server)
+	process.WaitForLine(t, `"msg":"serving"`)
 	if users := usersOf(t, address); !slices.Equal(users, []string{"65532"}) {
 		t.Errorf("the accounts %s", users)
 	}
@@ -122,9 +124,9 @@ func TestContainerImage(t *testing.T) {
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
-	process.waitForLine(t, `"msg":"the server stopped"`)
-	if code := process.end(t); code != exitOK {
-		t.Errorf("exit code %d:\n%s", code, process.log)
+	process.WaitForLine(t, `"msg":"the server stopped"`)
+	if code := process.End(t); code != cli.ExitOK {
+		t.Errorf("exit code %d:\n%s", code, process.Log)
 	}
 	if err := exec.CommandContext(t.Context(), check[0], check[1:]...).Run(); err == nil {
 		t.Error("the health check of a server that is gone succeeds")
@@ -140,7 +142,7 @@ func usersOf(t *testing.T, address string) (users []string) {
 		t.Fatal(err)
 	}
 	const listening = "0A"
-	for line := range strings.Lines(readFile(t, "/proc/net/tcp")) {
+	for line := range strings.Lines(clitest.ReadFile(t, "/proc/net/tcp")) {
 		if fields := strings.Fields(line); strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) && fields[3] == listening {
 			users = append(users, fields[7])
 		}

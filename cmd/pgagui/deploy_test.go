@@ -15,61 +15,54 @@ import (
 	"github.com/robfig/cron/v3"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// These tests run the command lines of the files in the folder deploy.
-
-func readDeploy(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../deploy", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // shell runs a command line with pgagui in $PATH, and returns its exit code and stderr.
-func (c commandLine) shell(line string) (code int, messages string) {
-	c.t.Helper()
+func shell(c clitest.CommandLine, line string) (code int, messages string) {
+	c.T.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	folder := c.t.TempDir()
+	folder := c.T.TempDir()
 	if err := os.Symlink(self, filepath.Join(folder, "pgagui")); err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	command := c.program("sh", "-c", line)
+	command := c.Program("sh", "-c", line)
 	command.Env = append(command.Env, "PATH="+folder+":"+os.Getenv("PATH"))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	var exit *exec.ExitError
 	if err := command.Run(); err != nil && !errors.As(err, &exit) {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	return command.ProcessState.ExitCode(), stderr.String()
 }
 
 // mustServe starts a worker, which has to run a job and to exit with 0 after SIGTERM.
-func (c commandLine) mustServe(arguments ...string) {
-	c.t.Helper()
-	worker := c.start(append(arguments, "--compact", "@every 1s")...) // overrides the schedule of the file
-	worker.waitForLine(c.t, `"msg":"job done","job":"compact"`)
-	worker.terminate(c.t)
-	if code := worker.end(c.t); code != exitOK {
-		c.t.Errorf("pgagui %s: exit code %d:\n%s", strings.Join(arguments, " "), code, worker.log)
+func mustServe(c clitest.CommandLine, arguments ...string) {
+	c.T.Helper()
+	worker := c.Start(append(arguments, "--compact", "@every 1s")...) // overrides the schedule of the file
+	worker.WaitForLine(c.T, `"msg":"job done","job":"compact"`)
+	worker.Terminate(c.T)
+	if code := worker.End(c.T); code != cli.ExitOK {
+		c.T.Errorf("pgagui %s: exit code %d:\n%s", strings.Join(arguments, " "), code, worker.Log)
 	}
 }
 
 func TestCrontab(t *testing.T) {
 	t.Parallel()
-	commands := newCommandLine(t)
-	importThreads(t, commands, 2)
-	leaveRun(t, commands, "left", "r")
-	setLease(t, commands, "0")
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 2)
+	clitest.LeaveRun(t, commands, "left", "r")
+	clitest.SetLease(t, commands, "0")
 	entry := regexp.MustCompile(`(?m)^(?:# )?((?:[\d*/,-]+ +){5})(.*pgagui .*)$`)
-	entries := entry.FindAllStringSubmatch(readDeploy(t, "crontab"), -1)
+	entries := entry.FindAllStringSubmatch(clitest.ReadDeploy(t, "crontab"), -1)
 	if len(entries) != 3 {
 		t.Fatalf("%d entries", len(entries))
 	}
@@ -77,21 +70,21 @@ func TestCrontab(t *testing.T) {
 		if _, err := cron.ParseStandard(strings.TrimSpace(entry[1])); err != nil {
 			t.Errorf("%s: %v", entry[0], err)
 		}
-		if code, messages := commands.shell(entry[2]); code != exitOK || messages != "" && !strings.HasPrefix(messages, "This permanently removes") {
+		if code, messages := shell(commands, entry[2]); code != cli.ExitOK || messages != "" && !strings.HasPrefix(messages, "This permanently removes") {
 			t.Errorf("%s: exit code %d, cron would mail: %s", entry[2], code, messages)
 		}
 	}
-	if stats := parse[jobs.Stats](commands, "stats"); stats.CompactedLogBytes == 0 || stats.RunningRuns != 0 {
+	if stats := clitest.Parse[jobs.Stats](commands, "stats"); stats.CompactedLogBytes == 0 || stats.RunningRuns != 0 {
 		t.Errorf("afterwards %+v", stats)
 	}
 }
 
 func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
-	commands := newCommandLine(t)
+	commands := clitest.NewCommandLine(t)
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(pgagui (\w+) .*)$`)
 	for name, subcommand := range map[string]string{"pgagui-compact": "compact", "pgagui-reap": "reap", "pgagui-worker": "worker"} {
-		unit := readDeploy(t, "systemd/"+name+".service")
+		unit := clitest.ReadDeploy(t, "systemd/"+name+".service")
 		match := command.FindStringSubmatch(unit)
 		if match == nil || match[2] != subcommand {
 			t.Errorf("%s: no command %s", name, subcommand)
@@ -103,13 +96,13 @@ func TestSystemdUnits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			commands.mustServe(strings.Split(strings.TrimSpace(string(words)), "\n")...)
-		} else if code, messages := commands.shell(match[1]); code != exitOK || messages != "" {
+			mustServe(commands, strings.Split(strings.TrimSpace(string(words)), "\n")...)
+		} else if code, messages := shell(commands, match[1]); code != cli.ExitOK || messages != "" {
 			t.Errorf("%s: exit code %d, %s", match[1], code, messages)
 		}
 	}
 	for _, name := range []string{"pgagui-compact", "pgagui-reap"} {
-		if timer := readDeploy(t, "systemd/"+name+".timer"); !strings.Contains(timer, "\nUnit="+name+".service\n") {
+		if timer := clitest.ReadDeploy(t, "systemd/"+name+".timer"); !strings.Contains(timer, "\nUnit="+name+".service\n") {
 			t.Errorf("the timer of %s does not start the service", name)
 		}
 	}
@@ -135,15 +128,15 @@ func TestSystemdUnits(t *testing.T) {
 // The configuration of the folder is valid, and the unit and the manifest serve with it.
 func TestServeRecipes(t *testing.T) {
 	t.Parallel()
-	commands := newCommandLine(t)
+	commands := clitest.NewCommandLine(t)
 	folder := t.TempDir()
-	commands.token(filepath.Join(folder, "tokens.yaml"), "web", "acme", "read")
-	config := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", ":0", ":9090", ":0").Replace(readDeploy(t, "serve.yaml"))
+	commands.Token(filepath.Join(folder, "tokens.yaml"), "web", "acme", "read")
+	config := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", ":0", ":9090", ":0").Replace(clitest.ReadDeploy(t, "serve.yaml"))
 	if got := len(regexp.MustCompile(`(?m)^# (?:tls|jwt|worker):|^#   `).FindAllString(config, -1)); got != 10 {
 		t.Errorf("%d lines of the configuration are examples", got)
 	}
-	writeCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
-	if err := os.WriteFile(filepath.Join(folder, "worker"), []byte(commands.databaseURL), 0o600); err != nil {
+	clitest.WriteCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
+	if err := os.WriteFile(filepath.Join(folder, "worker"), []byte(commands.DatabaseURL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|worker:|  \w)`).ReplaceAllString(config, "$1")
@@ -153,11 +146,11 @@ func TestServeRecipes(t *testing.T) {
 		}
 	}
 	environment := "ASSISTANT_AUTHORIZATION=x "
-	if code, messages := commands.shell(environment + "pgagui serve --check --config " + filepath.Join(folder, "all.yaml")); code != exitOK {
+	if code, messages := shell(commands, environment+"pgagui serve --check --config "+filepath.Join(folder, "all.yaml")); code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, messages)
 	}
 
-	unit := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/pgagui (.*)$`).FindStringSubmatch(readDeploy(t, "systemd/pgagui-serve.service"))
+	unit := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/pgagui (.*)$`).FindStringSubmatch(clitest.ReadDeploy(t, "systemd/pgagui-serve.service"))
 	var manifest struct {
 		Spec struct {
 			Template struct {
@@ -168,31 +161,34 @@ func TestServeRecipes(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(readDeploy(t, "kubernetes/serve.yaml")), &manifest); err != nil {
+	if err := yaml.Unmarshal([]byte(clitest.ReadDeploy(t, "kubernetes/serve.yaml")), &manifest); err != nil {
 		t.Fatal(err)
 	}
 	pod := manifest.Spec.Template.Spec
-	var standard serveConfig
-	standard.settings()
-	if float64(pod.TerminationGracePeriodSeconds) <= standard.shutdownTimeout.Seconds() {
-		t.Errorf("the pod gets %d seconds, --shutdown-timeout is %s", pod.TerminationGracePeriodSeconds, standard.shutdownTimeout)
+	serve, _, err := root.Command(&cli.Program{}).Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout, err := serve.Flags().GetDuration("shutdown-timeout")
+	if err != nil || float64(pod.TerminationGracePeriodSeconds) <= timeout.Seconds() {
+		t.Errorf("the pod gets %d seconds, --shutdown-timeout is %s (%v)", pod.TerminationGracePeriodSeconds, timeout, err)
 	}
 	for _, line := range []string{unit[1], strings.Join(pod.Containers[0].Args, " ")} {
 		line = strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", "127.0.0.1:0", ":9090", "127.0.0.1:0").Replace(line)
-		command := commands.program(os.Args[0], strings.Fields(line)...)
+		command := commands.Program(os.Args[0], strings.Fields(line)...)
 		command.Env = append(command.Env, environment[:len(environment)-1])
-		server := startProcess(t, command)
-		server.waitForLine(t, `"msg":"serving"`)
-		server.terminate(t)
-		if code := server.end(t); code != exitOK {
-			t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.log)
+		server := clitest.StartProcess(t, command)
+		server.WaitForLine(t, `"msg":"serving"`)
+		server.Terminate(t)
+		if code := server.End(t); code != cli.ExitOK {
+			t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.Log)
 		}
 	}
 }
 
 func TestKubernetesManifests(t *testing.T) {
 	t.Parallel()
-	commands := newCommandLine(t)
+	commands := clitest.NewCommandLine(t)
 	type podSpec struct {
 		RestartPolicy                 string `yaml:"restartPolicy"`
 		TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
@@ -230,12 +226,16 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	read := func(name string) manifest {
 		var typed manifest
-		decoder := yaml.NewDecoder(strings.NewReader(readDeploy(t, "kubernetes/"+name)))
+		decoder := yaml.NewDecoder(strings.NewReader(clitest.ReadDeploy(t, "kubernetes/"+name)))
 		if err := decoder.Decode(&typed); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		var policy manifest // tested in test/manifests
+		if err := decoder.Decode(&policy); err != nil || policy.Kind != "NetworkPolicy" {
+			t.Errorf("%s: the second document is a %s (%v)", name, policy.Kind, err)
+		}
 		if err := decoder.Decode(new(any)); err != io.EOF {
-			t.Errorf("%s: more than one document, error %v", name, err)
+			t.Errorf("%s: more than two documents, error %v", name, err)
 		}
 		return typed
 	}
@@ -243,8 +243,8 @@ func TestKubernetesManifests(t *testing.T) {
 		if len(pod.Containers) != 1 || len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "DATABASE_URL" {
 			t.Fatalf("%s: %+v", name, pod)
 		}
-		if pod.Containers[0].Args[0] != "reap" && float64(pod.TerminationGracePeriodSeconds) <= defaultGrace.Seconds() {
-			t.Errorf("%s: the pod gets %d seconds, --grace alone is %s", name, pod.TerminationGracePeriodSeconds, defaultGrace)
+		if pod.Containers[0].Args[0] != "reap" && float64(pod.TerminationGracePeriodSeconds) <= schedule.DefaultGrace.Seconds() {
+			t.Errorf("%s: the pod gets %d seconds, --grace alone is %s", name, pod.TerminationGracePeriodSeconds, schedule.DefaultGrace)
 		}
 		return pod.Containers[0].Args
 	}
@@ -257,11 +257,11 @@ func TestKubernetesManifests(t *testing.T) {
 		job := cronJob.Spec.JobTemplate.Spec
 		// Kubernetes accepts rules for exit codes only with the restart policy Never.
 		if rules := job.PodFailurePolicy.Rules; job.Template.Spec.RestartPolicy != "Never" || len(rules) != 2 ||
-			rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{exitWorkLeft}) ||
-			rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{exitUsage}) {
+			rules[0].Action != "Ignore" || !slices.Equal(rules[0].OnExitCodes.Values, []int{cli.ExitWorkLeft}) ||
+			rules[1].Action != "FailJob" || !slices.Equal(rules[1].OnExitCodes.Values, []int{cli.ExitUsage}) {
 			t.Errorf("%s: restart policy %q, rules %+v", name, job.Template.Spec.RestartPolicy, rules)
 		}
-		commands.must(check(name, job.Template.Spec)...)
+		commands.Must(check(name, job.Template.Spec)...)
 	}
 
 	deployment := read("worker.yaml")
@@ -270,5 +270,5 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	arguments := check("worker.yaml", deployment.Spec.Template.Spec)
 	arguments[slices.Index(arguments, "--metrics-listen")+1] = "127.0.0.1:0"
-	commands.mustServe(arguments...)
+	mustServe(commands, arguments...)
 }

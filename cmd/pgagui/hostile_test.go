@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/hostile"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -12,14 +14,14 @@ import (
 // No command calls functions or operators that others created in a schema of the search_path.
 func TestCommandsLookUpNothingOnTheSearchPath(t *testing.T) {
 	t.Parallel()
-	commands := newCommandLine(t)
-	setLease(t, commands, "1")
-	hostile.Plant(t, commands.databaseURL)
-	pool := testdb.Connect(t, commands.databaseURL)
-	commands.databaseURL = hostile.Address(commands.databaseURL)
+	commands := clitest.NewCommandLine(t)
+	clitest.SetLease(t, commands, "1")
+	hostile.Plant(t, commands.DatabaseURL)
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	commands.DatabaseURL = hostile.Address(commands.DatabaseURL)
 	folder := t.TempDir()
-	events := writeFile(t, "events.ndjson", append(answer("t", "r", 3), startedFrom("t", "s", "r"), textBegins, token(1))...)
-	document := writeFile(t, "document.json", "{}")
+	events := clitest.WriteFile(t, "events.ndjson", append(clitest.Answer("t", "r", 3), clitest.StartedFrom("t", "s", "r"), clitest.TextBegins, clitest.Token(1))...)
+	document := clitest.WriteFile(t, "document.json", "{}")
 	requests := filepath.Join(folder, "requests.ndjson")
 	for _, line := range []string{
 		"import " + events,
@@ -34,9 +36,9 @@ func TestCommandsLookUpNothingOnTheSearchPath(t *testing.T) {
 		"erase t --yes", "allow t", "erase --older-than 1us --all-scopes --yes", "threads",
 		"__complete show t", "demo", "migrate down --yes",
 	} {
-		result := commands.run(strings.Fields(line)...)
-		if result.code != exitOK && result.code != exitProblems || strings.Contains(result.messages, "HOSTILE") {
-			t.Errorf("pgagui %s: exit code %d: %s", line, result.code, result.messages)
+		result := commands.Run(strings.Fields(line)...)
+		if result.Code != cli.ExitOK && result.Code != cli.ExitProblems || strings.Contains(result.Messages, "HOSTILE") {
+			t.Errorf("pgagui %s: exit code %d: %s", line, result.Code, result.Messages)
 		}
 	}
 	if calls := hostile.Calls(t, pool); calls > 0 {

@@ -6,22 +6,32 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/eventjson"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // runOnTerminal runs a command whose results and messages go to a terminal, and returns what the
-// terminal receives.
-func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string) {
-	c.t.Helper()
+// terminal receives. The terminal does not say how wide it is.
+func runOnTerminal(c clitest.CommandLine, arguments ...string) (code int, shown string) {
+	c.T.Helper()
+	return runOnTerminalOfWidth(c, 0, arguments...)
+}
+
+func runOnTerminalOfWidth(c clitest.CommandLine, columns uint16, arguments ...string) (code int, shown string) {
+	c.T.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	defer master.Close()
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
@@ -29,11 +39,11 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
 	}
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	// The terminal must not translate line ends.
 	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
@@ -41,8 +51,11 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 		mode.Oflag &^= unix.OPOST
 		err = unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, mode)
 	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
+	}
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	all := make(chan string)
 	go func() {
@@ -50,9 +63,57 @@ func (c commandLine) runOnTerminal(arguments ...string) (code int, shown string)
 		_, _ = io.Copy(&text, master) // returns an error when the other end is closed
 		all <- text.String()
 	}()
-	code = run(c.t.Context(), append(arguments, "--database-url", c.databaseURL), strings.NewReader(""), terminal, terminal)
+	code = clitest.Run(c.T.Context(), append(arguments, "--database-url", c.DatabaseURL), strings.NewReader(""), terminal, terminal)
 	terminal.Close()
 	return code, <-all
+}
+
+// Tables fit the terminal. They are whole with --wide, in a pipe, and if the terminal has no width.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	// Characters of several bytes, and an id with one that is shown as an escape.
+	why := strings.Repeat("naïve “quoted” answer 12345 ", 10) + "THE END"
+	thread := "a thread with a long name, longer than others\x07"
+	event := func(format string, values ...string) string {
+		quoted := make([]any, len(values))
+		for i, value := range values {
+			quoted[i] = eventjson.Quote(value)
+		}
+		return fmt.Sprintf(format, quoted...)
+	}
+	commands.Must("import", clitest.WriteFile(t, "failed.ndjson",
+		event(`{"type":"RUN_STARTED","threadId":%s,"runId":"r","input":{"messages":[{"id":"u","role":"user","content":%s}]}}`, thread, "Where to? "+why),
+		event(`{"type":"RUN_ERROR","message":%s}`, why),
+	))
+	widest := func(shown string) (columns int) {
+		for line := range strings.Lines(shown) {
+			columns = max(columns, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+		}
+		return columns
+	}
+	for _, arguments := range [][]string{{"runs"}, {"threads"}, {"log", thread}, {"status", thread}} {
+		whole := commands.Must(arguments...)
+		if !strings.Contains(whole, "THE END") {
+			t.Errorf("pgagui %q in a pipe:\n%s", arguments, whole)
+		}
+		for _, columns := range []uint16{100, 130, 200} {
+			_, shown := runOnTerminalOfWidth(commands, columns, arguments...)
+			if strings.Contains(shown, "THE END") || !strings.Contains(shown, "…") || widest(shown) != int(columns) ||
+				strings.Count(shown, "\n") != strings.Count(whole, "\n") {
+				t.Errorf("pgagui %q on a terminal of %d columns has lines of %d:\n%s", arguments, columns, widest(shown), shown)
+			}
+		}
+		for columns, more := range map[uint16][]string{100: {"--wide"}, 1000: nil, 0: nil} {
+			if _, shown := runOnTerminalOfWidth(commands, columns, append(slices.Clone(arguments), more...)...); widest(shown) != widest(whole) || !strings.Contains(shown, "THE END") {
+				t.Errorf("pgagui %q %q on a terminal of %d columns:\n%s\nwant\n%s", arguments, more, columns, shown, whole)
+			}
+		}
+		// Too narrow for the columns that are not cut: lines are longer, but nothing breaks.
+		if code, shown := runOnTerminalOfWidth(commands, 5, arguments...); code != cli.ExitOK || strings.Count(shown, "\n") != strings.Count(whole, "\n") {
+			t.Errorf("pgagui %q on a terminal of 5 columns: exit code %d\n%s", arguments, code, shown)
+		}
+	}
 }
 
 // wicked contains sequences that set colors and titles, overwrite text and change its direction.
@@ -62,9 +123,9 @@ const wicked = "a\x1b]0;pwned\x07\x1b[35mb\u009b31mc\u202ed\x7fe\rf\bg"
 var ownColor = regexp.MustCompile(`\x1b\[(?:[012];?)?(?:3[12346])?m`)
 
 func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
-	commands := newCommandLine(t)
-	pool := testdb.Connect(t, commands.databaseURL)
-	jsonOf := func(text string) string { return string(jsonString(text)) }
+	commands := clitest.NewCommandLine(t)
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	jsonOf := func(text string) string { return string(eventjson.Quote(text)) }
 	// JSON requires escapes only for C0, and allows line ends between tokens.
 	events := `[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":` + jsonOf(wicked) + `}]}},` + "\r" +
 		`{"type":"TEXT_MESSAGE_CHUNK","messageId":` + jsonOf(wicked) + `,"role":"assistant","delta":` + jsonOf(wicked) + `},` +
@@ -90,7 +151,7 @@ func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	file := writeFile(t, "more.ndjson", `{"type":"RUN_STARTED","threadId":`+jsonOf(wicked)+`,"runId":`+jsonOf(wicked+"3")+`}`, `{"type":"RUN_STARTED","runId":"x"`)
+	file := clitest.WriteFile(t, "more.ndjson", `{"type":"RUN_STARTED","threadId":`+jsonOf(wicked)+`,"runId":`+jsonOf(wicked+"3")+`}`, `{"type":"RUN_STARTED","runId":"x"`)
 	for _, arguments := range [][]string{
 		{"export", wicked}, {"export", wicked, "--compact", "stream"}, {"export", wicked, "--null"}, {"export", "no" + wicked}, {"export", wicked, "--run", "no" + wicked},
 		{"follow", wicked, "--run", wicked}, {"follow", wicked, "--run", wicked, "--json"},
@@ -105,8 +166,8 @@ func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
 		{"erase", wicked, "--dry-run"}, {"erase", "--older-than", "1us", "--scope", wicked, "--dry-run"}, {"erase", wicked, "--yes"}, {"allow", wicked}, {"allow", wicked},
 		{"__complete", "show", ""},
 	} {
-		_, shown := commands.runOnTerminal(arguments...)
-		shown = ownColor.ReplaceAllString(strings.ReplaceAll(shown, eraseLine, ""), "")
+		_, shown := runOnTerminal(commands, arguments...)
+		shown = ownColor.ReplaceAllString(strings.ReplaceAll(shown, cli.EraseLine, ""), "")
 		for place, character := range shown {
 			if character != '\n' && character != '\t' && character != 0 && (unicode.IsControl(character) || unicode.In(character, unicode.Bidi_Control)) {
 				t.Errorf("pgagui %q: %U in %q", arguments, character, shown[max(0, place-60):min(len(shown), place+60)])

@@ -13,6 +13,8 @@ import (
 	_ "github.com/golang-migrate/migrate/v4/source/file"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -20,8 +22,8 @@ import (
 // and removes it. The version table of the application does not change.
 func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	t.Parallel()
-	commands := commandLine{t, testdb.Empty(t)}
-	pool := testdb.Connect(t, commands.databaseURL)
+	commands := clitest.On(t, testdb.Empty(t))
+	pool := testdb.Connect(t, commands.DatabaseURL)
 	application := t.TempDir()
 	for name, text := range map[string]string{
 		"1_users.up.sql": "create table public.users (id bigint primary key)", "1_users.down.sql": "drop table public.users",
@@ -33,7 +35,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	}
 	golangMigrate := func(folder, parameters string, work func(*migrate.Migrate) error) {
 		t.Helper()
-		address, err := url.Parse(commands.databaseURL)
+		address, err := url.Parse(commands.DatabaseURL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +60,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	}
 
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Migrate(1) })
-	commands.mustFail(exitUnavailable, "threads")
+	commands.MustFail(cli.ExitUnavailable, "threads")
 
 	// It installs pgagui with golang-migrate as README.md describes, then continues with pgagui
 	// itself.
@@ -73,34 +75,36 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `create schema if not exists agui`); err != nil {
 		t.Fatal(err)
 	}
-	golangMigrate("../../sql/schema", string(parameters[1]), func(ours *migrate.Migrate) error { return ours.Migrate(1) })
+	migrations := t.TempDir()
+	commands.Must("migrate", "sql", "--folder", migrations)
+	golangMigrate(migrations, string(parameters[1]), func(ours *migrate.Migrate) error { return ours.Migrate(1) })
 	wantVersion(1)
-	if out := commands.must("migrate", "up"); !strings.HasPrefix(out, "upgraded the schema agui from version 1 to ") {
+	if out := commands.Must("migrate", "up"); !strings.HasPrefix(out, "upgraded the schema agui from version 1 to ") {
 		t.Errorf("migrate up: %s", out)
 	}
 	wantVersion(1)
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Up() })
 	wantVersion(2)
-	if out := commands.must("migrate", "status"); !strings.Contains(out, "up to date") {
+	if out := commands.Must("migrate", "status"); !strings.Contains(out, "up to date") {
 		t.Errorf("migrate status: %s", out)
 	}
 
 	// It imports and reads a recording.
-	recording := writeFile(t, "chat.ndjson", answer("support-42", "run-1", 3)...)
-	inputs := writeFile(t, "chat.requests.ndjson", requestOf("support-42", "run-1", "Where is my parcel?"))
-	if out := commands.must("import", recording, "--requests", inputs); !strings.Contains(out, "\nsupport-42  1     7       7\n") {
+	recording := clitest.WriteFile(t, "chat.ndjson", clitest.Answer("support-42", "run-1", 3)...)
+	inputs := clitest.WriteFile(t, "chat.requests.ndjson", clitest.RequestOf("support-42", "run-1", "Where is my parcel?"))
+	if out := commands.Must("import", recording, "--requests", inputs); !strings.Contains(out, "\nsupport-42  1     7       7\n") {
 		t.Errorf("import: %s", out)
 	}
-	if thread := parse[pgagui.Thread](commands, "threads"); thread.ID != "support-42" || thread.Title != "Where is my parcel?" {
+	if thread := clitest.Parse[pgagui.Thread](commands, "threads"); thread.ID != "support-42" || thread.Title != "Where is my parcel?" {
 		t.Errorf("threads: %+v", thread)
 	}
-	if text := commands.must("show", "support-42"); !strings.Contains(text, "user\n  Where is my parcel?\n") || !strings.Contains(text, "token 2") {
+	if text := commands.Must("show", "support-42"); !strings.Contains(text, "user\n  Where is my parcel?\n") || !strings.Contains(text, "token 2") {
 		t.Errorf("show: %s", text)
 	}
-	commands.must("compact")
-	commands.must("verify")
+	commands.Must("compact")
+	commands.Must("verify")
 
-	commands.must("migrate", "down", "--yes")
+	commands.Must("migrate", "down", "--yes")
 	wantVersion(2)
 	var left string
 	if err := pool.QueryRow(t.Context(), `

@@ -31,7 +31,6 @@ type step struct{ subagent, name string }
 // The kinds of entities that begin and end. Of a span of reasoning and the messages in it, one owner is kept.
 var (
 	streamed = []string{"text", "tool", "reasoning"}
-	prefixes = map[string]string{"text": "TEXT_MESSAGE", "tool": "TOOL_CALL", "reasoning": "REASONING_MESSAGE", "span": "REASONING"}
 )
 
 func (e entity) ownerKey() entity {
@@ -227,7 +226,7 @@ func (g *generator) start(r *run, kind, subagent string) {
 	if !g.mayStart(r, e, subagent, false) {
 		return
 	}
-	eventType, fields := prefixes[kind]+"_START", []string{e.idField(), e.id}
+	eventType, fields := pick(g, typesOf("start", kind)...), []string{e.idField(), e.id}
 	switch kind {
 	case "text":
 		fields = append(fields, "role", pick(g, "", `"assistant"`), "metadata", g.metadata())
@@ -241,7 +240,7 @@ func (g *generator) start(r *run, kind, subagent string) {
 }
 
 func (g *generator) end(r *run, e entity) {
-	g.goOn(r.open[e], prefixes[e.kind]+"_END", e.idField(), e.id, "metadata", g.metadata())
+	g.goOn(r.open[e], pick(g, typesOf("end", e.kind)...), e.idField(), e.id, "metadata", g.metadata())
 	delete(r.open, e)
 	r.ended = append(r.ended, e)
 }
@@ -271,11 +270,7 @@ func (g *generator) step(r *run) {
 		g.start(r, "text", subagent)
 	case 2, 3, 4, 5, 6, 7, 8:
 		if e, ok := g.pickOpen(r, streamed...); ok {
-			eventType := prefixes[e.kind] + "_CONTENT"
-			if e.kind == "tool" {
-				eventType = "TOOL_CALL_ARGS"
-			}
-			g.goOn(r.open[e], eventType, e.idField(), e.id, "delta", g.text(), "metadata", g.metadata())
+			g.goOn(r.open[e], pick(g, typesOf("continue", e.kind)...), e.idField(), e.id, "delta", g.text(), "metadata", g.metadata())
 		}
 	case 9, 10, 11:
 		if e, ok := g.pickOpen(r, "text", "tool", "reasoning", "span"); ok {

@@ -1,6 +1,9 @@
 package compactiontest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // This file makes streams of events in any order.
 
@@ -39,84 +42,170 @@ func (g *generator) subagent() string {
 	return pick(g, "", "", "", "", g.orNull(`"s1"`), `"s1"`, `"s2"`, `""`)
 }
 
+// An eventType is what protocol/events.json says of a type; protocol_generated.go has all of them.
+type eventType struct {
+	name, does, part      string
+	closes                string // the lanes, for the reducer
+	isCurrent, isProposed bool
+	fields                []fieldType
+}
+
+type fieldType struct {
+	name, kind string
+	isRequired bool   // by the protocol
+	takes      string // the JSON types that the reducer takes; "": any, or it does not read the field
+	isNeeded   bool   // by the reducer
+}
+
+// often are what streams consist of most of the time. Other events come once where these come so many times.
+var often = map[string]int{
+	"start": 2, "continue": 4, "end": 2, "chunk": 4, "add result": 4, "set state": 2, "patch state": 6, "patch activity": 4, "list messages": 2,
+	"show activity": 2, "encrypt": 2, "start run": 2,
+}
+
+// wildTypes are the types of wild streams, each as many times as it comes more often than the rarest.
+var wildTypes = func() (types []*eventType) {
+	for _, t := range eventTypes {
+		times := max(1, often[t.does])
+		if t.isProposed {
+			times = 0
+		}
+		for range times {
+			types = append(types, t)
+		}
+	}
+	return types
+}()
+
+// typesOf returns the types of today's protocol that do something to a part.
+func typesOf(does, part string) (names []string) {
+	for _, t := range eventTypes {
+		if t.does == does && t.part == part && t.isCurrent {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
 func (g *generator) wildEvent() {
-	switch g.IntN(32) {
-	case 0, 1:
-		g.emitWild("TEXT_MESSAGE_START", "messageId", g.messageID(), "role", pick(g, "", `"user"`, `"assistant"`, `"system"`), "name", pick(g, "", "", `"n"`))
-	case 2, 3, 4:
-		g.emitWild("TEXT_MESSAGE_CONTENT", "messageId", g.messageID(), "delta", g.text())
-	case 5:
-		g.emitWild("TEXT_MESSAGE_END", "messageId", g.messageID())
-	case 6:
-		g.emitWild("REASONING_MESSAGE_START", "messageId", g.messageID(), "role", `"reasoning"`)
-	case 7:
-		g.emitWild("REASONING_MESSAGE_CONTENT", "messageId", g.messageID(), "delta", g.text())
-	case 8:
-		g.emitWild(pick(g, "REASONING_MESSAGE_END", "REASONING_START", "REASONING_END"), "messageId", g.messageID())
-	case 9, 10:
-		g.emitWild("TOOL_CALL_START", "toolCallId", g.callID(), "toolCallName", pick(g, `"f"`, `"g"`), "parentMessageId", pick(g, "", `""`, g.messageID(), g.messageID()))
-	case 11, 12:
-		g.emitWild("TOOL_CALL_ARGS", "toolCallId", g.callID(), "delta", g.text())
-	case 13:
-		g.emitWild("TOOL_CALL_END", "toolCallId", g.callID())
-	case 14, 15:
-		g.emitWild("TOOL_CALL_RESULT", "messageId", g.messageID(), "toolCallId", g.callID(), "content", pick(g, g.text(), `[{"type":"text","text":"t"}]`),
-			"role", pick(g, "", "", `"tool"`, `""`))
-	case 16:
-		g.emitWild("STATE_SNAPSHOT", "snapshot", pick(g, g.object(3), g.object(3), g.value(2)))
-	case 17, 18, 19:
-		g.emitWild("STATE_DELTA", "delta", g.patch())
-	case 20:
-		g.closeLanes()
-		g.emit("MESSAGES_SNAPSHOT", "messages", g.messages(append(messageIDs, pick(g, messageIDs...)), callIDs), "metadata", g.authority())
-	case 21:
-		g.emitWild("ACTIVITY_SNAPSHOT", "messageId", g.messageID(), "activityType", pick(g, `"PLAN"`, `"SEARCH"`), "content", g.object(3), "replace", pick(g, "", "", "true", "false"))
-	case 22, 23:
-		g.emitWild("ACTIVITY_DELTA", "messageId", g.messageID(), "activityType", pick(g, `"PLAN"`, `"SEARCH"`), "patch", g.patch())
-	case 24:
-		g.emitWild("REASONING_ENCRYPTED_VALUE", "subtype", pick(g, `"tool-call"`, `"message"`), "entityId", pick(g, g.messageID(), g.callID()), "encryptedValue", g.text())
-	case 25:
-		g.closeLanes()
-		g.runEvent()
-	case 26:
-		g.emitWild(pick(g, "RAW", "CUSTOM", "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "THINKING_START", "THINKING_TEXT_MESSAGE_CONTENT", "FUTURE"),
-			"name", `"n"`, "stepName", `"n"`, "value", g.value(1), "event", g.value(1))
-	case 27:
-		g.emitWild(pick(g, "SUBAGENT_FINISHED", "SUBAGENT_ERROR"), "message", `"m"`)
-	default:
+	switch t := pick(g, wildTypes...); {
+	case t.does == "chunk":
 		g.wildChunk()
+	case g.chance(1):
+		g.emit("FUTURE", "messageId", g.messageID(), "delta", g.text(), "subagentRunId", g.subagent())
+	default:
+		g.emitType(t)
 	}
 }
 
-func (g *generator) runEvent() {
-	switch g.IntN(4) {
-	case 0, 1:
+// emitType emits an event of a type. Fields with other values may be given.
+func (g *generator) emitType(t *eventType, given ...string) {
+	var fields []string
+	for _, f := range t.fields {
+		value := g.fieldValue(t, f)
+		for i := 0; i < len(given); i += 2 {
+			if given[i] == f.name {
+				value = given[i+1]
+			}
+		}
+		fields = append(fields, f.name, value)
+		if f.name == "subagentRunId" {
+			g.closes(t, value)
+		}
+	}
+	if t.closes == "all" {
+		g.closeLanes()
+	}
+	g.emit(t.name, fields...)
+}
+
+// closes takes note of the streams of chunks that an event ends.
+func (g *generator) closes(t *eventType, subagent string) {
+	if t.closes == "own" || t.closes == "named" && subagent != "" && subagent != "null" {
+		delete(g.lanes, laneOf(subagent))
+	}
+}
+
+// fieldValue makes a value of a field; "" leaves it out.
+func (g *generator) fieldValue(t *eventType, f fieldType) string {
+	switch f.name {
+	case "messageId":
+		return g.messageID()
+	case "toolCallId":
+		return g.callID()
+	case "entityId":
+		return pick(g, g.messageID(), g.callID())
+	case "subagentRunId":
+		return g.subagent()
+	case "parentMessageId":
+		return pick(g, "", `""`, g.messageID(), g.messageID())
+	case "toolCallName":
+		return pick(g, `"f"`, `"g"`)
+	case "role":
+		switch {
+		case t.part == "reasoning":
+			return `"reasoning"`
+		case t.does == "add result":
+			return pick(g, "", "", `"tool"`, `""`)
+		}
+		return pick(g, "", `"user"`, `"assistant"`, `"system"`)
+	case "name":
+		if f.isRequired {
+			return `"n"`
+		}
+		return pick(g, "", "", `"n"`)
+	case "subtype":
+		return pick(g, `"tool-call"`, `"message"`)
+	case "delta", "encryptedValue":
+		if f.kind == "array" {
+			return g.patch()
+		}
+		return g.text()
+	case "patch":
+		return g.patch()
+	case "activityType":
+		return pick(g, `"PLAN"`, `"SEARCH"`)
+	case "content":
+		if f.kind == "object" {
+			return g.object(3)
+		}
+		return pick(g, g.text(), `[{"type":"text","text":"t"}]`)
+	case "replace":
+		return pick(g, "", "", "true", "false")
+	case "snapshot":
+		return pick(g, g.object(3), g.object(3), g.value(2))
+	case "messages":
+		return g.messages(append(messageIDs, pick(g, messageIDs...)), callIDs)
+	case "metadata":
+		if t.does == "list messages" {
+			return g.authority()
+		}
+		return g.metadata()
+	case "input":
 		messages := ""
 		if g.chance(60) {
 			messages = `"messages":` + g.messages(messageIDs, callIDs)
 		}
-		g.emit("RUN_STARTED", "threadId", `"t"`, "runId", `"r"`, "input", pick(g, "", "{"+messages+"}"))
-	case 2:
-		g.emit("RUN_FINISHED", "threadId", `"t"`, "runId", `"r"`, "outcome",
-			pick(g, "", `{"type":"success"}`, `{"type":"cancelled"}`, `{"type":"interrupt","interrupts":`+g.interrupts()+`}`, `{"type":"interrupt","interrupts":`+g.interrupts()+`}`))
-	default:
-		g.emit("RUN_ERROR", "message", `"failed"`)
-	}
-}
-
-// emitWild emits an event of any lane.
-func (g *generator) emitWild(eventType string, fields ...string) {
-	subagent := g.subagent()
-	switch eventType {
-	case "RAW", "SUBAGENT_STARTED", "THINKING_START", "THINKING_TEXT_MESSAGE_CONTENT", "FUTURE", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE":
-	case "SUBAGENT_FINISHED", "SUBAGENT_ERROR":
-		if subagent != "" && subagent != "null" {
-			delete(g.lanes, subagent)
+		return pick(g, "", "{"+messages+"}")
+	case "outcome":
+		if t.part != "" {
+			return ""
 		}
-	default:
-		delete(g.lanes, laneOf(subagent))
+		interrupted := `{"type":"interrupt","interrupts":` + g.interrupts() + `}`
+		return pick(g, "", `{"type":"success"}`, `{"type":"cancelled"}`, interrupted, interrupted)
 	}
-	g.emit(eventType, append(fields, "subagentRunId", subagent, "metadata", g.metadata())...)
+	switch {
+	case !f.isRequired && g.chance(50):
+		return ""
+	case f.kind == "string":
+		return `"n"`
+	case f.kind == "array":
+		return "[]"
+	case f.kind == "object":
+		return g.object(1)
+	default:
+		return g.value(1)
+	}
 }
 
 func (g *generator) closeLanes() { clear(g.lanes) }
@@ -183,26 +272,34 @@ func (g *generator) open(kind string) (n int) {
 
 func (g *generator) chunk(kind, id, subagent, delta, name string) {
 	common := []string{"delta", delta, "subagentRunId", subagent, "metadata", g.metadata()}
+	eventType := pick(g, typesOf("chunk", kind)...)
 	switch kind {
 	case "text":
 		if name != "" {
 			name = pick(g, "", `"n"`)
 		}
-		g.emit("TEXT_MESSAGE_CHUNK", append(common, "messageId", id, "name", name)...)
+		g.emit(eventType, append(common, "messageId", id, "name", name)...)
 	case "tool":
-		g.emit("TOOL_CALL_CHUNK", append(common, "toolCallId", id, "toolCallName", name)...)
+		g.emit(eventType, append(common, "toolCallId", id, "toolCallName", name)...)
 	default:
-		g.emit("REASONING_MESSAGE_CHUNK", append(common, "messageId", id)...)
+		g.emit(eventType, append(common, "messageId", id)...)
 	}
+}
+
+// emitOwn emits an event that ends the stream of chunks of its lane.
+func (g *generator) emitOwn(eventType string, fields ...string) {
+	subagent := g.subagent()
+	delete(g.lanes, laneOf(subagent))
+	g.emit(eventType, append(fields, "subagentRunId", subagent, "metadata", g.metadata())...)
 }
 
 // proposed emits events as the proposals spell them, and what else the client does not read.
 func (g *generator) proposed() {
 	switch g.IntN(6) {
 	case 0:
-		g.emitWild("STATE_DELTA", "patch", pick(g, g.patch(), g.operation()))
+		g.emitOwn("STATE_DELTA", "patch", pick(g, g.patch(), g.operation()))
 	case 1:
-		g.emitWild("STATE_SNAPSHOT", "state", g.object(3))
+		g.emitOwn("STATE_SNAPSHOT", "state", g.object(3))
 	case 2:
 		g.emit("ACTIVITY", "messageId", g.messageID(), "activityType", `"PLAN"`, "snapshot", pick(g, "", g.object(3)), "patch", pick(g, "", g.patch(), g.operation()),
 			"subagentRunId", g.subagent(), "metadata", g.metadata())
@@ -218,42 +315,31 @@ func (g *generator) proposed() {
 	}
 }
 
-// malformed emits an event that is skipped.
+// malformed emits an event that is skipped: it has a field of a type that the reducer does not take, or lacks one that it needs.
 func (g *generator) malformed() {
-	wrong := pick(g, "7", "true", "{}", "[]", "null")
-	switch g.IntN(16) {
-	case 0:
-		g.emit("TEXT_MESSAGE_START", "messageId", wrong)
-	case 1:
-		g.emit("TEXT_MESSAGE_CONTENT", "messageId", g.messageID(), "delta", wrong)
-	case 2:
-		g.emit("TEXT_MESSAGE_CONTENT", "delta", g.text())
-	case 3:
-		g.emit("TOOL_CALL_START", "toolCallId", g.callID())
-	case 4:
-		g.emit("TOOL_CALL_ARGS", "toolCallId", g.callID(), "delta", wrong)
-	case 5:
-		g.emit("TOOL_CALL_RESULT", "messageId", g.messageID(), "toolCallId", g.callID(), "content", pick(g, "", "null", "7", "{}"))
-	case 6:
-		g.emit("STATE_SNAPSHOT")
-	case 7:
-		g.emit("STATE_DELTA", "delta", pick(g, "", "7", "{}", `"x"`))
-	case 8:
-		g.emit("MESSAGES_SNAPSHOT", "messages", pick(g, "", "7", "{}", `"x"`, "null"))
-	case 9:
-		g.emit("ACTIVITY_SNAPSHOT", "messageId", g.messageID(), "activityType", `"PLAN"`, "content", pick(g, "", "7", "[]", `"x"`, "null"))
-	case 10:
-		g.emit("ACTIVITY_DELTA", "messageId", g.messageID(), "activityType", wrong, "patch", g.patch())
-	case 11:
-		g.emit("REASONING_ENCRYPTED_VALUE", "subtype", `"message"`, "entityId", g.messageID(), "encryptedValue", wrong)
-	case 12:
-		g.emit("TEXT_MESSAGE_CONTENT", "messageId", g.messageID(), "delta", g.text(), "metadata", pick(g, "7", "[]", `"x"`))
-	case 13:
-		g.emit("TEXT_MESSAGE_START", "messageId", g.messageID(), "subagentRunId", pick(g, "7", "[]", "{}"))
-	case 14:
+	if g.chance(10) {
 		g.events = append(g.events, []byte(pick(g, `{}`, `{"type":7}`, `{"type":null}`, `{"type":"toString"}`, `{"type":""}`)))
-	default:
+		return
+	}
+	if g.chance(10) {
 		g.closeLanes()
 		g.emit("RUN_FINISHED", "outcome", pick(g, `{"type":"interrupt"}`, `{"type":"interrupt","interrupts":7}`, `{"type":"interrupt","interrupts":null}`))
+		return
+	}
+	t := pick(g, wildTypes...)
+	f := pick(g, t.fields...)
+	var wrong []string
+	for kind, values := range map[string][]string{"string": {`"x"`}, "number": {"7"}, "boolean": {"true"}, "object": {"{}"}, "array": {"[]"}, "null": nil} {
+		if kind == "null" && f.isNeeded {
+			wrong = append(wrong, "null", "")
+		} else if f.takes != "" && !strings.Contains(f.takes, kind) {
+			wrong = append(wrong, values...)
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong) // the order of a map is not that of the seed
+		skipped := *t
+		skipped.closes = ""
+		g.emitType(&skipped, f.name, pick(g, wrong...))
 	}
 }

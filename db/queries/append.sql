@@ -11,10 +11,10 @@ select agui.import_events(
 )::bigint as last_seq;
 
 -- name: Abandon :one
-select agui.abandon(@thread_id::pg_catalog.text, @run_id::pg_catalog.text, @reason::pg_catalog.text, @imported::boolean, @scope::pg_catalog.text)::bigint as last_seq;
+select agui.abandon(@thread_id::pg_catalog.text, @run_id::pg_catalog.text, @reason::pg_catalog.text, @imported::boolean, @cancelled::boolean, @scope::pg_catalog.text)::bigint as last_seq;
 
 -- name: RunInput :many
 -- One row, or none.
 select given.input
-from agui.run_input as given
-where given.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and given.run_no operator(pg_catalog.=) @run_no::int;
+from agui_internal.find_run(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run
+join agui.input as given on given.thread_key operator(pg_catalog.=) run.thread_key and given.run_no operator(pg_catalog.=) run.run_no;

@@ -1,29 +1,35 @@
 -- name: Heads :many
 -- A page of the heads of chained threads in the order of their keys.
-select (page).thread_key::pg_catalog.uuid as thread_key, (page).scope::pg_catalog.text as scope, (page).thread_id::pg_catalog.text as thread_id, (page).seq::bigint as seq, (page).hash::pg_catalog.bytea as hash
+select (page).thread_key::pg_catalog.uuid as thread_key, (page).scope::pg_catalog.text as scope, (page).thread_id::pg_catalog.text as thread_id, (page).seq::bigint as seq, (page).hash::pg_catalog.bytea as hash,
+    (page).recorded_at::pg_catalog.timestamptz as recorded_at
 from agui_internal.page_of_heads(sqlc.narg(scope)::pg_catalog.text, @after::pg_catalog.uuid, @page::int) as page;
 
 -- name: ChainState :one
--- first_due is the run that began first after the chain was enabled; empty: none.
+-- due_seq is the first event of the run that began first after the chain was enabled, 0: none.
+-- is_certain: it must be chained; a transaction that was older than the chain may not have seen it.
 select
     thread.scope, thread.thread_id,
-    coalesce((
-        select run.run_id
-        from agui.run
-        where run.thread_key operator(pg_catalog.=) thread.thread_key
-            and run.started_at operator(pg_catalog.>) (
-                select pg_catalog.min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope operator(pg_catalog.=) thread.scope
-            )
-        order by run.run_no
-        limit 1
-    ), '')::pg_catalog.text as first_due
+    coalesce(due.first_seq, 0)::bigint as due_seq,
+    coalesce(due.run_id, '')::pg_catalog.text as due_run_id,
+    coalesce(due.is_certain, false)::boolean as is_certain
 from agui.thread
+cross join lateral (
+    select pg_catalog.min(chained.since) as since from agui_internal.chained_scope as chained where chained.is_all or chained.scope operator(pg_catalog.=) thread.scope
+) as chain
+left join lateral (
+    select run.first_seq, run.run_id, (run.started_at operator(pg_catalog.>) (chain.since operator(pg_catalog.+) interval '1 minute')) as is_certain
+    from agui.run
+    where run.thread_key operator(pg_catalog.=) thread.thread_key and run.started_at operator(pg_catalog.>) chain.since
+    -- A certain one, if there is any.
+    order by (run.started_at operator(pg_catalog.>) (chain.since operator(pg_catalog.+) interval '1 minute')) desc, run.run_no
+    limit 1
+) as due on true
 where thread.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid;
 
 -- name: ChainRuns :many
 select
     run.run_no, run.run_id, run.parent_no, run.first_seq,
-    (select pg_catalog.sha256(pg_catalog.convert_to(beside.input::pg_catalog.text, 'UTF8')) from agui.run_input as beside where beside.thread_key operator(pg_catalog.=) run.thread_key and beside.run_no operator(pg_catalog.=) run.run_no)::pg_catalog.bytea as input_hash
+    agui_internal.stored_input_hash(run.thread_key, run.run_no)::pg_catalog.bytea as input_hash
 from agui.run
 where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
 order by run.run_no;
@@ -48,6 +54,6 @@ where batch.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
     and batch.run_no operator(pg_catalog.=) any (@run_nos::int[])
 order by batch.first_seq;
 
--- name: IsErased :one
-select (agui_internal.erased_at(agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)) is not null)::boolean as is_erased;
-
+-- name: Erasures :many
+select (erasure).erased_at::pg_catalog.timestamptz as erased_at, (erasure).events::bigint as events
+from agui_internal.erasures_of(agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)) as erasure;

@@ -14,11 +14,18 @@ select agui_internal.begin_step();
 -- No row: there is none. run_no is 0 for all runs of a thread. place is in the year 1 for a run
 -- that is not from the queue.
 select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, greatest((next).place, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as place
-from agui_internal.choose_to_compact(
+from pg_catalog.unnest(agui_internal.choose_to_compact(
     sqlc.narg(near)::pg_catalog.uuid, coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'),
     @passed_over::pg_catalog.uuid[], true, @after_no::int
+)) as next;
+
+-- name: ChooseThreadToCompact :one
+-- The same for a thread without notes. No row: there is none behind that place in the queue.
+select (next).thread_key::pg_catalog.uuid as thread_key, (next).run_nos[1]::int as run_no, (next).place::pg_catalog.timestamptz as place
+from agui_internal.choose_thread_to_compact(
+    coalesce(sqlc.narg(from_at)::pg_catalog.timestamptz, '-infinity'), coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity'), @passed_over::pg_catalog.uuid[]
 ) as next
-where (next).run_nos is not null;
+where (next).thread_key is not null;
 
 -- name: HoldThread :one
 -- False: another transaction holds it, or it is gone.
@@ -43,33 +50,45 @@ select pg_catalog.count(*) from agui.quarantine where quarantine.job operator(pg
 select agui.retry(@job::pg_catalog.text)::bigint as runs;
 
 -- name: RunsToCompact :many
--- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one.
+-- The runs of a thread that are due: those behind after_no, or (run_no not 0) that one. With each,
+-- whether it has an input beside its events, and a snapshot, made while it was in progress. With
+-- all of them, the tip of the thread, the youngest run that has ended; the one before (0: none);
+-- and the number of the last message version. Compaction uses the text of this query, to send it as it begins.
 select
-    run.run_no, run.parent_no, run.first_seq, run.last_seq::bigint as last_seq,
-    agui_internal.input_bytes(run.thread_key, run.run_no)::bigint as input_bytes
-from agui.run
-where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
-    and run.log_bytes is null
-    and run.status operator(pg_catalog.<>) 'running'
-    and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity')
-    and run.run_no operator(pg_catalog.>) case when @run_no::int operator(pg_catalog.=) 0 then @after_no::int else @run_no::int operator(pg_catalog.-) 1 end
-    and run.run_no operator(pg_catalog.<=) case when @run_no::int operator(pg_catalog.=) 0 then 2147483647 else @run_no::int end
-order by run.run_no
-limit @max_runs::int;
-
--- name: Tip :one
--- The youngest run that has ended; its snapshot is always kept.
-select pg_catalog.max(run.run_no)::int from agui.run where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running';
-
--- name: PreviousTip :one
-select coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0)::int as run_no;
+    due.run_no, due.parent_no, due.first_seq, due.last_seq::bigint as last_seq,
+    agui_internal.input_bytes(due.thread_key, due.run_no)::bigint as input_bytes,
+    due.has_input::boolean as has_input,
+    due.has_snapshot::boolean as has_snapshot,
+    (
+        select run.run_no
+        from agui.run
+        where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and run.status operator(pg_catalog.<>) 'running'
+        order by run.run_no desc
+        limit 1
+    )::int as tip,
+    (case when exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid)
+        then coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0) else 0 end)::int as previous_tip,
+    coalesce((select pg_catalog.max(message.message_no) from agui.message_version as message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid), 0)::int as last_message_no
+from (
+    select
+        run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq,
+        exists (select from agui.run_input where run_input.thread_key operator(pg_catalog.=) run.thread_key and run_input.run_no operator(pg_catalog.=) run.run_no) as has_input,
+        exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) run.thread_key and snapshot.run_no operator(pg_catalog.=) run.run_no) as has_snapshot
+    from agui.run
+    where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
+        and run.log_bytes is null
+        and run.status operator(pg_catalog.<>) 'running'
+        and run.ended_at operator(pg_catalog.<=) coalesce(sqlc.narg(due_by)::pg_catalog.timestamptz, 'infinity')
+        and run.run_no operator(pg_catalog.>) case when @run_no::int operator(pg_catalog.=) 0 then @after_no::int else @run_no::int operator(pg_catalog.-) 1 end
+        and run.run_no operator(pg_catalog.<=) case when @run_no::int operator(pg_catalog.=) 0 then 2147483647 else @run_no::int end
+    order by run.run_no
+    limit @max_runs::int
+) as due
+order by due.run_no;
 
 -- name: DropSnapshots :exec
 -- Drops the snapshots of runs that were made while the runs were in progress.
 select agui_internal.drop_snapshots(@thread_key::pg_catalog.uuid, @run_nos::int[]);
-
--- name: LastMessageNo :one
-select coalesce(pg_catalog.max(message.message_no), 0)::int from agui.message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid;
 
 -- name: FoldBase :one
 select coalesce(agui_internal.fold_base(@thread_key::pg_catalog.uuid, @run_no::int), 0)::int as run_no;
@@ -105,12 +124,47 @@ order by (ancestor).run_no;
 
 -- name: InputPlaces :many
 -- Where the inputs stored beside the events of runs take effect, see agui_internal.input_places.
-select (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start
+select
+    (place).run_no::int as run_no, (place).seq::bigint as seq, (place).is_start::boolean as is_start,
+    exists (
+        select
+        from agui.run_input as stored
+        where stored.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) (place).run_no and stored.skeleton is not null
+    )::boolean as in_parts
 from agui_internal.input_places(@thread_key::pg_catalog.uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
+
+-- name: InputsInParts :many
+-- Inputs that are stored in parts: without the messages of which the numbers of the parts follow.
+select
+    stored.run_no,
+    agui_internal.joined_input(stored.thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, null))::pg_catalog.json as rest,
+    coalesce(pg_catalog.octet_length(section.separator), 0)::int as separator_bytes,
+    (case when section.part_nos is not null then array(
+        select number.part_no
+        from pg_catalog.unnest(section.part_nos) with ordinality as range (part_nos, place)
+        cross join lateral pg_catalog.generate_series(pg_catalog.lower(range.part_nos), pg_catalog.upper(range.part_nos) operator(pg_catalog.-) 1) as number (part_no)
+        order by range.place, number.part_no
+    ) end)::int[] as part_nos
+from agui.run_input as stored
+left join lateral pg_catalog.jsonb_to_recordset(stored.sections) as section (kind pg_catalog.text, separator pg_catalog.text, part_nos int4range[])
+    on section.kind operator(pg_catalog.=) 'message'
+where stored.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) any (@run_nos::int[]) and stored.skeleton is not null;
+
+-- name: InputMessages :many
+-- Messages of inputs by the numbers of their parts, with their sizes as folds count them; without the
+-- text of those with a known id. An id with a backslash is ambiguous, and counts as none.
+select
+    part.part_no,
+    coalesce(pg_catalog.strpos(part.message_id, '\') operator(pg_catalog.=) 0, false)::boolean as has_id,
+    coalesce(part.message_id, '')::pg_catalog.text as message_id,
+    part.bytes,
+    (case when (part.message_id operator(pg_catalog.=) any (@known_ids::pg_catalog.text[])) is not true then part.body end)::pg_catalog.json as body
+from agui.input_part as part
+where part.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and part.kind operator(pg_catalog.=) 'message' and part.part_no operator(pg_catalog.=) any (@part_nos::int[]);
 
 -- name: BatchesBetween :many
 -- A page of the batches of a thread in the order of the log, with their stored sizes, and with the
--- input of the run if it takes effect at one of their events (input_seqs). Its text is limited to
+-- input of the run if it is stored whole and takes effect at one of their events (input_seqs). Its text is limited to
 -- page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
 -- Compaction uses the text of this query, to send it together with its writes.
 with page as materialized (
@@ -150,13 +204,19 @@ select agui_internal.add_snapshot(
     @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json
 );
 
+-- name: RefuseDamagedLog :exec
+select agui_internal.refuse_damaged_log(@thread_key::pg_catalog.uuid, run_no) from pg_catalog.unnest(@run_nos::int[]) as run_no;
+
 -- name: MarkCompacted :exec
 -- Except runs to which their writers appended events after the end in the meantime: those are
 -- compacted a second time.
-select agui_internal.mark_compacted(@thread_key::pg_catalog.uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[]);
+select agui_internal.mark_compacted(@thread_key::pg_catalog.uuid, @run_nos::int[], @last_seqs::bigint[], @ns::bigint[], @log_bytes::bigint[], @batches::bigint[]);
 
 -- name: DropNeedlessSnapshot :one
 select agui_internal.drop_needless_snapshot(@thread_key::pg_catalog.uuid, @run_no::int)::boolean as dropped;
 
 -- name: CompactRunning :exec
 call agui.compact_running(@every_events::int, sqlc.narg(max_time)::interval);
+
+-- name: SplitInputs :exec
+call agui_internal.split_inputs(sqlc.narg(max_time)::interval);

@@ -68,3 +68,44 @@ select
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
     coalesce((item).updated_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as updated_at
 from agui.activities(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
+
+-- name: Usage :many
+-- -1: not reported.
+select
+    coalesce((item).provider, '')::pg_catalog.text as provider,
+    coalesce((item).model, '')::pg_catalog.text as model,
+    coalesce((item).input_tokens, operator(pg_catalog.-)1)::bigint as input_tokens,
+    coalesce((item).output_tokens, operator(pg_catalog.-)1)::bigint as output_tokens,
+    coalesce((item).total_tokens, operator(pg_catalog.-)1)::bigint as total_tokens,
+    coalesce((item).reasoning_tokens, operator(pg_catalog.-)1)::bigint as reasoning_tokens,
+    coalesce((item).cached_input_tokens, operator(pg_catalog.-)1)::bigint as cached_input_tokens,
+    coalesce((item).cache_write_input_tokens, operator(pg_catalog.-)1)::bigint as cache_write_input_tokens,
+    (item).runs::bigint as runs,
+    (item).all_runs::bigint as all_runs,
+    (item).runs_without_usage::bigint as runs_without_usage
+from agui.usage(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @lineage::boolean, @whole_thread::boolean, @scope::pg_catalog.text) as item;
+
+-- name: Subagents :many
+select
+    (item).depth::int as depth,
+    (item).subagent_run_id::pg_catalog.text as subagent_run_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).description, '')::pg_catalog.text as description,
+    coalesce((item).parent_subagent_run_id, '')::pg_catalog.text as parent_subagent_run_id,
+    coalesce((item).parent_tool_call_id, '')::pg_catalog.text as parent_tool_call_id,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    (item).status::pg_catalog.text as status,
+    (item).run_id::pg_catalog.text as run_id,
+    (item).last_run_id::pg_catalog.text as last_run_id,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).event_count::bigint as event_count,
+    (item).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).duration::interval as duration,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).interrupt_ids, '{}')::pg_catalog.text[] as interrupt_ids,
+    coalesce((item).error_message, '')::pg_catalog.text as error_message,
+    coalesce((item).error_code, '')::pg_catalog.text as error_code,
+    (item).usage::pg_catalog.json as usage
+from agui.subagents(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @lineage::boolean, @scope::pg_catalog.text) as item;

@@ -10,18 +10,8 @@ select
     coalesce((answer).recorded_at, '0001-01-01 00:00:00Z')::pg_catalog.timestamptz as recorded_at
 from agui.append_many(
     @thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[], cast(@events::pg_catalog.text[] as pg_catalog.json[]), @after_seqs::bigint[],
-    -- Empty if no call has one, as usual: then null. A parent that is given has an equals sign
-    -- before it.
-    case when pg_catalog.cardinality(@inputs::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
-        select case when input operator(pg_catalog.<>) '' then input end::pg_catalog.json
-        from pg_catalog.unnest(@inputs::pg_catalog.text[]) with ordinality as item (input, call_no)
-        order by call_no
-    ) end,
-    case when pg_catalog.cardinality(@parent_run_ids::pg_catalog.text[]) operator(pg_catalog.>) 0 then array(
-        select case when parent operator(pg_catalog.<>) '' then pg_catalog.substr(parent, 2) end
-        from pg_catalog.unnest(@parent_run_ids::pg_catalog.text[]) with ordinality as item (parent, call_no)
-        order by call_no
-    ) end,
+    -- varchar: elements may be null.
+    cast(@inputs::varchar[] as pg_catalog.json[]), cast(@parent_run_ids::varchar[] as pg_catalog.text[]),
     @parallel::boolean[], @strict::boolean, @wait::boolean, @durable::boolean, @scopes::pg_catalog.text[]
 ) as answer;
 
@@ -79,7 +69,9 @@ select
     (item).has_heartbeat::boolean as has_heartbeat,
     coalesce((item).stop_requested_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as stop_requested_at,
     coalesce((item).stop_reason, '')::pg_catalog.text as stop_reason,
-    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason
+    coalesce((item).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    coalesce((item).error_code, '')::pg_catalog.text as error_code,
+    coalesce((item).error_message, '')::pg_catalog.text as error_message
 from agui.status(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as item;
 
 -- name: RequestStop :one
@@ -114,6 +106,9 @@ from agui_internal.stale_runs() as run;
 
 -- name: NoteReap :exec
 select agui_internal.note_uptime(is_writer => false), agui_internal.forget_ended_runs('reap'), agui_internal.forget_claims();
+
+-- name: FindEnds :one
+select agui_internal.find_ends()::int as runs;
 
 -- name: LimitLockWait :exec
 -- As in the other steps of a job (agui_internal.begin_step). But the events that close a run are

@@ -8,8 +8,20 @@ from agui.messages(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.te
 -- name: State :one
 select agui.state(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text)::pg_catalog.json as state;
 
--- name: Interrupts :one
-select agui.interrupts(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text)::pg_catalog.json as interrupts;
+-- name: Interrupts :many
+select
+    coalesce((item).interrupt_id, '')::pg_catalog.text as interrupt_id,
+    coalesce((item).reason, '')::pg_catalog.text as reason,
+    coalesce((item).message, '')::pg_catalog.text as message,
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    -- The zero time of Go: none.
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at,
+    (item).expired::boolean as expired,
+    (item).interrupt::pg_catalog.json as interrupt
+from agui.interrupts(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
+
+-- name: PendingToolCalls :one
+select agui.pending_tool_calls(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text)::pg_catalog.text[] as call_ids;
 
 -- name: Restore :one
 select agui.restore(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text)::pg_catalog.json as restored;
@@ -50,3 +62,22 @@ select item::pg_catalog.json as event
 from agui.replay(
     @thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @shape::pg_catalog.text, @scope::pg_catalog.text
 ) as item;
+
+-- name: Attachments :many
+select
+    (item).n::int as n,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    coalesce((item).mime_type, '')::pg_catalog.text as mime_type,
+    coalesce((item).filename, '')::pg_catalog.text as filename,
+    (item).bytes::bigint as bytes
+from agui.attachments(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
+
+-- name: AttachmentData :one
+select
+    coalesce(item.message_id, '')::pg_catalog.text as message_id,
+    coalesce(item.type, '')::pg_catalog.text as type,
+    coalesce(item.mime_type, '')::pg_catalog.text as mime_type,
+    coalesce(item.filename, '')::pg_catalog.text as filename,
+    item.data::pg_catalog.bytea as data
+from agui.attachment_data(@thread_id::pg_catalog.text, @n::int, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;

@@ -8,7 +8,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.lineage(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;
 
 -- name: Runs :many
@@ -21,7 +25,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.runs(@thread_id::pg_catalog.text, @scope::pg_catalog.text) as run;
 
 -- name: Branches :many
@@ -51,5 +59,9 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::pg_catalog.timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::pg_catalog.text as error_code,
+    coalesce((run).error_message, '')::pg_catalog.text as error_message,
+    coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.message_origin(@thread_id::pg_catalog.text, @message_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;

@@ -12,20 +12,22 @@ import (
 
 // CreatePatch returns a JSON Patch (RFC 6902) that turns one JSON document into another: an array of add, remove and replace
 // operations, which is empty if the documents say the same. Object members are compared by name. Array items are compared by
-// place, after those that both arrays begin and end with. It returns an error if a document is not JSON.
-func CreatePatch(from, to json.RawMessage) (json.RawMessage, error) {
+// place, after those that both arrays begin and end with. before has, for each operation, the value that it removes or replaces;
+// null for an add. It returns an error if a document is not JSON.
+func CreatePatch(from, to json.RawMessage) (patch json.RawMessage, before []json.RawMessage, err error) {
 	if !json.Valid(from) || !json.Valid(to) {
-		return nil, errors.New("jsontree: a document to compare is not JSON")
+		return nil, nil, errors.New("jsontree: a document to compare is not JSON")
 	}
-	d := differ{patch: []byte{'['}}
+	d := differ{patch: []byte{'['}, before: []json.RawMessage{}}
 	d.compare(parsedWhole(bytes.TrimSpace(from), nil), parsedWhole(bytes.TrimSpace(to), nil))
-	return append(d.patch, ']'), nil
+	return append(d.patch, ']'), d.before, nil
 }
 
 // differ writes a patch.
 type differ struct {
-	patch []byte
-	path  []string // the tokens on the way to what is compared
+	patch  []byte
+	before []json.RawMessage
+	path   []string // the tokens on the way to what is compared
 }
 
 func (d *differ) compare(from, to Value) {
@@ -45,13 +47,13 @@ func (d *differ) compare(from, to Value) {
 			return
 		}
 	}
-	d.write("replace", to)
+	d.write("replace", from, to)
 }
 
 func (d *differ) compareObjects(from, to *Object) {
 	for _, member := range from.members {
 		if to.Get(member.key) == nil {
-			d.at(member.key, func() { d.write("remove", nil) })
+			d.at(member.key, func() { d.write("remove", member.value, nil) })
 		}
 	}
 	for _, member := range to.members {
@@ -59,7 +61,7 @@ func (d *differ) compareObjects(from, to *Object) {
 			if before := from.Get(member.key); before != nil {
 				d.compare(before, member.value)
 			} else {
-				d.write("add", member.value)
+				d.write("add", nil, member.value)
 			}
 		})
 	}
@@ -83,10 +85,10 @@ func (d *differ) compareArrays(from, to *Array) {
 	}
 	// From the last one on, so that the places of the others stay.
 	for i := len(before) - 1; i >= both; i-- {
-		d.at(strconv.Itoa(begin+i), func() { d.write("remove", nil) })
+		d.at(strconv.Itoa(begin+i), func() { d.write("remove", before[i], nil) })
 	}
 	for i := both; i < len(after); i++ {
-		d.at(strconv.Itoa(begin+i), func() { d.write("add", after[i]) })
+		d.at(strconv.Itoa(begin+i), func() { d.write("add", nil, after[i]) })
 	}
 }
 
@@ -100,8 +102,13 @@ func (d *differ) at(token string, compare func()) {
 // escapeToken writes a token as a JSON Pointer has it (RFC 6901).
 var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
 
-// write writes an operation at the path.
-func (d *differ) write(operation string, value Value) {
+// write writes an operation at the path, where a value is and another will be; nil: none.
+func (d *differ) write(operation string, before, value Value) {
+	if before == nil {
+		d.before = append(d.before, json.RawMessage("null"))
+	} else {
+		d.before = append(d.before, before.AppendTo(nil))
+	}
 	if len(d.patch) > 1 {
 		d.patch = append(d.patch, ',')
 	}

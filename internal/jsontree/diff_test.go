@@ -24,13 +24,13 @@ func TestCreatePatch(t *testing.T) {
 		{`{"n":1}`, `{"n":1.0}`, `[{"op":"replace","path":"/n","value":1.0}]`},
 		{`{"s":"a"}`, `{"s":"\u0061"}`, `[]`},
 	} {
-		got, err := CreatePatch([]byte(test.from), []byte(test.to))
+		got, _, err := CreatePatch([]byte(test.from), []byte(test.to))
 		if err != nil || string(got) != test.want {
 			t.Errorf("from %s to %s: %s, error %v, want %s", test.from, test.to, got, err, test.want)
 		}
 	}
 	for _, wrong := range []string{``, `{`, `{} {}`} {
-		if _, err := CreatePatch([]byte(wrong), []byte(`{}`)); err == nil {
+		if _, _, err := CreatePatch([]byte(wrong), []byte(`{}`)); err == nil {
 			t.Errorf("%q was compared", wrong)
 		}
 	}
@@ -50,7 +50,7 @@ func TestCreatedPatchesGiveTheTarget(t *testing.T) {
 			to = changed(random, to)
 		}
 		before, after := asJSON(t, from), asJSON(t, to)
-		operations, err := CreatePatch(before, after)
+		operations, _, err := CreatePatch(before, after)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func (d *Document) Text() []byte {
 // stands twice in an object.
 func (d *Document) Size() int {
 	if d.octets > 0 {
-		return int(d.octets)
+		return int(printed(d.octets))
 	}
 	return d.bytes
 }
@@ -117,6 +117,12 @@ func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	if operations[0] != '[' {
 		return false
 	}
+	if hasTooManyElements(operations, max(limits.DocumentBytes, elementsOfPatch)) {
+		return false
+	}
+	if text, ok := d.root.(Raw); ok && hasTooManyElements(text, limits.DocumentBytes) && !beginsAnew(operations) {
+		return false
+	}
 	d.owner.patches++
 	d.begin()
 	// Without white space, the text of what was patched does not depend on which parts of it were looked at.
@@ -151,8 +157,44 @@ func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	return succeeded
 }
 
-// maxGrowth is how many bytes of jsonb text a byte of JSON text can take: 1e99 takes 100.
-const maxGrowth = 26
+// hasTooManyElements reports whether the elements of a JSON text alone are more than a document may have. The reducer in SQL does
+// not make jsonb of such a text.
+func hasTooManyElements(text []byte, most int64) bool {
+	return int64(len(text))*(elementOctets/2) > most && elementOctets*elements(text) > most
+}
+
+// elementsOfPatch is how much the elements of a patch may count whatever the limit of documents is.
+const elementsOfPatch = 16 << 20
+
+// elements counts the commas and the opening brackets of a JSON text outside of strings.
+func elements(text []byte) (count int64) {
+	for at := 0; at < len(text); at++ {
+		switch text[at] {
+		case '"':
+			end, _ := rawjson.SkipString(text, at)
+			at = end - 1
+		case ',', '[', '{':
+			count++
+		}
+	}
+	return count
+}
+
+// beginsAnew reports whether the first operation of a patch replaces the document as a whole.
+func beginsAnew(operations []byte) bool {
+	for operation := range rawjson.Elements(operations) {
+		if operation[0] != '{' {
+			return false
+		}
+		path, _ := StringText(Raw(rawjson.MemberOf(operation, "path")))
+		kind, _ := StringText(Raw(rawjson.MemberOf(operation, "op")))
+		return path != nil && len(path) == 0 && (rawjson.SameKey(kind, "add") || rawjson.SameKey(kind, "replace") || rawjson.SameKey(kind, "remove"))
+	}
+	return false
+}
+
+// maxGrowth is how much a byte of JSON text can count: 1e99 takes 100 bytes as jsonb, and a comma or bracket may follow.
+const maxGrowth = 26 + elementOctets/2
 
 // begin makes the size of the document known where it matters.
 func (d *Document) begin() {
@@ -165,7 +207,7 @@ func (d *Document) begin() {
 		if text, ok := d.root.(Raw); ok {
 			d.bytes = len(text)
 		} else {
-			d.octets = OctetsOf(d.root)
+			d.octets = sizeOf(d.root)
 		}
 	}
 	d.isTooLarge()
@@ -175,7 +217,7 @@ func (d *Document) isTooLarge() bool {
 	if d.octets == 0 && int64(d.bytes)*maxGrowth > d.limits.DocumentBytes {
 		d.octets = d.octetsOf(d.root)
 	}
-	return d.octets > d.limits.DocumentBytes
+	return counted(d.octets) > d.limits.DocumentBytes
 }
 
 func (d *Document) apply(operation []byte) bool {
@@ -238,7 +280,7 @@ func (d *Document) operandOf(operand Raw) (Raw, int64) {
 	if d.octets == 0 {
 		return v, int64(len(v))
 	}
-	return v, OctetsOf(v)
+	return v, sizeOf(v)
 }
 
 // pointer reads a JSON Pointer (RFC 6901), given as a JSON string, into its decoded tokens.
@@ -272,7 +314,7 @@ func pointer(written Raw) ([]string, bool) {
 
 // tooDeep reports whether a value of a size would be nested too deep at a path. Each level takes two bytes.
 func (d *Document) tooDeep(path []string, v Value, octets int64) bool {
-	return int64(len(path))+octets/2 > int64(d.limits.DocumentDepth) && len(path)+depth(v) > d.limits.DocumentDepth
+	return int64(len(path))+printed(octets)/2 > int64(d.limits.DocumentDepth) && len(path)+depth(v) > d.limits.DocumentDepth
 }
 
 func (d *Document) Add(path []string, v Value, octets int64) bool {
@@ -285,7 +327,7 @@ func (d *Document) addOrCopy(path []string, v Value, octets int64, isCopy bool) 
 		return false
 	}
 	fits := func(growth int64) bool {
-		if isCopy && d.octets > 0 && d.octets+growth > d.limits.DocumentBytes {
+		if isCopy && d.octets > 0 && counted(d.octets+growth) > d.limits.DocumentBytes {
 			return false
 		}
 		if isCopy {
@@ -445,8 +487,8 @@ func (d *Document) move(from, path []string) bool {
 
 // takes notes that a value is copied or moved, and reports whether the patch may do that.
 func (d *Document) takes(octets int64) bool {
-	d.copied += octets
-	d.spent += FuelOfCopiedOctet * octets
+	d.copied += counted(octets)
+	d.spent += FuelOfCopiedOctet * counted(octets)
 	return d.copied <= d.limits.CopiedBytes
 }
 

@@ -18,7 +18,7 @@ var testLimits = Limits{DocumentBytes: 16 << 20, DocumentDepth: 1000, Operations
 func patched(t *testing.T, text, operations string) string {
 	t.Helper()
 	limits := testLimits
-	measured := Document{owner: new(Owner), root: Raw(text), bytes: len(text), octets: OctetsOf(Raw(text))}
+	measured := Document{owner: new(Owner), root: Raw(text), bytes: len(text), octets: sizeOf(Raw(text))}
 	measured.Patch([]byte(operations), &limits)
 	if _, octets := guarded.octetsAt(JSON(measured.root), 0); measured.octets != octets && operations[0] == '[' {
 		t.Errorf("%s of %s: kept the size %d of %d", operations, text, measured.octets, octets)

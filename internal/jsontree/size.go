@@ -7,22 +7,41 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
-// This file measures values: the bytes that PostgreSQL prints for them as jsonb. A container keeps its size once it is known, and
-// a patch corrects the sizes of the containers on its way. So no operation measures the document as a whole.
+// This file measures values: the bytes that PostgreSQL prints for them as jsonb, and elementOctets for each element. A container
+// keeps its size once it is known, and a patch corrects the sizes of the containers on its way. So no operation measures the
+// document as a whole.
+
+// elementOctets is what each comma, and each opening bracket, counts more than the bytes that are printed. It stands for what
+// PostgreSQL holds of an element while it makes jsonb. The reducer in SQL counts the same: agui_internal.json_element_bytes.
+const elementOctets = 32
+
+// oneElement is an element in a size: the bytes that are printed are in its lower bits, the number of elements is above them. Sums and
+// differences of sizes keep both apart.
+const oneElement = 1 << 36
+
+// printed returns the bytes that PostgreSQL prints for a value of a size, as jsonb.
+func printed(size int64) int64 { return size & (oneElement - 1) }
+
+// counted returns what a size counts for the limits.
+func counted(size int64) int64 { return printed(size) + elementOctets*(size/oneElement) }
 
 // A ruler says what the reducer in SQL prints differently from jsonb: what jsonb does not hold.
 type ruler struct {
 	backslash, surrogate int64 // a lone surrogate or \u0000
 	huge                 int64 // more than its text, for a number that is out of range
+	element              int64 // oneElement, where they count
 }
 
 var (
-	guarded = ruler{backslash: 7, surrogate: 7, huge: 5} // while it is folded: agui_internal.json_guard
-	stored  = ruler{backslash: 2, surrogate: 6}          // once it is stored
+	guarded = ruler{backslash: 7, surrogate: 7, huge: 5, element: oneElement} // while it is folded: agui_internal.json_guard
+	stored  = ruler{backslash: 2, surrogate: 6}                               // once it is stored
 )
 
-// OctetsOf returns the size of a value.
-func OctetsOf(v Value) int64 {
+// OctetsOf returns what a value counts for the limits.
+func OctetsOf(v Value) int64 { return counted(sizeOf(v)) }
+
+// sizeOf returns the size of a value.
+func sizeOf(v Value) int64 {
 	switch v := v.(type) {
 	case Raw:
 		_, octets := guarded.octetsAt(v, 0)
@@ -31,19 +50,19 @@ func OctetsOf(v Value) int64 {
 		return guarded.string(v.bytes)
 	case *Object:
 		if v.octets == 0 {
-			v.octets = 2 + separators(v.len())
+			v.octets = guarded.around(v.len())
 			for i := range v.members {
 				if m := &v.members[i]; m.value != nil {
-					v.octets += m.keyOctets() + 2 + OctetsOf(m.value)
+					v.octets += m.keyOctets() + 2 + sizeOf(m.value)
 				}
 			}
 		}
 		return v.octets
 	case *Array:
 		if v.octets == 0 {
-			v.octets = 2 + separators(len(v.items))
+			v.octets = guarded.around(len(v.items))
 			for _, item := range v.items {
-				v.octets += OctetsOf(item)
+				v.octets += sizeOf(item)
 			}
 		}
 		return v.octets
@@ -52,11 +71,11 @@ func OctetsOf(v Value) int64 {
 	}
 }
 
-// separators is the size of what stands between n elements.
-func separators(n int) int64 { return 2 * int64(max(0, n-1)) }
+// around is the size of a container of n elements without them: its brackets, and what stands between the elements.
+func (r ruler) around(n int) int64 { return (2 + r.element) * int64(max(1, n)) }
 
 // separator is the size of what stands between one of n elements and the others.
-func separator(n int) int64 { return 2 * int64(min(1, n-1)) }
+func separator(n int) int64 { return (2 + oneElement) * int64(min(1, n-1)) }
 
 func (m *member) keyOctets() int64 {
 	if m.name == nil {
@@ -65,16 +84,16 @@ func (m *member) keyOctets() int64 {
 	return guarded.string(m.name[1 : len(m.name)-1])
 }
 
-// octetsOf is the function OctetsOf with a cache for long texts: a patch that fails puts them back, and the next one may
+// octetsOf is the function sizeOf with a cache for long texts: a patch that fails puts them back, and the next one may
 // take them out.
 func (d *Document) octetsOf(v Value) int64 {
 	source, ok := v.(Raw)
 	if !ok || len(source) < 4096 {
-		return OctetsOf(v)
+		return sizeOf(v)
 	}
 	octets, ok := d.owner.octets[&source[0]]
 	if !ok {
-		octets = OctetsOf(source)
+		octets = sizeOf(source)
 		if d.owner.octets == nil || len(d.owner.octets) == 1000 {
 			d.owner.octets = map[*byte]int64{}
 		}
@@ -92,7 +111,6 @@ func (r ruler) octetsAt(text []byte, at int) (end int, octets int64) {
 	case '{':
 		return r.object(text, at)
 	case '[':
-		octets = 2
 		count := 0
 		end, _ = rawjson.WalkArray(text, at, func(at int) (int, bool) {
 			end, size := r.octetsAt(text, at)
@@ -100,7 +118,7 @@ func (r ruler) octetsAt(text []byte, at int) (end int, octets int64) {
 			count++
 			return end, true
 		})
-		return end, octets + separators(count)
+		return end, octets + r.around(count)
 	case 't', 'n':
 		return at + 4, 4
 	case 'f':
@@ -120,7 +138,6 @@ func (r ruler) object(text []byte, at int) (end int, octets int64) {
 	var first [16]measuredMember // members up to here are compared one by one
 	known := first[:0]
 	var others map[string]int64
-	octets = 2
 	count := 0
 	end, _ = rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
 		end, size := r.octetsAt(text, at)
@@ -152,7 +169,7 @@ func (r ruler) object(text []byte, at int) (end int, octets int64) {
 		others[string(key)] = size
 		return end, true
 	})
-	return end, octets + separators(count)
+	return end, octets + r.around(count)
 }
 
 // string is the size of a string that is given as JSON text between its quotes.

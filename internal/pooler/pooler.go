@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgagui/pgagui/internal/daemon"
+	"github.com/pgagui/pgagui/devpg/daemon"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -166,14 +166,11 @@ func TestPoolerDiesWithItsProcess(t *testing.T) {
 	if address == "" {
 		t.Fatal("the process that holds the pooler ended early")
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	wait.For(t, "the pooler takes no connections", func() bool {
 		connection, err := pgx.Connect(t.Context(), address)
-		if err != nil {
-			return
+		if err == nil {
+			connection.Close(t.Context())
 		}
-		connection.Close(t.Context())
-		if time.Now().After(deadline) {
-			t.Fatal("the pooler still takes connections")
-		}
-	}
+		return err != nil
+	})
 }

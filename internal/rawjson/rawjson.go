@@ -92,3 +92,25 @@ func isBinary(text []byte) bool {
 
 // String returns a text as a string that shares its memory, so the text must not be changed any more.
 func String(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// Array returns an array of elements, verbatim. null takes the place of an empty element.
+func Array(elements []json.RawMessage) Text {
+	size := 2
+	for _, element := range elements {
+		size += len(element) + 1
+	}
+	var array bytes.Buffer
+	array.Grow(size)
+	array.WriteByte('[')
+	for i, element := range elements {
+		if i > 0 {
+			array.WriteByte(',')
+		}
+		if len(bytes.TrimSpace(element)) == 0 {
+			element = []byte("null") // otherwise the array would have one element less
+		}
+		array.Write(element)
+	}
+	array.WriteByte(']')
+	return array.Bytes()
+}

@@ -1,9 +1,8 @@
-// Sqlgen writes the migrations of the schemas agui and agui_internal from their sources, one SQL object a file in sql/api,
-// sql/internal and sql/privileges, and from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema:
+// Sqlgen writes, from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema:
 //
-//	go run ./internal/sqlgen           write the next migration, sql/schema/NNNNNN_functions, the records in all that are not released, and db/queries
-//	go run ./internal/sqlgen -check    fail when they are not what it would write
-//	go run ./internal/sqlgen -release  freeze the migrations as they are: sql/schema/released.sum has their hashes from now on
+//	go run ./internal/sqlgen           write db/queries
+//	go run ./internal/sqlgen -check    fail when they are not what it would write, or a released migration was changed
+//	go run ./internal/sqlgen -release  freeze the migrations as they are: write them to sql/schema, and their hashes to released.sum
 package main
 
 import (
@@ -15,8 +14,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/qualify"
-	"github.com/pgagui/pgagui/internal/sqlgen/generator"
 )
 
 func main() {
@@ -24,7 +23,7 @@ func main() {
 	release := flag.Bool("release", false, "freeze the migrations as they are")
 	folder := flag.String("sql", "sql", "folder with the sources and the migrations")
 	flag.Parse()
-	do := write
+	do := generate
 	switch {
 	case *check:
 		do = compare
@@ -37,16 +36,9 @@ func main() {
 	}
 }
 
-// generate makes the files by their paths; those with nil are not to be there.
-func generate(folder string) (map[string][]byte, error) {
-	migrations, err := generator.Generate(os.DirFS(folder))
-	if err != nil {
-		return nil, err
-	}
+// queries makes the files of db/queries by their paths; those with nil are not to be there.
+func queries(folder string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for name, content := range migrations {
-		files[filepath.Join(folder, "schema", name)] = content
-	}
 	target := filepath.Join(folder, "..", "db", "queries")
 	written, err := filepath.Glob(filepath.Join(target, "*.sql"))
 	if err != nil {
@@ -73,12 +65,17 @@ func generate(folder string) (map[string][]byte, error) {
 	return files, nil
 }
 
-func write(folder string) error {
-	files, err := generate(folder)
+func generate(folder string) error {
+	files, err := queries(folder)
 	if err != nil {
 		return err
 	}
+	return write(files)
+}
+
+func write(files map[string][]byte) error {
 	for path, content := range files {
+		var err error
 		if content != nil {
 			err = os.WriteFile(path, content, 0o644)
 		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +89,7 @@ func write(folder string) error {
 }
 
 func compare(folder string) error {
-	files, err := generate(folder)
+	files, err := queries(folder)
 	if err != nil {
 		return err
 	}
@@ -105,13 +102,18 @@ func compare(folder string) error {
 			return fmt.Errorf("%s is not up to date with its sources; run: go run ./internal/sqlgen", path)
 		}
 	}
-	return nil
+	return migration.CheckReleased(os.DirFS(filepath.Join(folder, "schema")))
 }
 
 func freeze(folder string) error {
-	list, err := generator.Release(os.DirFS(folder))
+	schema := filepath.Join(folder, "schema")
+	frozen, err := migration.Release(os.DirFS(filepath.Join(folder, "functions")), os.DirFS(schema))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "schema", generator.ReleasedFile), list, 0o644)
+	files := map[string][]byte{}
+	for name, content := range frozen {
+		files[filepath.Join(schema, name)] = content
+	}
+	return write(files)
 }

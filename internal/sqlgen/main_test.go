@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestMigrationsAreUpToDate(t *testing.T) {
+func TestWhatIsGeneratedIsUpToDate(t *testing.T) {
 	t.Parallel()
 	if err := compare("../../sql"); err != nil {
 		t.Error(err)

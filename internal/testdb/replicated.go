@@ -2,11 +2,11 @@ package testdb
 
 import (
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -74,14 +74,10 @@ func (r *Replicated) onStandby(t testing.TB, statement string) {
 // eventually waits until the standby answers a question with yes.
 func (r *Replicated) eventually(t testing.TB, question string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var isSo bool
+	wait.For(t, question, func() (isSo bool) {
 		if err := r.StandbyPool.QueryRow(t.Context(), question).Scan(&isSo); err != nil {
 			t.Fatalf("testdb: %s: %v", question, err)
 		}
-		if isSo {
-			return
-		}
-	}
-	t.Fatalf("testdb: waited in vain: %s", question)
+		return isSo
+	})
 }

@@ -15,6 +15,7 @@ const packages = names.length > 0 ? names : ["client", "copilotkit-runner", "tan
 const folder = mkdtempSync(join(tmpdir(), "pgagui-pack-"));
 try {
   await Promise.all(packages.map(async (name) => {
+    // The script that runs this passes on that this folder ignores scripts; prepack builds the package.
     const { stdout: output } = await execute("npm", ["pack", "--json", "--ignore-scripts=false", "--foreground-scripts=false", "--pack-destination", folder], {
       cwd: join(here, "..", name),
     });

@@ -40,7 +40,8 @@ type Identity struct {
 	// empty. It is not a secret.
 	TokenID string
 	// Expires is when the token expires. Zero if it does not. The Authenticator checks it when a
-	// request comes. A handler whose stream may last longer must end the stream at this time itself.
+	// request comes. A handler whose stream may last longer must end the stream at this time itself,
+	// and earlier if Recheck says so.
 	Expires time.Time
 }
 

@@ -43,8 +43,8 @@ func CORS(origins []string, headers ...string) (func(http.Handler) http.Handler,
 			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 		},
 		AllowedHeaders: append([]string{
-			"Accept", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID", "X-Requested-With",
-			"traceparent", "tracestate", "baggage", "Pgagui-Position",
+			"Accept", "Authorization", "Cache-Control", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID",
+			"X-Requested-With", "X-Run-Id", "traceparent", "tracestate", "baggage", "Pgagui-Position",
 		}, headers...),
 		ExposedHeaders: []string{"ETag", "Location", "Pgagui-Parent-Run", "Pgagui-Position", "Retry-After"},
 		MaxAge:         600, // seconds; some browsers take no more

@@ -33,7 +33,7 @@ func preflight(origin, method, headers string) *http.Request {
 func TestCORSPreflightNeedsNoToken(t *testing.T) {
 	server := corsServer(t, "https://app.example.com", "http://localhost:3000")
 	for _, method := range []string{"GET", "POST", "PATCH", "PUT", "DELETE"} {
-		answer := serve(server, preflight("https://app.example.com", method, "authorization,content-type,if-match,last-event-id,traceparent,tracestate,x-agent"))
+		answer := serve(server, preflight("https://app.example.com", method, "authorization,cache-control,content-type,idempotency-key,if-match,last-event-id,traceparent,tracestate,x-agent,x-run-id"))
 		header := answer.Header
 		if answer.StatusCode != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != "https://app.example.com" ||
 			header.Get("Access-Control-Allow-Methods") != method || !strings.Contains(header.Get("Access-Control-Allow-Headers"), "authorization") ||

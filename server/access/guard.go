@@ -1,6 +1,8 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"time"
 )
@@ -34,7 +36,7 @@ func (g Guard) Require(needed Rights, next http.Handler) http.Handler {
 				g.Audit.Refuse(w, r, err)
 				return
 			}
-			r = r.WithContext(WithIdentity(r.Context(), identity))
+			r = r.WithContext(g.withToken(WithIdentity(r.Context(), identity), r))
 			if err := g.count(identity); err != nil {
 				g.Audit.Refuse(w, r, err)
 				return
@@ -48,6 +50,34 @@ func (g Guard) Require(needed Rights, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+type tokenKey struct{}
+
+// withToken returns a context with which Recheck authenticates a request once more.
+func (g Guard) withToken(ctx context.Context, r *http.Request) context.Context {
+	return context.WithValue(ctx, tokenKey{}, func() (Identity, error) { return g.Authenticator.Authenticate(r) })
+}
+
+// Recheck authenticates a request once more, of which ctx is the context. It returns why the identity
+// of the request is not valid any more: its token has expired or was withdrawn, or has other rights or
+// another scope now. A stream that may last longer than a minute must call it, and end.
+//
+// Errors: ErrNoToken, ErrBadToken.
+func Recheck(ctx context.Context) error {
+	authenticate, isThere := ctx.Value(tokenKey{}).(func() (Identity, error))
+	if !isThere {
+		return nil
+	}
+	then, _ := IdentityFrom(ctx)
+	now, err := authenticate()
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return nil // the provider of identities has not said no
+	case err == nil && (now.Scope != then.Scope || now.Rights != then.Rights):
+		return &Refusal{Kind: ErrBadToken, Reason: "the token has other rights now", Subject: now.Subject}
+	}
+	return err
 }
 
 func (g Guard) count(identity Identity) error {

@@ -21,7 +21,7 @@ type LimitOptions struct {
 	// Streams is how many streams may be open at the same time. 100 if zero, no limit if negative.
 	Streams int
 	// MaxBodyBytes is the size of a request body. Handlers apply it with http.MaxBytesReader.
-	// 16 MiB if zero, no limit if negative.
+	// 64 MiB if zero, no limit if negative.
 	MaxBodyBytes int64
 	// MaxIdentities bounds the memory, about 400 bytes for each. If more identities are active, the
 	// one that sent nothing for the longest time begins with a full Burst. Identities with open
@@ -59,7 +59,7 @@ func NewLimits(options LimitOptions) *Limits {
 		options.Burst = int(math.Ceil(max(2*options.RequestsPerSecond, 1)))
 	}
 	setDefault(&options.Streams, 100)
-	setDefault(&options.MaxBodyBytes, 16<<20)
+	setDefault(&options.MaxBodyBytes, 64<<20)
 	if options.MaxIdentities <= 0 {
 		options.MaxIdentities = 100_000
 	}

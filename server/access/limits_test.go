@@ -52,7 +52,7 @@ func TestZeroValuesOfLimits(t *testing.T) {
 	if got := allowed(limits, who("a")); got < 100 || got > 110 {
 		t.Errorf("%d at once, want 100", got)
 	}
-	if got := limits.MaxBodyBytes(); got != 16<<20 {
+	if got := limits.MaxBodyBytes(); got != 64<<20 {
 		t.Errorf("a body of %d bytes", got)
 	}
 	for range 100 {

@@ -62,7 +62,7 @@ func LoadTokens(file string) (*Tokens, error) {
 }
 
 // Reload reads the file. If that fails, the tokens from before remain valid. Requests in progress
-// are not affected, not even streams of a token that the file no longer has.
+// are not affected; a stream ends when Recheck finds that the file no longer has its token.
 func (t *Tokens) Reload() error {
 	tokens, err := readTokenFile(t.file)
 	if err != nil {

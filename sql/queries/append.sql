@@ -11,10 +11,10 @@ select agui.import_events(
 )::bigint as last_seq;
 
 -- name: Abandon :one
-select agui.abandon(@thread_id::text, @run_id::text, @reason::text, @imported::boolean, @scope::text)::bigint as last_seq;
+select agui.abandon(@thread_id::text, @run_id::text, @reason::text, @imported::boolean, @cancelled::boolean, @scope::text)::bigint as last_seq;
 
 -- name: RunInput :many
 -- One row, or none.
 select given.input
-from agui.run_input as given
-where given.thread_key = agui.thread_key(@scope::text, @thread_id::text) and given.run_no = @run_no::int;
+from agui_internal.find_run(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as run
+join agui.input as given on given.thread_key = run.thread_key and given.run_no = run.run_no;

@@ -1,29 +1,35 @@
 -- name: Heads :many
 -- A page of the heads of chained threads in the order of their keys.
-select (page).thread_key::uuid as thread_key, (page).scope::text as scope, (page).thread_id::text as thread_id, (page).seq::bigint as seq, (page).hash::bytea as hash
+select (page).thread_key::uuid as thread_key, (page).scope::text as scope, (page).thread_id::text as thread_id, (page).seq::bigint as seq, (page).hash::bytea as hash,
+    (page).recorded_at::timestamptz as recorded_at
 from agui_internal.page_of_heads(sqlc.narg(scope)::text, @after::uuid, @page::int) as page;
 
 -- name: ChainState :one
--- first_due is the run that began first after the chain was enabled; empty: none.
+-- due_seq is the first event of the run that began first after the chain was enabled, 0: none.
+-- is_certain: it must be chained; a transaction that was older than the chain may not have seen it.
 select
     thread.scope, thread.thread_id,
-    coalesce((
-        select run.run_id
-        from agui.run
-        where run.thread_key = thread.thread_key
-            and run.started_at > (
-                select min(chained.since) from agui_internal.chained_scope as chained where chained.is_all or chained.scope = thread.scope
-            )
-        order by run.run_no
-        limit 1
-    ), '')::text as first_due
+    coalesce(due.first_seq, 0)::bigint as due_seq,
+    coalesce(due.run_id, '')::text as due_run_id,
+    coalesce(due.is_certain, false)::boolean as is_certain
 from agui.thread
+cross join lateral (
+    select min(chained.since) as since from agui_internal.chained_scope as chained where chained.is_all or chained.scope = thread.scope
+) as chain
+left join lateral (
+    select run.first_seq, run.run_id, (run.started_at > (chain.since + interval '1 minute')) as is_certain
+    from agui.run
+    where run.thread_key = thread.thread_key and run.started_at > chain.since
+    -- A certain one, if there is any.
+    order by (run.started_at > (chain.since + interval '1 minute')) desc, run.run_no
+    limit 1
+) as due on true
 where thread.thread_key = @thread_key::uuid;
 
 -- name: ChainRuns :many
 select
     run.run_no, run.run_id, run.parent_no, run.first_seq,
-    (select sha256(convert_to(beside.input::text, 'UTF8')) from agui.run_input as beside where beside.thread_key = run.thread_key and beside.run_no = run.run_no)::bytea as input_hash
+    agui_internal.stored_input_hash(run.thread_key, run.run_no)::bytea as input_hash
 from agui.run
 where run.thread_key = @thread_key::uuid
 order by run.run_no;
@@ -48,6 +54,6 @@ where batch.thread_key = @thread_key::uuid
     and batch.run_no = any (@run_nos::int[])
 order by batch.first_seq;
 
--- name: IsErased :one
-select (agui_internal.erased_at(agui.thread_key(@scope::text, @thread_id::text)) is not null)::boolean as is_erased;
-
+-- name: Erasures :many
+select (erasure).erased_at::timestamptz as erased_at, (erasure).events::bigint as events
+from agui_internal.erasures_of(agui.thread_key(@scope::text, @thread_id::text)) as erasure;

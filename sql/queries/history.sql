@@ -68,3 +68,44 @@ select
     coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
     coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at
 from agui.activities(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
+
+-- name: Usage :many
+-- -1: not reported.
+select
+    coalesce((item).provider, '')::text as provider,
+    coalesce((item).model, '')::text as model,
+    coalesce((item).input_tokens, -1)::bigint as input_tokens,
+    coalesce((item).output_tokens, -1)::bigint as output_tokens,
+    coalesce((item).total_tokens, -1)::bigint as total_tokens,
+    coalesce((item).reasoning_tokens, -1)::bigint as reasoning_tokens,
+    coalesce((item).cached_input_tokens, -1)::bigint as cached_input_tokens,
+    coalesce((item).cache_write_input_tokens, -1)::bigint as cache_write_input_tokens,
+    (item).runs::bigint as runs,
+    (item).all_runs::bigint as all_runs,
+    (item).runs_without_usage::bigint as runs_without_usage
+from agui.usage(@thread_id::text, sqlc.narg(run_id)::text, @lineage::boolean, @whole_thread::boolean, @scope::text) as item;
+
+-- name: Subagents :many
+select
+    (item).depth::int as depth,
+    (item).subagent_run_id::text as subagent_run_id,
+    coalesce((item).name, '')::text as name,
+    coalesce((item).description, '')::text as description,
+    coalesce((item).parent_subagent_run_id, '')::text as parent_subagent_run_id,
+    coalesce((item).parent_tool_call_id, '')::text as parent_tool_call_id,
+    coalesce((item).parent_message_id, '')::text as parent_message_id,
+    (item).status::text as status,
+    (item).run_id::text as run_id,
+    (item).last_run_id::text as last_run_id,
+    (item).first_seq::bigint as first_seq,
+    (item).last_seq::bigint as last_seq,
+    (item).event_count::bigint as event_count,
+    (item).started_at::timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).duration::interval as duration,
+    (item).result::json as result,
+    coalesce((item).interrupt_ids, '{}')::text[] as interrupt_ids,
+    coalesce((item).error_message, '')::text as error_message,
+    coalesce((item).error_code, '')::text as error_code,
+    (item).usage::json as usage
+from agui.subagents(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @lineage::boolean, @scope::text) as item;

@@ -8,8 +8,20 @@ from agui.messages(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq):
 -- name: State :one
 select agui.state(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text)::json as state;
 
--- name: Interrupts :one
-select agui.interrupts(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text)::json as interrupts;
+-- name: Interrupts :many
+select
+    coalesce((item).interrupt_id, '')::text as interrupt_id,
+    coalesce((item).reason, '')::text as reason,
+    coalesce((item).message, '')::text as message,
+    coalesce((item).tool_call_id, '')::text as tool_call_id,
+    -- The zero time of Go: none.
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::timestamptz as expires_at,
+    (item).expired::boolean as expired,
+    (item).interrupt::json as interrupt
+from agui.interrupts(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
+
+-- name: PendingToolCalls :one
+select agui.pending_tool_calls(@thread_id::text, sqlc.narg(run_id)::text, @scope::text)::text[] as call_ids;
 
 -- name: Restore :one
 select agui.restore(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text)::json as restored;
@@ -50,3 +62,22 @@ select item::json as event
 from agui.replay(
     @thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @shape::text, @scope::text
 ) as item;
+
+-- name: Attachments :many
+select
+    (item).n::int as n,
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).type, '')::text as type,
+    coalesce((item).mime_type, '')::text as mime_type,
+    coalesce((item).filename, '')::text as filename,
+    (item).bytes::bigint as bytes
+from agui.attachments(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
+
+-- name: AttachmentData :one
+select
+    coalesce(item.message_id, '')::text as message_id,
+    coalesce(item.type, '')::text as type,
+    coalesce(item.mime_type, '')::text as mime_type,
+    coalesce(item.filename, '')::text as filename,
+    item.data::bytea as data
+from agui.attachment_data(@thread_id::text, @n::int, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;

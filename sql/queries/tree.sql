@@ -8,7 +8,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::text as error_code,
+    coalesce((run).error_message, '')::text as error_message,
+    coalesce((run).stop_reason, '')::text as stop_reason,
+    coalesce((run).cut_off_reason, '')::text as cut_off_reason
 from agui.lineage(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as run;
 
 -- name: Runs :many
@@ -21,7 +25,11 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::text as error_code,
+    coalesce((run).error_message, '')::text as error_message,
+    coalesce((run).stop_reason, '')::text as stop_reason,
+    coalesce((run).cut_off_reason, '')::text as cut_off_reason
 from agui.runs(@thread_id::text, @scope::text) as run;
 
 -- name: Branches :many
@@ -51,5 +59,9 @@ select
     coalesce((run).last_seq, 0)::bigint as last_seq,
     (run).started_at::timestamptz as started_at,
     coalesce((run).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
-    (run).run_no::int as run_no
+    (run).run_no::int as run_no,
+    coalesce((run).error_code, '')::text as error_code,
+    coalesce((run).error_message, '')::text as error_message,
+    coalesce((run).stop_reason, '')::text as stop_reason,
+    coalesce((run).cut_off_reason, '')::text as cut_off_reason
 from agui.message_origin(@thread_id::text, @message_id::text, sqlc.narg(run_id)::text, @scope::text) as run;

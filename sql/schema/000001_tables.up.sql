@@ -1,12 +1,3 @@
--- Names are not resolved in the schemas of the caller's search_path, where others may create
--- objects. The end of the file restores the path.
-do $$
-begin
-    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
-    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
-end
-$$;
-
 -- pgagui stores AG-UI event streams in PostgreSQL.
 --
 --   thread    a conversation. Its key is derived from (scope, thread_id), so finding its rows needs no
@@ -17,13 +8,16 @@ $$;
 --             1, 2, 3, … in commit order.
 --   snapshot  the fold of the log after a run (messages, state, interrupts), so that a read does not
 --             have to fold all of it.
---   message   the messages that snapshots refer to, each version once, however many snapshots and
---             branches share it.
+--   message_version  the messages that snapshots refer to, each version once, however many snapshots
+--             and branches share it.
 --   thread_activity  what a list of threads shows of each: when it was active, title, agent, metadata.
 --   erasure   the tombstones of erased threads: without their names, with when and by whom.
 --
--- thread, run and batch are the source of truth: events are only ever added, unless a whole thread
--- is erased. message and snapshot can be rebuilt from them. Beside the events, agents keep:
+--   run_input  the inputs that runs were begun with, beside their events; input_part has what several
+--             inputs share.
+--
+-- thread, run, batch and the inputs are the source of truth: events are only ever added, unless a
+-- whole thread is erased. message_version and snapshot can be rebuilt from them. Beside the events, agents keep:
 --
 --   session_state  a JSON document for each thread, run and key, verbatim, in its last versions;
 --                  read along the lineage of a run.
@@ -84,7 +78,7 @@ comment on column agui.thread.thread_id is 'threadId of the protocol, unique in 
 comment on column agui.thread.created_at is
     'When the first event was appended, or session state or a checkpoint was saved.';
 
-create index thread_by_id on agui.thread (thread_id);
+create index thread_by_id on agui.thread using hash (thread_id);
 
 comment on index agui.thread_by_id is
     'For queries on the view agui.event and for people, who have the id and not the key.';
@@ -98,6 +92,7 @@ create table agui.run (
     status     text not null,
     first_seq  bigint not null,
     last_seq   bigint,
+    end_seq    bigint,
     started_at timestamptz not null,
     ended_at   timestamptz,
     seen_at    timestamptz,
@@ -109,6 +104,7 @@ create table agui.run (
     n          bigint,
     log_bytes  bigint,
     repacked_at timestamptz,
+    changed_in xid8,
     primary key (thread_key, run_no),
     -- The order of the columns matters. Otherwise a query for one run by its number might use this
     -- index and read all runs of the thread: under row-level security the planner expects too few
@@ -116,15 +112,26 @@ create table agui.run (
     unique (run_id, thread_key),
     foreign key (thread_key, parent_no) references agui.run,
     constraint run_parent_is_older check (parent_no < run_no),
-    constraint run_status_is_known check (status in ('running', 'finished', 'failed')),
+    constraint run_status_is_known check (status in ('running', 'finished', 'interrupted', 'cancelled', 'failed', 'cut_off')),
     constraint run_has_bounds_once_ended check (status = 'running' or (last_seq >= first_seq and ended_at is not null)),
     constraint run_reasons_are_not_empty check (cut_off_reason <> '' and stop_reason <> '')
 );
 
+-- A run leaves three dead rows with their index entries, also in the indexes of queues, which all
+-- jobs read. By default they may grow to a fifth of the table before a vacuum.
+alter table agui.run set (autovacuum_vacuum_scale_factor = 0.05);
+
 create index run_in_progress on agui.run (thread_key, run_no) where status = 'running';
 create index run_to_compact on agui.run (ended_at) where log_bytes is null and status <> 'running';
 create index run_to_repack on agui.run (ended_at) where repacked_at is null and status <> 'running';
+create index run_by_status on agui.run (thread_key, status, ended_at)
+    where status in ('interrupted', 'cancelled', 'failed', 'cut_off');
+-- The first part of thread_key is the hash of the scope (agui_internal.first_key).
+create index run_by_time on agui.run (left(thread_key::text, 18) collate "C", status, ended_at, thread_key, run_no)
+    where status in ('interrupted', 'cancelled', 'failed', 'cut_off');
+create index run_without_end on agui.run (thread_key, run_no) where end_seq is null and status <> 'running';
 create index run_children on agui.run (thread_key, parent_no) where parent_no is not null;
+create index run_changed on agui.run (changed_in) where changed_in is not null;
 
 comment on table agui.run is 'A run of an agent: a node of the tree of its thread.';
 comment on column agui.run.run_no is
@@ -136,12 +143,16 @@ comment on column agui.run.parent_given is
     'parent is the one that RUN_STARTED names, else the run begun before it.';
 comment on column agui.run.run_id is 'runId of the protocol, unique in its thread.';
 comment on column agui.run.status is
-    'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR): the type of its '
-    'last end, even if events follow it.';
+    'running; by its last end, even if events follow it: finished (RUN_FINISHED), interrupted (its '
+    'outcome is interrupt), cancelled (its outcome is cancelled) or failed (RUN_ERROR); or cut_off: '
+    'ended on behalf of its writer.';
 comment on column agui.run.first_seq is 'seq of its first event.';
 comment on column agui.run.last_seq is
     'seq of its last event; null while it is running. Runs that were in progress at the same time '
     'interleave in the log.';
+comment on column agui.run.end_seq is
+    'seq of its last RUN_FINISHED or RUN_ERROR; null while it is running, and in rows of a store '
+    'that did not have the column, until agui.reap finds it.';
 comment on column agui.run.started_at is 'recorded_at of its first event.';
 comment on column agui.run.ended_at is
     'recorded_at of its last event, even if that follows the end; null while it is running.';
@@ -164,13 +175,26 @@ comment on column agui.run.log_bytes is
     'processed the run and when it was repacked; null: not processed yet.';
 comment on column agui.run.repacked_at is
     'When its batches were joined into larger ones; null: not yet.';
+comment on column agui.run.changed_in is
+    'The transaction in which it began, ended, or took events after its end, whichever was last; '
+    'tokens and jobs do not set it. A reader of changes has seen all with a number below '
+    'pg_snapshot_xmin(pg_current_snapshot()). Numbers compare only in the cluster that assigned '
+    'them. Null: no such transaction in this cluster.';
 comment on index agui.run_in_progress is
     'The runs in progress of a thread, read whenever a run begins.';
+comment on index agui.run_by_status is
+    'Whether a run of a thread ended with a status, and when.';
+comment on index agui.run_by_time is
+    'The runs of a scope that ended with a status, by time: a page of agui.list_runs.';
+comment on index agui.run_without_end is
+    'The queue of agui_internal.find_ends; empty in a store that was made with the column end_seq.';
 comment on index agui.run_to_compact is
     'The queue of compaction: ended runs that it has not processed yet, parents before children.';
 comment on index agui.run_children is
     'The runs that continue from a run. Without it the foreign key to the parent makes agui.erase '
     'quadratic.';
+comment on index agui.run_changed is
+    'The runs in the order of the transactions that changed them last.';
 comment on index agui.run_to_repack is
     'The queue of agui.repack: ended runs whose batches are not joined yet.';
 
@@ -195,6 +219,10 @@ create table agui.batch (
 alter table agui.batch alter column events set storage main;
 alter table agui.batch alter column earlier_us set storage main;
 alter table agui.batch alter column links set storage main;
+
+-- agui.repack deletes what it has joined, nearly all batches of a store. New ones take their space
+-- only after a vacuum.
+alter table agui.batch set (autovacuum_vacuum_scale_factor = 0.05);
 
 comment on table agui.batch is
     'The log: a row holds the events of one append call, or of several that agui.repack joined. '
@@ -226,36 +254,112 @@ comment on column agui.batch.links is
 create table agui.run_input (
     thread_key uuid not null,
     run_no     int not null,
-    input      json not null,
+    input      json,
+    hash       bytea,
+    bytes      int,
+    skeleton   text[],
+    sections   jsonb,
+    part_bytes int,
+    split_at   timestamptz,
     primary key (thread_key, run_no),
-    foreign key (thread_key, run_no) references agui.run
+    foreign key (thread_key, run_no) references agui.run,
+    constraint run_input_is_whole_or_in_parts check (
+        case
+            when input is not null then num_nonnulls(skeleton, sections, part_bytes) = 0
+            else num_nulls(hash, bytes, skeleton, sections, part_bytes, split_at) = 0
+        end
+    )
 );
+
+create index run_input_to_split on agui.run_input (thread_key, run_no) where split_at is null;
 
 -- As in agui.batch.
 alter table agui.run_input alter column input set storage main;
 
 comment on table agui.run_input is
     'The input of a run (RunAgentInput) that its writer gave beside the events, because its '
-    'RUN_STARTED carries none. Never changed.';
-comment on column agui.run_input.input is
-    'The input, byte for byte. It counts as the input of RUN_STARTED unless the first RUN_STARTED '
-    'carries an object itself.';
+    'RUN_STARTED carries none. It counts as the input of RUN_STARTED unless the first RUN_STARTED '
+    'carries an object itself. A row is whole (input), or in parts (skeleton and sections), because '
+    'clients send the whole conversation with each run. The view agui.input has the text of both, '
+    'which never changes.';
+comment on column agui.run_input.input is 'The input, byte for byte; null: the row is in parts.';
+comment on column agui.run_input.hash is
+    'sha256 of the text of the input, which repeated calls are compared with. Null: a whole row of a '
+    'store that did not have the column.';
+comment on column agui.run_input.bytes is
+    'Size of the text of the input in bytes. Null: a whole row of a store that did not have the '
+    'column.';
+comment on column agui.run_input.skeleton is
+    'In parts: the pieces of the text before, between and after the sections.';
+comment on column agui.run_input.sections is
+    'In parts: a JSON array of what stands between two pieces of the skeleton: {"kind", "separator", '
+    '"part_nos"}. part_nos are the parts in order (agui.input_part), as an array of ranges; the '
+    'separator stands between them.';
+comment on column agui.run_input.part_bytes is
+    'In parts: stored size in bytes of the parts that came with this input, because none before it '
+    'had them.';
+comment on column agui.run_input.split_at is
+    'When the input was split into parts, or found to stay whole: it is small or very large, or '
+    'the parts would not give the same text. Null: not yet.';
+comment on index agui.run_input_to_split is 'The queue of agui_internal.split_inputs.';
+
+create table agui.input_part (
+    thread_key uuid not null references agui.thread,
+    kind       text collate "C" not null,
+    part_no    int not null,
+    print      bigint not null,
+    bytes      int not null,
+    message_id text,
+    body       json not null,
+    primary key (thread_key, kind, part_no),
+    constraint input_part_kind_is_known check (kind in ('message', 'state', 'tools', 'context'))
+);
+
+create index input_part_by_print on agui.input_part (print);
+
+alter table agui.input_part alter column body set storage main;
+-- By default only rows of 2 KB and more are compressed. Most messages are smaller.
+alter table agui.input_part set (toast_tuple_target = 256);
+
+comment on table agui.input_part is
+    'Parts of the inputs of a thread, each stored once: run_input.sections refers to them. So a '
+    'conversation that is sent with each of its runs takes the bytes of its messages, not of each '
+    'input.';
+comment on column agui.input_part.kind is
+    'The member of the input that the part is from: message (an element of messages), state (an '
+    'object with one member of the state), tools or context (the whole value).';
+comment on column agui.input_part.part_no is
+    'The parts of a kind numbered 1, 2, 3, … in the order in which they were stored. So a history '
+    'that grows is one range.';
+comment on column agui.input_part.print is
+    'agui_internal.part_print of the key of the thread, the kind and the body, by which an equal part '
+    'is found. The bodies are compared as well.';
+comment on column agui.input_part.bytes is
+    'Size of the text in bytes, as folds count it: a backslash, \u0000 and half of a surrogate pair count 7.';
+comment on column agui.input_part.message_id is
+    'id of a message, as the fold decodes it; null if it has none, or if the part is no message.';
+comment on column agui.input_part.body is 'The part, byte for byte.';
+comment on index agui.input_part_by_print is 'Finds the stored part that equals a new one.';
 
 create table agui.thread_activity (
+    -- By size, so that rows have no gaps for alignment.
     thread_key    uuid primary key references agui.thread,
     scope_key     bigint not null,
-    archived      boolean not null default false,
     active_at     timestamptz not null,
+    written_in    xid8,
+    writes        smallint not null default 0,
+    archived      boolean not null default false,
     title         text,
     derived_title text,
     agent         text,
     metadata      jsonb not null default '{}',
-    written_in    xid8,
-    writes        smallint not null default 0,
     constraint thread_activity_metadata_is_an_object check (jsonb_typeof(metadata) = 'object')
 );
 
-create index thread_activity_by_time on agui.thread_activity (scope_key, archived, active_at desc, thread_key desc);
+-- Ascending, although lists descend: new entries then go to the end of the range of their scope,
+-- where pages fill up. At its beginning each page would stay half empty.
+create index thread_activity_by_time on agui.thread_activity (scope_key, active_at, thread_key) where not archived;
+create index thread_activity_archived on agui.thread_activity (scope_key, active_at, thread_key) where archived;
 
 comment on table agui.thread_activity is
     'What lists show of each thread: when it was active, and what agui.set_thread sets. The '
@@ -277,23 +381,32 @@ comment on column agui.thread_activity.written_in is
 comment on column agui.thread_activity.writes is 'How often that transaction has set it.';
 comment on index agui.thread_activity_by_time is
     'A page of the threads of a scope, most recent activity first.';
+comment on index agui.thread_activity_archived is
+    'The same for archived threads.';
 
-create table agui.message (
+create table agui.message_version (
     thread_key uuid not null references agui.thread,
     message_no int not null,
+    part_no    int,
     message_id text,
     role       text,
-    body       json not null,
-    primary key (thread_key, message_no)
+    body       json,
+    primary key (thread_key, message_no),
+    constraint message_version_is_here_or_a_part check (num_nonnulls(body, part_no) = 1)
 );
 
-comment on table agui.message is
+comment on table agui.message_version is
     'Versions of messages that snapshots refer to. A version is written once and shared by all '
-    'snapshots and branches that have it.';
-comment on column agui.message.message_no is 'Number of the version in its thread.';
-comment on column agui.message.message_id is 'id of the message, decoded; null if it has none.';
-comment on column agui.message.role is 'role of the message, decoded; null if it has none.';
-comment on column agui.message.body is 'The message in the form that AG-UI clients use.';
+    'snapshots and branches that have it. The view agui.message has the text of all.';
+comment on column agui.message_version.message_no is 'Number of the version in its thread.';
+comment on column agui.message_version.part_no is
+    'The part of inputs (agui.input_part of the kind message) that has the same text, which is not '
+    'stored twice; null: body has it. No foreign key, because it would need the kind in each row; '
+    'agui.verify checks it.';
+comment on column agui.message_version.message_id is 'id of the message, decoded; null if it has none.';
+comment on column agui.message_version.role is 'role of the message, decoded; null if it has none.';
+comment on column agui.message_version.body is
+    'The message in the form that AG-UI clients use; null: part_no has it.';
 
 create table agui.snapshot (
     thread_key  uuid not null,
@@ -449,8 +562,8 @@ comment on table agui.channel_part is
 comment on column agui.channel_part.channel_no is 'The channel that the part belongs to.';
 comment on column agui.channel_part.part_no is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
 comment on column agui.channel_part.print is
-    'The first 64 bits of sha256 of the key of the thread, the channel and the body, by which an equal '
-    'part is found. The bodies are compared as well.';
+    'agui_internal.part_print of the key of the thread, the channel and the body, by which an equal part '
+    'is found. The bodies are compared as well.';
 comment on column agui.channel_part.body is 'The element, byte for byte.';
 comment on index agui.channel_part_by_print is 'Finds the stored part that equals a new one.';
 
@@ -655,6 +768,8 @@ create table agui_internal.job_note (
     error      text,
     next_at    timestamptz,
     noted_at   timestamptz not null default clock_timestamp(),
+    step_no    bigint,
+    speaks_against_run boolean not null default false,
     primary key (job, thread_key, run_no)
 );
 
@@ -663,18 +778,31 @@ comment on table agui_internal.job_note is
     'a run, and deletes it in the transaction that does the work. If the job is killed, the note '
     'that remains names the run. The view agui.quarantine shows the notes of failures.';
 comment on column agui_internal.job_note.job is
-    'compact, compact_running or repack: each job has its own notes.';
+    'compact, compact_running, repack or split: each job has its own notes.';
 comment on column agui_internal.job_note.run_no is 'The run; 0: any runs of the thread.';
 comment on column agui_internal.job_note.attempts is
     'How often the job has begun the run without finishing it, including an attempt in progress. 0: '
     'the job has begun it only together with others; each of them is tried alone next.';
-comment on column agui_internal.job_note.code is 'SQLSTATE of the last attempt; null: none.';
+comment on column agui_internal.job_note.code is 'SQLSTATE of the error; null: none.';
 comment on column agui_internal.job_note.error is
-    'Error text of the last attempt; null: the job is processing it, or was killed, out of memory '
-    'or out of time.';
+    'The last error that speaks against the run, else that of the last attempt; null: the job is '
+    'processing the run, or was killed.';
+comment on column agui_internal.job_note.speaks_against_run is
+    'Whether the error speaks against the run itself (agui_internal.failure_kind), so that reads '
+    'that would fold it are refused.';
 comment on column agui_internal.job_note.next_at is
     'Time of the next attempt; null: at once, after all other runs.';
 comment on column agui_internal.job_note.noted_at is 'When the last attempt began or failed.';
+comment on column agui_internal.job_note.step_no is
+    'The step of agui.compact that the run belongs to, if its transaction has several; null: it has '
+    'one, or has ended. If that process is killed, agui_internal.compaction_progress says in which.';
+
+-- It goes with the table.
+create sequence agui_internal.compaction_progress owned by agui_internal.job_note.step_no;
+
+comment on sequence agui_internal.compaction_progress is
+    'The step that agui.compact began last (agui_internal.job_note.step_no). A sequence keeps its '
+    'value when a transaction ends without a commit.';
 
 create table agui_internal.tenant (
     role_name   name primary key,
@@ -724,7 +852,7 @@ begin
     if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
         alter table agui.batch alter column events set compression lz4;
         alter table agui.batch alter column earlier_us set compression lz4;
-        alter table agui.message alter column body set compression lz4;
+        alter table agui.message_version alter column body set compression lz4;
         alter table agui.snapshot alter column state set compression lz4;
         alter table agui.session_state alter column document set compression lz4;
         alter table agui.checkpoint alter column document set compression lz4;
@@ -732,36 +860,59 @@ begin
         alter table agui.channel_value alter column body set compression lz4;
         alter table agui.checkpoint_write alter column body set compression lz4;
         alter table agui.run_input alter column input set compression lz4;
+        alter table agui.input_part alter column body set compression lz4;
     end if;
 end
 $$;
 
--- Record of the install, written by internal/sqlgen. Do not edit.
-create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[])
-language sql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as 'select 1, ''768f45f07dfa3acad00d0ed8c9e780c941c754c06a665106e7804c2eea3093eb'', ''{
-index agui.channel_part_by_print, index agui.run_children, index agui.run_in_progress, index agui.run_to_compact,
-index agui.run_to_repack, index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed,
-table agui.batch, table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
-table agui.checkpoint_write, table agui.erasure, table agui.message, table agui.run, table agui.run_input,
-table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread, table agui.thread_activity,
-table agui_internal.chained_scope, table agui_internal.claim, table agui_internal.erasure_salt,
-table agui_internal.installed_object, table agui_internal.job_note, table agui_internal.setting,
-table agui_internal.tenant, table agui_internal.uptime
-}''::text[]';
-
-comment on function agui_internal.installed() is
-    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, and what belongs to them. '
-    'The migrations write it, whichever tool runs them.';
-
-revoke execute on function agui_internal.installed() from public;
--- End of the record.
-
-do $$
-begin
-    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
-end
-$$;
+-- The planner's estimates apply no policy, and EXPLAIN shows them to every role. With statistics of
+-- these columns it would tell what other scopes have: frequent values, and the bounds of histograms,
+-- letter by letter. Rows are found by thread_key, which keeps its statistics.
+alter table agui.thread
+    alter column scope set statistics 0,
+    alter column thread_id set statistics 0;
+alter table agui.thread_activity
+    alter column scope_key set statistics 0,
+    alter column title set statistics 0,
+    alter column derived_title set statistics 0,
+    alter column agent set statistics 0;
+alter table agui.run
+    alter column run_id set statistics 0,
+    alter column stop_reason set statistics 0,
+    alter column cut_off_reason set statistics 0;
+alter table agui.batch alter column hash set statistics 0;
+alter table agui.run_input alter column hash set statistics 0;
+alter table agui.input_part alter column message_id set statistics 0;
+alter table agui.message_version alter column message_id set statistics 0;
+alter table agui.session_key alter column key set statistics 0;
+alter table agui.session_state alter column key set statistics 0;
+alter table agui.checkpoint
+    alter column checkpoint_id set statistics 0,
+    alter column namespace set statistics 0,
+    alter column run_id set statistics 0;
+alter table agui.checkpoint_write
+    alter column task_id set statistics 0,
+    alter column task_path set statistics 0,
+    alter column type set statistics 0,
+    alter column bytes set statistics 0;
+alter table agui.channel
+    alter column name set statistics 0,
+    alter column namespace set statistics 0;
+alter table agui.channel_value
+    alter column version set statistics 0,
+    alter column type set statistics 0,
+    alter column bytes set statistics 0;
+alter table agui.erasure
+    alter column reason set statistics 0,
+    alter column erased_by set statistics 0,
+    alter column allowed_by set statistics 0;
+alter table agui_internal.chained_scope alter column scope set statistics 0;
+alter table agui_internal.claim
+    alter column run_id set statistics 0,
+    alter column parent_run_id set statistics 0,
+    alter column claimant set statistics 0,
+    alter column input_hash set statistics 0,
+    alter column stop_reason set statistics 0;
+alter table agui_internal.job_note alter column error set statistics 0;
+-- An expression of an index has statistics of its own.
+alter index agui.run_by_time alter column 1 set statistics 0;

@@ -1,8 +1,12 @@
 package schema
 
-import "io/fs"
+import (
+	"io/fs"
 
-// FromFiles makes a function of this package work with other migrations than this program's.
-func FromFiles(files fs.FS) Option {
-	return func(s *settings) { s.chain, s.err = newChain(files) }
+	"github.com/pgagui/pgagui/internal/migration"
+)
+
+// FromSources makes a function of this package work with other migrations than this program's.
+func FromSources(functions, schema fs.FS) Option {
+	return func(s *settings) { s.chain, s.err = migration.Assemble(functions, schema) }
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ const (
 type Option func(*settings)
 
 type settings struct {
-	chain         *chain
+	chain         chain
 	notice        func(string)
 	acceptChanges bool
 	force         bool
@@ -162,8 +163,8 @@ func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, setting
 	if err := engine.Force(engineVersion(version)); err != nil {
 		return fmt.Errorf("set agui.schema_migrations to version %d: %w", version, readable(err))
 	}
-	for _, m := range settings.chain.migrations[version:] {
-		if err := runUp(ctx, engine, m.Up(), m.Version-1); err != nil {
+	for _, m := range settings.chain.after(version) {
+		if err := runUp(ctx, engine, m.UpFile(), m.Version-1); err != nil {
 			return err
 		}
 	}
@@ -186,7 +187,7 @@ func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings
 	if err != nil || !isOwner {
 		return err
 	}
-	if _, err := control.Exec(ctx, `call agui.grant_access()`); err != nil {
+	if err := grantAccess(ctx, control, settings); err != nil {
 		return fmt.Errorf("repair the privileges: %w", err)
 	}
 	if state.CatalogUnrecorded || len(state.Changes) > 0 {
@@ -212,6 +213,37 @@ func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings
 		err = errors.Join(err, sourceErr, databaseErr)
 	}()
 	return readable(engine.Force(int(state.Version)))
+}
+
+// grantAccess creates the roles and the privileges that are missing, and says which.
+func grantAccess(ctx context.Context, control *pgx.Conn, settings *settings) error {
+	const rolesThere = `
+		select array(select rolname::text from pg_roles where rolname in (
+			'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder'
+		) order by rolname)`
+	var before, after []string
+	var changes int
+	err := control.QueryRow(ctx, rolesThere).Scan(&before)
+	if err == nil {
+		err = control.QueryRow(ctx, `select count(*) from agui_internal.privilege_changes()`).Scan(&changes)
+	}
+	if err == nil {
+		_, err = control.Exec(ctx, `call agui.grant_access()`)
+	}
+	if err == nil {
+		err = control.QueryRow(ctx, rolesThere).Scan(&after)
+	}
+	if err != nil {
+		return err
+	}
+	created := slices.DeleteFunc(after, func(role string) bool { return slices.Contains(before, role) })
+	switch {
+	case len(created) > 0:
+		settings.notice(fmt.Sprintf("created the roles %s, and gave them their privileges", strings.Join(created, ", ")))
+	case changes > 0:
+		settings.notice("completed the privileges of the roles")
+	}
+	return nil
 }
 
 // withLock calls the function with a connection that holds the lock for migrations.
@@ -320,7 +352,7 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare agui.schema_migrations: %w", readable(err)), db.Close())
 	}
-	source, err := iofs.New(settings.chain.files, ".")
+	source, err := iofs.New(settings.chain.files(), ".")
 	if err != nil {
 		return nil, errors.Join(err, driver.Close())
 	}

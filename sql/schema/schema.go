@@ -1,24 +1,30 @@
 // Package schema installs, upgrades and removes pgagui's database objects.
 //
-// The migrations are the SQL files of this folder, in the form of golang-migrate (https://github.com/golang-migrate/migrate).
-// Nothing in them relies on Go: its command line, or any other tool, can run them too ([Migrations], [UpSQL]). This package runs
-// them with the version table agui.schema_migrations, one at a time among all processes, and waits only briefly for table locks,
-// so that an upgrade never blocks a server in use.
+// The migrations are in the form of golang-migrate (https://github.com/golang-migrate/migrate): the SQL files of this folder, and one
+// more that is made of the sources in sql/functions when it is needed, until a release freezes it as a file.
+// Nothing in them relies on Go: the command line of golang-migrate, or any other tool, can run them too ([Migrations], [UpSQL]). This
+// package runs them with the version table agui.schema_migrations, one at a time among all processes, and waits only briefly for table
+// locks, so that an upgrade never blocks a server in use.
 //
-// A migration is applied whole or not at all: PostgreSQL runs a file as one transaction. What is installed is what the migrations
+// A migration is applied whole or not at all: PostgreSQL runs it as one transaction. What is installed is what the migrations
 // themselves have recorded (agui_internal.installed), whichever tool ran them: the version, and a fingerprint of their text, which
 // tells an install of this program from one of another build that calls itself the same version. They record what the catalog says
 // as well, so that changes by hand are noticed.
 package schema
 
 import (
+	"archive/zip"
+	"bytes"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pgagui/pgagui/internal/migration"
+	"github.com/pgagui/pgagui/sql/functions"
 )
 
 //go:embed *.sql
@@ -26,7 +32,7 @@ var embedded embed.FS
 
 // Migrations are the files of the migrations, for golang-migrate's package source/iofs and for other tools that read a file system.
 // Run them with a version table of their own; see the README.
-func Migrations() fs.FS { return embedded }
+func Migrations() fs.FS { return program().files() }
 
 // Latest is the number of the last migration.
 func Latest() uint { return program().latest() }
@@ -34,24 +40,20 @@ func Latest() uint { return program().latest() }
 // UpSQL is the SQL of the migrations after version from in order, for those who install with another tool. Run it in one
 // transaction. It is empty when there are none.
 func UpSQL(from uint) string {
-	var names []string
-	for _, m := range program().migrations {
-		if m.Version > from {
-			names = append(names, m.Up())
-		}
+	var text strings.Builder
+	for _, m := range program().after(from) {
+		fmt.Fprintf(&text, "-- %s\n\n%s\n", m.UpFile(), m.Up)
 	}
-	return program().concatenate(names)
+	return text.String()
 }
 
 // DownSQL is the SQL that takes back what UpSQL(from) does; from 0 on it removes all that is stored. Run it in one transaction.
 func DownSQL(from uint) string {
-	var names []string
-	for _, m := range program().migrations {
-		if m.Version > from {
-			names = append([]string{m.Down()}, names...)
-		}
+	var text strings.Builder
+	for _, m := range slices.Backward(program().after(from)) {
+		fmt.Fprintf(&text, "-- %s\n\n%s\n", m.DownFile(), m.Down)
 	}
-	return program().concatenate(names)
+	return text.String()
 }
 
 // GooseSQL is UpSQL(from) and DownSQL(from) in the form of a migration for goose (https://github.com/pressly/goose).
@@ -66,57 +68,53 @@ func GooseSQL(from uint) string {
 }
 
 // chain are the migrations of a program in order.
-type chain struct {
-	files        fs.FS
-	migrations   []migration.Migration
-	fingerprints []string // of the versions from 1 on
-}
+type chain []migration.Migration
 
 // program are the migrations of this program.
-var program = sync.OnceValue(func() *chain {
-	c, err := newChain(embedded)
+var program = sync.OnceValue(func() chain {
+	migrations, err := migration.Assemble(functions.Files, embedded)
 	if err != nil {
-		panic(err) // the files are part of the program; a test reads all of them
+		panic(err) // the sources are part of the program; a test reads all of them
 	}
-	return c
+	return migrations
 })
 
-func newChain(files fs.FS) (*chain, error) {
-	migrations, err := migration.List(files)
-	if err != nil {
-		return nil, err
-	}
-	c := &chain{files: files, migrations: migrations}
-	var fingerprint migration.Fingerprint
-	for _, m := range migrations {
-		up, err := fs.ReadFile(files, m.Up())
-		if err != nil {
-			return nil, err
-		}
-		fingerprint.Add(m.Version, up)
-		c.fingerprints = append(c.fingerprints, fingerprint.String())
-	}
-	return c, nil
-}
+func (c chain) latest() uint { return uint(len(c)) }
 
-func (c *chain) latest() uint { return uint(len(c.migrations)) }
+// after are the migrations after a version.
+func (c chain) after(version uint) chain { return c[min(version, c.latest()):] }
 
 // fingerprint is what an install of a version records; empty when this program does not have the version.
-func (c *chain) fingerprint(version uint) string {
+func (c chain) fingerprint(version uint) string {
 	if version == 0 || version > c.latest() {
 		return ""
 	}
-	return c.fingerprints[version-1]
+	return c[version-1].Fingerprint
 }
 
-func (c *chain) concatenate(names []string) string {
-	var all strings.Builder
-	for _, name := range names {
-		content, err := fs.ReadFile(c.files, name)
-		if err != nil {
-			panic(err) // the file is part of the program; a test reads all of them
+// files are the migrations as files. An archive in memory is a file system.
+func (c chain) files() fs.FS {
+	var archive bytes.Buffer
+	writer := zip.NewWriter(&archive)
+	add := func(name, text string) {
+		file, err := writer.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err == nil {
+			_, err = io.WriteString(file, text)
 		}
-		fmt.Fprintf(&all, "-- %s\n\n%s\n", name, content)
+		if err != nil {
+			panic(err) // a buffer takes what it gets
+		}
 	}
-	return all.String()
+	for _, m := range c {
+		add(m.UpFile(), m.Up)
+		add(m.DownFile(), m.Down)
+	}
+	if err := writer.Close(); err != nil {
+		panic(err)
+	}
+	files, err := zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
+	if err != nil {
+		panic(err)
+	}
+	return files
 }

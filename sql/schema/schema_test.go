@@ -188,7 +188,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 	exec(t, pool, `
 		create schema agui;
 		create table agui.schema_migrations (version bigint not null primary key, dirty boolean not null);
-		create table agui.message ()`)
+		create table agui.message_version ()`)
 
 	err := schema.Up(t.Context(), address)
 	if err == nil || !strings.Contains(err.Error(), "000001_tables.up.sql") || strings.Contains(err.Error(), "\n") {
@@ -198,7 +198,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 	if err != nil || state.Version != 0 {
 		t.Errorf("got %+v, %v", state, err)
 	}
-	exec(t, pool, `drop table agui.message`)
+	exec(t, pool, `drop table agui.message_version`)
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Error(err)
 	}

@@ -93,7 +93,7 @@ func Check(ctx context.Context, database Database) error {
 }
 
 // readInstalled reads what the migrations have recorded.
-func (c *chain) readInstalled(ctx context.Context, database Database) (State, error) {
+func (c chain) readInstalled(ctx context.Context, database Database) (State, error) {
 	state := State{Latest: c.latest()}
 	err := database.QueryRow(ctx, `select version, fingerprint from agui_internal.installed()`).Scan(&state.Version, &state.Fingerprint)
 	if err == nil {
@@ -117,7 +117,7 @@ func (c *chain) readInstalled(ctx context.Context, database Database) (State, er
 }
 
 // readState reads what the migrations have recorded, and by which tool, but not what was changed since.
-func (c *chain) readState(ctx context.Context, connection *pgx.Conn) (State, error) {
+func (c chain) readState(ctx context.Context, connection *pgx.Conn) (State, error) {
 	state, err := c.readInstalled(ctx, connection)
 	if err != nil || state.Version == 0 {
 		return state, err
@@ -133,7 +133,7 @@ func (c *chain) readState(ctx context.Context, connection *pgx.Conn) (State, err
 }
 
 // readAll is readState with the changes by hand.
-func (c *chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error) {
+func (c chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error) {
 	state, err := c.readState(ctx, connection)
 	if err != nil || state.Version == 0 || state.Fingerprint != state.Expected {
 		return state, err

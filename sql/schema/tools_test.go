@@ -77,7 +77,11 @@ func golangMigrate(t *testing.T, folder, address, scheme, parameters string) *mi
 func documentedGolangMigrate(t *testing.T, address, scheme string) *migrate.Migrate {
 	t.Helper()
 	exec(t, testdb.Connect(t, address), `create schema if not exists agui`)
-	return golangMigrate(t, ".", address, scheme, ourVersionTable())
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, schema.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	return golangMigrate(t, folder, address, scheme, ourVersionTable())
 }
 
 // teamChain writes migrations of a team with the given numbers, each with a table of its own, and returns their folder.

@@ -21,8 +21,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui/internal/sqlgen/generator"
+	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -75,30 +76,25 @@ func (r release) replace(file, pattern, replacement string) {
 	r.write(file, string(source.Data[:match[0]])+replacement+string(source.Data[match[1]:]))
 }
 
-// generate makes the migrations of the sources, as sqlgen does.
-func (r release) generate() {
+// freeze releases the migrations.
+func (r release) freeze() {
 	r.t.Helper()
-	files, err := generator.Generate(r.files)
+	files, err := migration.Release(r.folder("functions"), r.folder("schema"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for name, content := range files {
-		delete(r.files, "schema/"+name)
-		if content != nil {
-			r.write("schema/"+name, string(content))
-		}
+		r.write("schema/"+name, string(content))
 	}
 }
 
-// freeze generates the migrations and releases them.
-func (r release) freeze() {
+func (r release) folder(name string) fs.FS {
 	r.t.Helper()
-	r.generate()
-	list, err := generator.Release(r.files)
+	folder, err := fs.Sub(r.files, name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.write("schema/"+generator.ReleasedFile, string(list))
+	return folder
 }
 
 // unreleased makes of a release with its chain one that installs the same with migrations as if nothing had been released.
@@ -118,7 +114,7 @@ func (r release) unreleased() release {
 		number++
 		_, title, _ := strings.Cut(base, "_")
 		for _, suffix := range []string{".up.sql", ".down.sql"} {
-			defer fresh.write(fmt.Sprintf("schema/%06d_%s%s", number, title, suffix), string(r.files["schema/"+base+suffix].Data))
+			defer fresh.write(fmt.Sprintf("schema/%06d_%s%s", number, title, suffix), migration.Body(string(r.files["schema/"+base+suffix].Data)))
 		}
 	}
 	return fresh
@@ -126,11 +122,7 @@ func (r release) unreleased() release {
 
 func (r release) migrations() schema.Option {
 	r.t.Helper()
-	migrations, err := fs.Sub(r.files, "schema")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return schema.FromFiles(migrations)
+	return schema.FromSources(r.folder("functions"), r.folder("schema"))
 }
 
 func (r release) mustUp(address string) {
@@ -144,9 +136,9 @@ func (r release) mustUp(address string) {
 // can change all that may change of objects.
 func firstRelease(t *testing.T) release {
 	r := thisRelease(t)
-	r.write("internal/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text);
+	r.write("functions/core/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text);
 comment on type agui_internal.sample is 'Sample.';`)
-	r.write("internal/sample/sample.sql", `create or replace function agui_internal.take_sample(key text, size int default 1)
+	r.write("functions/core/sample/sample.sql", `create or replace function agui_internal.take_sample(key text, size int default 1)
 returns agui_internal.sample
 language plpgsql
 as $$
@@ -159,7 +151,7 @@ end
 $$;
 comment on function agui_internal.take_sample(text, int) is 'Takes a sample.';
 revoke execute on function agui_internal.take_sample(text, int) from public;`)
-	r.write("internal/sample/count.sql", `create or replace function agui_internal.count_samples()
+	r.write("functions/core/sample/count.sql", `create or replace function agui_internal.count_samples()
 returns bigint
 language sql
 stable
@@ -168,7 +160,7 @@ begin atomic
 end;
 comment on function agui_internal.count_samples() is 'Counts samples.';
 revoke execute on function agui_internal.count_samples() from public;`)
-	r.write("internal/sample/holder.sql", `create or replace function agui_internal.hold_samples(key text)
+	r.write("functions/core/sample/holder.sql", `create or replace function agui_internal.hold_samples(key text)
 returns int
 language plpgsql
 as $$
@@ -181,9 +173,9 @@ end
 $$;
 comment on function agui_internal.hold_samples(text) is 'Holds samples in an array, whose type it remembers.';
 revoke execute on function agui_internal.hold_samples(text) from public;`)
-	r.write("internal/sample/sum.sql", `create or replace aggregate agui_internal.sample_sum(int) (sfunc = int4pl, stype = int, initcond = '0');
+	r.write("functions/core/sample/sum.sql", `create or replace aggregate agui_internal.sample_sum(int) (sfunc = int4pl, stype = int, initcond = '0');
 comment on aggregate agui_internal.sample_sum(int) is 'Adds.';`)
-	r.write("internal/sample/trigger.sql", `create or replace function agui_internal.note_sample()
+	r.write("functions/core/sample/trigger.sql", `create or replace function agui_internal.note_sample()
 returns trigger
 language plpgsql
 as $$ begin return new; end $$;
@@ -191,17 +183,17 @@ comment on function agui_internal.note_sample() is 'Trigger: notes.';
 revoke execute on function agui_internal.note_sample() from public;
 create or replace trigger note_sample before insert on agui.erasure for each row execute function agui_internal.note_sample();
 create or replace trigger note_update before update on agui.erasure for each row execute function agui_internal.note_sample();`)
-	r.write("api/sample/sample_event.sql", `create or replace view agui.sample_event with (security_invoker = true) as
+	r.write("functions/api/sample/sample_event.sql", `create or replace view agui.sample_event with (security_invoker = true) as
 select run.run_id, run.status from agui.run as run;
 comment on view agui.sample_event is 'Samples.';
 comment on column agui.sample_event.run_id is 'Run.';
 comment on column agui.sample_event.status is 'Status.';`)
-	r.write("api/sample/old_sample.sql", `create or replace procedure agui.old_sample(a int)
+	r.write("functions/api/sample/old_sample.sql", `create or replace procedure agui.old_sample(a int)
 language plpgsql
 as $$ begin perform agui_internal.take_sample('old', a); end $$;
 comment on procedure agui.old_sample(int) is 'Goes.';
 revoke execute on procedure agui.old_sample(int) from public;`)
-	r.replace("api/append/append.sql", `\nbegin\n`, "\nbegin\n    perform agui_internal.take_sample(thread_id), agui_internal.hold_samples(thread_id);\n")
+	r.replace("functions/api/append/append.sql", `\nbegin\n`, "\nbegin\n    perform agui_internal.take_sample(thread_id), agui_internal.hold_samples(thread_id);\n")
 	r.freeze()
 	return r
 }
@@ -216,26 +208,26 @@ alter table agui.batch add column label text;
 comment on column agui.batch.label is 'Label.';`)
 	r.write("schema/000003_labels.down.sql", `alter table agui.erasure drop column label;
 alter table agui.batch drop column label;`)
-	r.write("internal/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text, c timestamptz);
+	r.write("functions/core/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text, c timestamptz);
 comment on type agui_internal.sample is 'Sample with its time.';`)
-	r.replace("internal/sample/sample.sql", `key text, size int default 1`, `name text, size int default 1, weight int default 2`)
-	r.replace("internal/sample/sample.sql", `row\(size, key\)`, `row(size, name, now())`)
-	r.replace("internal/sample/sample.sql", `(?s)comment on.*`, `comment on function agui_internal.take_sample(text, int, int) is 'Takes a heavier sample.';
+	r.replace("functions/core/sample/sample.sql", `key text, size int default 1`, `name text, size int default 1, weight int default 2`)
+	r.replace("functions/core/sample/sample.sql", `row\(size, key\)`, `row(size, name, now())`)
+	r.replace("functions/core/sample/sample.sql", `(?s)comment on.*`, `comment on function agui_internal.take_sample(text, int, int) is 'Takes a heavier sample.';
 revoke execute on function agui_internal.take_sample(text, int, int) from public;`)
-	r.replace("internal/sample/sum.sql", `initcond = '0'`, `initcond = '1'`)
-	r.replace("internal/sample/trigger.sql", `before update on agui.erasure`, `before update of reason on agui.erasure`)
-	r.replace("api/sample/sample_event.sql", `run.status from`, `run.status, run.run_no from`)
-	r.replace("api/sample/sample_event.sql", `(?s)'Status.';.*`, `'How it is.';
+	r.replace("functions/core/sample/sum.sql", `initcond = '0'`, `initcond = '1'`)
+	r.replace("functions/core/sample/trigger.sql", `before update on agui.erasure`, `before update of reason on agui.erasure`)
+	r.replace("functions/api/sample/sample_event.sql", `run.status from`, `run.status, run.run_no from`)
+	r.replace("functions/api/sample/sample_event.sql", `(?s)'Status.';.*`, `'How it is.';
 comment on column agui.sample_event.run_no is 'Number.';`)
-	delete(r.files, "api/sample/old_sample.sql")
-	r.write("api/sample/new_sample.sql", `create or replace function agui.new_sample(a int)
+	delete(r.files, "functions/api/sample/old_sample.sql")
+	r.write("functions/api/sample/new_sample.sql", `create or replace function agui.new_sample(a int)
 returns setof agui.sample_event
 language sql
 stable
 as $$ select * from agui.sample_event limit a $$;
 comment on function agui.new_sample(int) is 'Comes.';
 revoke execute on function agui.new_sample(int) from public;`)
-	r.replace("internal/privileges/expected_privileges.sql", `, 'pg_monitor'\]`, `]`)
+	r.replace("functions/core/privileges/expected_privileges.sql", `, 'pg_monitor'\]`, `]`)
 	r.changeBodies("second")
 	r.freeze()
 	return r
@@ -248,21 +240,21 @@ func thirdRelease(second release) release {
 	r.write("schema/000005_index.up.sql", `create index sample_by_status on agui.run (status) where status = 'failed';
 comment on index agui.sample_by_status is 'Sample.';`)
 	r.write("schema/000005_index.down.sql", `drop index agui.sample_by_status;`)
-	r.replace("internal/sample/sample.sql", `returns agui_internal.sample\n`, `returns setof agui_internal.sample`+"\n")
-	r.replace("internal/sample/sample.sql", `return taken;`, `return next taken;`)
-	r.replace("internal/sample/count.sql", `as event where .*`, `as event cross join agui_internal.take_sample(event.run_id) as sample where sample.a = 1;`)
-	r.replace("internal/sample/holder.sql", `'Holds [^']*'`, `'Holds samples.'`)
-	r.replace("internal/sample/trigger.sql", `(?s)create or replace trigger note_update.*`, ``)
-	r.replace("api/sample/sample_event.sql", `run.run_id, run.status, run.run_no from`, `run.run_no, run.status, run.run_id from`)
-	r.write("api/sample/old_sample.sql", `create or replace function agui.old_sample(a int, b int default 2)
+	r.replace("functions/core/sample/sample.sql", `returns agui_internal.sample\n`, `returns setof agui_internal.sample`+"\n")
+	r.replace("functions/core/sample/sample.sql", `return taken;`, `return next taken;`)
+	r.replace("functions/core/sample/count.sql", `as event where .*`, `as event cross join agui_internal.take_sample(event.run_id) as sample where sample.a = 1;`)
+	r.replace("functions/core/sample/holder.sql", `'Holds [^']*'`, `'Holds samples.'`)
+	r.replace("functions/core/sample/trigger.sql", `(?s)create or replace trigger note_update.*`, ``)
+	r.replace("functions/api/sample/sample_event.sql", `run.run_id, run.status, run.run_no from`, `run.run_no, run.status, run.run_id from`)
+	r.write("functions/api/sample/old_sample.sql", `create or replace function agui.old_sample(a int, b int default 2)
 returns int
 language sql
 immutable
 return a + b;
 comment on function agui.old_sample(int, int) is 'Is here, as a function now.';
 revoke execute on function agui.old_sample(int, int) from public;`)
-	delete(r.files, "api/sample/new_sample.sql")
-	r.replace("internal/privileges/expected_privileges.sql", `'agui_maintainer'\]`, `'agui_maintainer', 'pg_monitor']`)
+	delete(r.files, "functions/api/sample/new_sample.sql")
+	r.replace("functions/core/privileges/expected_privileges.sql", `'agui_maintainer'\]`, `'agui_maintainer', 'pg_monitor']`)
 	r.changeBodies("third")
 	r.freeze()
 	return r
@@ -358,6 +350,8 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 	for _, statement := range []string{
 		`select agui.append('kept', 'r1', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`,
 		`select agui.append('kept', 'r2', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`,
+		`select agui.append('kept', 'r3', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0,
+			('{"messages":[{"id":"u","role":"user","content":"' || repeat('x', 9000) || '"}]}')::json, '', true)`,
 		`select agui.save_session_state('kept', 'k', '1', 'r1')`,
 		`select agui.save_checkpoint('kept', 'c', '{}')`,
 		`select agui.put_checkpoint('kept', 'g', '{"channel_versions":{"list":1}}', channels => '{list}', versions => '{1}', types => '{json}',
@@ -370,7 +364,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		`insert into agui.thread_activity (thread_key, scope_key, active_at) select thread_key, 0, now() from agui.thread on conflict do nothing`,
 		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
 			select thread_key, run_no, first_seq, '{}', '{}', '[]' from agui.run where run_id = 'r1' on conflict do nothing`,
-		`insert into agui.message (thread_key, message_no, body) select thread_key, 99, '{}' from agui.thread on conflict do nothing`,
+		`insert into agui.message_version (thread_key, message_no, body) select thread_key, 99, '{}' from agui.thread on conflict do nothing`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -425,6 +419,8 @@ func kept(t *testing.T, pool *pgxpool.Pool, tables map[string][]string) string {
 type writer struct {
 	thread  string
 	written int
+	calls   atomic.Int64 // that have returned
+	ended   atomic.Bool
 	repeats map[string]int // by SQLSTATE and message
 	longest time.Duration
 	failure error
@@ -432,12 +428,14 @@ type writer struct {
 
 func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool) {
 	w.repeats = map[string]int{}
+	defer w.ended.Store(true)
 	call := func(events string) error {
 		begin := time.Now()
 		for attempt := 0; ; attempt++ {
 			var seq int
 			err := pool.QueryRow(ctx, `select agui.append($1, 'r', $2::text::json, after_seq => $3)`, w.thread, events, w.written).Scan(&seq)
 			w.longest = max(w.longest, time.Since(begin))
+			w.calls.Add(1)
 			if err == nil {
 				if seq != w.written+1 {
 					return fmt.Errorf("event %d got seq %d", w.written+1, seq)
@@ -460,7 +458,7 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	}
 }
 
-// isRetriable reports whether ARCHITECTURE.md allows a retry: another transaction held a lock, or the
+// isRetriable reports whether README.md allows a retry: another transaction held a lock, or the
 // schema was upgraded while the call ran.
 func isRetriable(refusal *pgconn.PgError) bool {
 	switch refusal.Code {
@@ -496,7 +494,19 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	}
 	check := func(what string, at release) {
 		t.Helper()
-		time.Sleep(200 * time.Millisecond) // for writers to meet what is new
+		// Writers meet what is new. One that has failed ends.
+		before := make([]int64, len(writers))
+		for i := range writers {
+			before[i] = writers[i].calls.Load()
+		}
+		wait.For(t, "each writer appends more", func() bool {
+			for i := range writers {
+				if writers[i].calls.Load() < before[i]+5 && !writers[i].ended.Load() {
+					return false
+				}
+			}
+			return true
+		})
 		if got := kept(t, pool, atFirst); got != data {
 			t.Errorf("%s: rows have changed:\n%s", what, differences(got, data))
 		}
@@ -517,9 +527,6 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 
 	// A fresh install of the third release, through its chain and as if nothing had been released before.
 	for name, release := range map[string]release{"its chain": third, "its sources": third.unreleased()} {
-		if name == "its sources" {
-			release.generate()
-		}
 		freshAddress := testdb.Empty(t)
 		release.mustUp(freshAddress)
 		if got, want := catalogs[2], catalog(t, testdb.Connect(t, freshAddress)); got != want {
@@ -528,7 +535,7 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	}
 
 	// Each step's way back.
-	engine := ownChain(t, address, mustSub(t, third.files), ourVersionTable())
+	engine := ownChain(t, address, third.folder("schema"), ourVersionTable())
 	for i, previous := range []release{second, first} {
 		if err := engine.Steps(-2); err != nil { // the functions, then the tables
 			t.Fatal(err)
@@ -541,7 +548,8 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 
 	stop.Store(true)
 	working.Wait()
-	for _, writer := range writers {
+	for i := range writers {
+		writer := &writers[i]
 		if writer.failure != nil {
 			t.Errorf("%s: %v", writer.thread, writer.failure)
 		}
@@ -589,13 +597,4 @@ func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Po
 	if err := <-upgraded; err != nil {
 		t.Fatal(err)
 	}
-}
-
-func mustSub(t *testing.T, files fs.FS) fs.FS {
-	t.Helper()
-	sub, err := fs.Sub(files, "schema")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sub
 }

@@ -50,7 +50,7 @@ create table agui.channel_part (
 comment on table agui.channel_part is 'The elements of the arrays in a channel, each stored once: versions of a value, and writes, refer to them. So a list that grows takes the bytes of its elements, not of each of its versions.';
 comment on column agui.channel_part."channel_no" is 'The channel that the part belongs to.';
 comment on column agui.channel_part."part_no" is 'The parts of a channel numbered 1, 2, 3, … in the order in which they were stored.';
-comment on column agui.channel_part."print" is 'The first 64 bits of sha256 of the key of the thread, the channel and the body, by which an equal part is found. The bodies are compared as well.';
+comment on column agui.channel_part."print" is 'agui_internal.part_print of the key of the thread, the channel and the body, by which an equal part is found. The bodies are compared as well.';
 comment on column agui.channel_part."body" is 'The element, byte for byte.';
 
 create table agui.channel_value (
@@ -134,18 +134,37 @@ comment on column agui.erasure."events" is 'Number of events that it had.';
 comment on column agui.erasure."allowed_at" is 'When agui.lift_erasure permitted writes; null: they are refused.';
 comment on column agui.erasure."allowed_by" is 'The role that was logged in at that time.';
 
-create table agui.message (
+create table agui.input_part (
     "thread_key" uuid not null,
-    "message_no" integer not null,
+    "kind" text not null,
+    "part_no" integer not null,
+    "print" bigint not null,
+    "bytes" integer not null,
     "message_id" text,
-    "role" text,
     "body" json not null
 );
-comment on table agui.message is 'Versions of messages that snapshots refer to. A version is written once and shared by all snapshots and branches that have it.';
-comment on column agui.message."message_no" is 'Number of the version in its thread.';
-comment on column agui.message."message_id" is 'id of the message, decoded; null if it has none.';
-comment on column agui.message."role" is 'role of the message, decoded; null if it has none.';
-comment on column agui.message."body" is 'The message in the form that AG-UI clients use.';
+comment on table agui.input_part is 'Parts of the inputs of a thread, each stored once: run_input.sections refers to them. So a conversation that is sent with each of its runs takes the bytes of its messages, not of each input.';
+comment on column agui.input_part."kind" is 'The member of the input that the part is from: message (an element of messages), state (an object with one member of the state), tools or context (the whole value).';
+comment on column agui.input_part."part_no" is 'The parts of a kind numbered 1, 2, 3, … in the order in which they were stored. So a history that grows is one range.';
+comment on column agui.input_part."print" is 'agui_internal.part_print of the key of the thread, the kind and the body, by which an equal part is found. The bodies are compared as well.';
+comment on column agui.input_part."bytes" is 'Size of the text in bytes, as folds count it: a backslash, \u0000 and half of a surrogate pair count 7.';
+comment on column agui.input_part."message_id" is 'id of a message, as the fold decodes it; null if it has none, or if the part is no message.';
+comment on column agui.input_part."body" is 'The part, byte for byte.';
+
+create table agui.message_version (
+    "thread_key" uuid not null,
+    "message_no" integer not null,
+    "part_no" integer,
+    "message_id" text,
+    "role" text,
+    "body" json
+);
+comment on table agui.message_version is 'Versions of messages that snapshots refer to. A version is written once and shared by all snapshots and branches that have it. The view agui.message has the text of all.';
+comment on column agui.message_version."message_no" is 'Number of the version in its thread.';
+comment on column agui.message_version."part_no" is 'The part of inputs (agui.input_part of the kind message) that has the same text, which is not stored twice; null: body has it. No foreign key, because it would need the kind in each row; agui.verify checks it.';
+comment on column agui.message_version."message_id" is 'id of the message, decoded; null if it has none.';
+comment on column agui.message_version."role" is 'role of the message, decoded; null if it has none.';
+comment on column agui.message_version."body" is 'The message in the form that AG-UI clients use; null: part_no has it.';
 
 create table agui.run (
     "thread_key" uuid not null,
@@ -156,6 +175,7 @@ create table agui.run (
     "status" text not null,
     "first_seq" bigint not null,
     "last_seq" bigint,
+    "end_seq" bigint,
     "started_at" timestamp with time zone not null,
     "ended_at" timestamp with time zone,
     "seen_at" timestamp with time zone,
@@ -166,16 +186,18 @@ create table agui.run (
     "cut_off_reason" text,
     "n" bigint,
     "log_bytes" bigint,
-    "repacked_at" timestamp with time zone
+    "repacked_at" timestamp with time zone,
+    "changed_in" xid8
 );
 comment on table agui.run is 'A run of an agent: a node of the tree of its thread.';
 comment on column agui.run."run_no" is 'The runs of a thread, numbered 1, 2, 3, … in the order in which they began. A parent has a smaller number than its children.';
 comment on column agui.run."parent_no" is 'The run that this one continues from; null: a root.';
 comment on column agui.run."parent_given" is 'Whether its writer gave the parent, or that there is none, beside the events. Otherwise the parent is the one that RUN_STARTED names, else the run begun before it.';
 comment on column agui.run."run_id" is 'runId of the protocol, unique in its thread.';
-comment on column agui.run."status" is 'running, finished (RUN_FINISHED, interrupts included) or failed (RUN_ERROR): the type of its last end, even if events follow it.';
+comment on column agui.run."status" is 'running; by its last end, even if events follow it: finished (RUN_FINISHED), interrupted (its outcome is interrupt), cancelled (its outcome is cancelled) or failed (RUN_ERROR); or cut_off: ended on behalf of its writer.';
 comment on column agui.run."first_seq" is 'seq of its first event.';
 comment on column agui.run."last_seq" is 'seq of its last event; null while it is running. Runs that were in progress at the same time interleave in the log.';
+comment on column agui.run."end_seq" is 'seq of its last RUN_FINISHED or RUN_ERROR; null while it is running, and in rows of a store that did not have the column, until agui.reap finds it.';
 comment on column agui.run."started_at" is 'recorded_at of its first event.';
 comment on column agui.run."ended_at" is 'recorded_at of its last event, even if that follows the end; null while it is running.';
 comment on column agui.run."seen_at" is 'When its writer last called agui.keep_alive for it.';
@@ -187,14 +209,27 @@ comment on column agui.run."cut_off_reason" is 'Reason why it was ended on behal
 comment on column agui.run."n" is 'Number of its events, counted when compaction processed the run; null: not processed yet.';
 comment on column agui.run."log_bytes" is 'Stored (compressed) size in bytes of its batches and its input, measured when compaction processed the run and when it was repacked; null: not processed yet.';
 comment on column agui.run."repacked_at" is 'When its batches were joined into larger ones; null: not yet.';
+comment on column agui.run."changed_in" is 'The transaction in which it began, ended, or took events after its end, whichever was last; tokens and jobs do not set it. A reader of changes has seen all with a number below pg_snapshot_xmin(pg_current_snapshot()). Numbers compare only in the cluster that assigned them. Null: no such transaction in this cluster.';
 
 create table agui.run_input (
     "thread_key" uuid not null,
     "run_no" integer not null,
-    "input" json not null
+    "input" json,
+    "hash" bytea,
+    "bytes" integer,
+    "skeleton" text[],
+    "sections" jsonb,
+    "part_bytes" integer,
+    "split_at" timestamp with time zone
 );
-comment on table agui.run_input is 'The input of a run (RunAgentInput) that its writer gave beside the events, because its RUN_STARTED carries none. Never changed.';
-comment on column agui.run_input."input" is 'The input, byte for byte. It counts as the input of RUN_STARTED unless the first RUN_STARTED carries an object itself.';
+comment on table agui.run_input is 'The input of a run (RunAgentInput) that its writer gave beside the events, because its RUN_STARTED carries none. It counts as the input of RUN_STARTED unless the first RUN_STARTED carries an object itself. A row is whole (input), or in parts (skeleton and sections), because clients send the whole conversation with each run. The view agui.input has the text of both, which never changes.';
+comment on column agui.run_input."input" is 'The input, byte for byte; null: the row is in parts.';
+comment on column agui.run_input."hash" is 'sha256 of the text of the input, which repeated calls are compared with. Null: a whole row of a store that did not have the column.';
+comment on column agui.run_input."bytes" is 'Size of the text of the input in bytes. Null: a whole row of a store that did not have the column.';
+comment on column agui.run_input."skeleton" is 'In parts: the pieces of the text before, between and after the sections.';
+comment on column agui.run_input."sections" is 'In parts: a JSON array of what stands between two pieces of the skeleton: {"kind", "separator", "part_nos"}. part_nos are the parts in order (agui.input_part), as an array of ranges; the separator stands between them.';
+comment on column agui.run_input."part_bytes" is 'In parts: stored size in bytes of the parts that came with this input, because none before it had them.';
+comment on column agui.run_input."split_at" is 'When the input was split into parts, or found to stay whole: it is small or very large, or the parts would not give the same text. Null: not yet.';
 
 create table agui.session_key (
     "thread_key" uuid not null,
@@ -254,25 +289,25 @@ comment on column agui.thread."created_at" is 'When the first event was appended
 create table agui.thread_activity (
     "thread_key" uuid not null,
     "scope_key" bigint not null,
-    "archived" boolean not null,
     "active_at" timestamp with time zone not null,
+    "written_in" xid8,
+    "writes" smallint not null,
+    "archived" boolean not null,
     "title" text,
     "derived_title" text,
     "agent" text,
-    "metadata" jsonb not null,
-    "written_in" xid8,
-    "writes" smallint not null
+    "metadata" jsonb not null
 );
 comment on table agui.thread_activity is 'What lists show of each thread: when it was active, and what agui.set_thread sets. The beginning and the end of a run update it; the events in between do not.';
 comment on column agui.thread_activity."scope_key" is 'The first 64 bits of thread_key, as a number: the hash of the scope.';
-comment on column agui.thread_activity."archived" is 'Whether lists leave the thread out by default.';
 comment on column agui.thread_activity."active_at" is 'When a run of the thread last began or ended, as in agui.run; without runs, when the thread was created.';
+comment on column agui.thread_activity."written_in" is 'For agui.append: the transaction that set active_at last; null: that transaction has set it for the last time.';
+comment on column agui.thread_activity."writes" is 'How often that transaction has set it.';
+comment on column agui.thread_activity."archived" is 'Whether lists leave the thread out by default.';
 comment on column agui.thread_activity."title" is 'The title that was set; null: none.';
 comment on column agui.thread_activity."derived_title" is 'The beginning of the first user message, shown if no title is set; null: not known yet.';
 comment on column agui.thread_activity."agent" is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity."metadata" is 'What an application stores with the thread, a JSON object.';
-comment on column agui.thread_activity."written_in" is 'For agui.append: the transaction that set active_at last; null: that transaction has set it for the last time.';
-comment on column agui.thread_activity."writes" is 'How often that transaction has set it.';
 
 create table agui.event (
     "scope" text not null,
@@ -291,25 +326,33 @@ comment on column agui.event."recorded_at" is 'Time when the event was appended.
 comment on column agui.event."payload" is 'The event, byte for byte.';
 comment on column agui.event."thread_key" is 'agui.thread_key(scope, thread_id), the key of the rows of the thread.';
 
-create table agui.lag (
-    "runs_to_compact" bigint,
-    "compaction_lag" interval,
-    "runs_to_repack" bigint,
-    "repack_lag" interval,
-    "running_runs" bigint,
-    "stale_runs" bigint,
-    "oldest_sign_of_life" interval,
-    "quarantined_runs" bigint
+create table agui.input (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "input" json not null,
+    "hash" bytea not null,
+    "bytes" integer not null
 );
-comment on table agui.lag is 'The backlog of the jobs and the age of runs in progress, in one row. Reads the queues of the jobs and the last batch of each run in progress. Meant for monitoring: it shows only counts and ages, and pg_monitor may read it. While row-level security is on, roles other than pg_monitor and operators see the values of their scope.';
-comment on column agui.lag."runs_to_compact" is 'Ended runs that compaction has not processed yet.';
-comment on column agui.lag."compaction_lag" is 'Time since the first of them ended; null if there is none.';
-comment on column agui.lag."runs_to_repack" is 'Runs that ended longer ago than agui_internal.repack_after() and are not repacked yet.';
-comment on column agui.lag."repack_lag" is 'Time since the first of them ended; null if there is none.';
-comment on column agui.lag."running_runs" is 'Runs in progress.';
-comment on column agui.lag."stale_runs" is 'Runs in progress without a sign of life (a batch, or seen_at) within their lease.';
-comment on column agui.lag."oldest_sign_of_life" is 'Longest time since the last sign of life of a run in progress; null if there is none.';
-comment on column agui.lag."quarantined_runs" is 'Rows of agui.quarantine: runs that a job failed to process and retries later.';
+comment on table agui.input is 'The inputs that runs were begun with, beside their events. A row of agui.run_input may be whole or in parts: this is the text of both.';
+comment on column agui.input."thread_key" is 'agui.thread_key(scope, thread_id), the key of the rows of the thread.';
+comment on column agui.input."run_no" is 'Number of the run in its thread.';
+comment on column agui.input."input" is 'The input (RunAgentInput), byte for byte.';
+comment on column agui.input."hash" is 'sha256 of its text.';
+comment on column agui.input."bytes" is 'Size of its text in bytes.';
+
+create table agui.message (
+    "thread_key" uuid,
+    "message_no" integer,
+    "message_id" text,
+    "role" text,
+    "body" json
+);
+comment on table agui.message is 'The versions of messages that snapshots refer to. A row of agui.message_version may have its text, or point to a part of the inputs: this is the text of both.';
+comment on column agui.message."thread_key" is 'agui.thread_key(scope, thread_id), the key of the rows of the thread.';
+comment on column agui.message."message_no" is 'Number of the version in its thread.';
+comment on column agui.message."message_id" is 'id of the message, decoded; null if it has none.';
+comment on column agui.message."role" is 'role of the message, decoded; null if it has none.';
+comment on column agui.message."body" is 'The message in the form that AG-UI clients use.';
 
 create table agui.quarantine (
     "job" text,
@@ -317,6 +360,7 @@ create table agui.quarantine (
     "thread_id" text,
     "run_id" text,
     "attempts" integer,
+    "cause" text,
     "code" text,
     "error" text,
     "failed_at" timestamp with time zone,
@@ -324,14 +368,15 @@ create table agui.quarantine (
     "thread_key" uuid,
     "run_no" integer
 );
-comment on table agui.quarantine is 'The runs that a job failed to process, one row for each job and run. The job retries them with backoff. Compaction also skips the runs that continue from them. If compaction of a run failed twice, reads that would have to fold it fail with UI022; its events can still be read. agui.retry lets the jobs retry at once.';
-comment on column agui.quarantine."job" is 'compact, compact_running, reap or repack.';
+comment on table agui.quarantine is 'The runs that a job failed to process, one row for each job and run. The job retries them with backoff. Compaction also skips the runs that continue from them. If the cause is the run itself, reads that would have to fold it fail with UI022; its events can still be read. agui.retry lets the jobs retry at once.';
+comment on column agui.quarantine."job" is 'compact, compact_running, reap, repack or split (of inputs).';
 comment on column agui.quarantine."scope" is 'Scope of the thread.';
 comment on column agui.quarantine."thread_id" is 'The thread.';
 comment on column agui.quarantine."run_id" is 'The run.';
-comment on column agui.quarantine."attempts" is 'Number of attempts, all of which failed.';
-comment on column agui.quarantine."code" is 'SQLSTATE of the last failure; null: see error.';
-comment on column agui.quarantine."error" is 'Error text of the last attempt; null if the attempt ended without an error (killed, out of memory, out of time) or is in progress.';
+comment on column agui.quarantine."attempts" is 'Number of attempts, none of which succeeded.';
+comment on column agui.quarantine."cause" is 'run: an error speaks against the run itself (a limit, a damaged log). interruption: the job died or was interrupted at the run (killed, out of memory, out of time), so reads go on.';
+comment on column agui.quarantine."code" is 'SQLSTATE of the error; null: see error.';
+comment on column agui.quarantine."error" is 'The last error that speaks against the run, else that of the last attempt; null if the attempt ended without an error or is in progress.';
 comment on column agui.quarantine."failed_at" is 'Time when the last attempt failed or, without an error, when it began.';
 comment on column agui.quarantine."next_attempt_at" is 'Time of the next attempt; null: the next call of the job.';
 comment on column agui.quarantine."thread_key" is 'Key of the thread.';
@@ -353,36 +398,6 @@ comment on column agui.setting."default_value" is 'Default value.';
 comment on column agui.setting."min_value" is 'Smallest permitted value.';
 comment on column agui.setting."max_value" is 'Largest permitted value.';
 comment on column agui.setting."description" is 'Effect of the setting.';
-
-create table agui.stats (
-    "threads" bigint,
-    "runs" bigint,
-    "running_runs" bigint,
-    "finished_runs" bigint,
-    "failed_runs" bigint,
-    "events" bigint,
-    "repacked_runs" bigint,
-    "compacted_log_bytes" bigint,
-    "log_disk_bytes" bigint,
-    "snapshot_disk_bytes" bigint,
-    "tree_disk_bytes" bigint,
-    "session_disk_bytes" bigint,
-    "erased_threads" bigint
-);
-comment on table agui.stats is 'Counts and sizes, in one row. Reads the runs and threads once and nothing of the log. Meant for monitoring: it shows only counts, and pg_monitor may read it. While row-level security is on, roles other than pg_monitor and operators see the counts of their scope and no bytes on disk.';
-comment on column agui.stats."threads" is 'Threads.';
-comment on column agui.stats."runs" is 'Runs.';
-comment on column agui.stats."running_runs" is 'Runs in progress.';
-comment on column agui.stats."finished_runs" is 'Runs that ended with RUN_FINISHED.';
-comment on column agui.stats."failed_runs" is 'Runs that ended with RUN_ERROR.';
-comment on column agui.stats."events" is 'Events of the runs that have ended.';
-comment on column agui.stats."repacked_runs" is 'Runs whose batches agui.repack has joined.';
-comment on column agui.stats."compacted_log_bytes" is 'Stored size of the batches of the compacted runs, in bytes.';
-comment on column agui.stats."log_disk_bytes" is 'Bytes of the log on disk, including its index and rows that wait for vacuum.';
-comment on column agui.stats."snapshot_disk_bytes" is 'Bytes of the snapshots and their messages on disk, including indexes and rows that wait for vacuum.';
-comment on column agui.stats."tree_disk_bytes" is 'Bytes of threads and runs on disk, including indexes and rows that wait for vacuum.';
-comment on column agui.stats."session_disk_bytes" is 'Bytes of session state and checkpoints on disk, including indexes and rows that wait for vacuum.';
-comment on column agui.stats."erased_threads" is 'Erased threads whose erasure was not lifted.';
 
 create table agui.tenant (
     "role_name" name,
@@ -427,6 +442,16 @@ create table agui.attachment (
 );
 comment on table agui.attachment is 'The result of agui.attach. run_id: the run (null: the thread does not exist yet). status: its current status. running: the ids of the runs of the thread now in progress. seq and recorded_at: the position to follow from, which is the last event taken into account (0 and null: none). events: the history up to that position, a JSON array of events.';
 
+create table agui.attachment_row (
+    "n" integer,
+    "message_id" text,
+    "type" text,
+    "mime_type" text,
+    "filename" text,
+    "bytes" bigint
+);
+comment on table agui.attachment_row is 'A part of a message that holds data: its number in the conversation (from 1), the id of the message, and what the part says of itself: type (image, audio, video, document, binary), type of media, and name of the file (null: none). bytes: size of the decoded data.';
+
 create table agui.branch (
     "run_id" text not null,
     "runs" integer not null,
@@ -441,9 +466,10 @@ create table agui.chain_head (
     "scope" text,
     "thread_id" text,
     "seq" bigint,
-    "hash" bytea
+    "hash" bytea,
+    "recorded_at" timestamp with time zone
 );
-comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, and its hash (SHA-256, 32 bytes).';
+comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, its hash (SHA-256, 32 bytes), and when that event was recorded.';
 
 create table agui.channel_write_row (
     "place" integer,
@@ -507,6 +533,17 @@ create table agui.history_row (
 );
 comment on table agui.history_row is 'One event of the history of a thread, or several joined events. seq and last_seq are those of the first and the last one; event_count is their number; created_at and completed_at are the times when the first and the last one were appended (completed_at is null for a single event); payload is the event. An event that was joined before it was appended states its own count and times.';
 
+create table agui.interrupt_row (
+    "interrupt_id" text,
+    "reason" text,
+    "message" text,
+    "tool_call_id" text,
+    "expires_at" timestamp with time zone,
+    "expired" boolean,
+    "interrupt" json
+);
+comment on table agui.interrupt_row is 'An open interrupt: id, reason, message and toolCallId (null if it has none, or if it is not a string); expires_at, the time in expiresAt (null if there is none, or if it is not a time); expired, whether that time has passed, so that a client can no longer answer it but only cancel it; and the interrupt as the agent sent it.';
+
 create table agui.keep_alive_row (
     "call_no" integer not null,
     "status" text not null,
@@ -516,6 +553,19 @@ create table agui.keep_alive_row (
 );
 comment on table agui.keep_alive_row is 'A message from agui.keep_alive to the writer of a run. call_no is the position of the run in the arguments, from 1. status is the status of the run, or claimed before its beginning. stop_requested_at and stop_reason are set if it should stop. cut_off_reason is set if it was ended on behalf of its writer.';
 
+create table agui.lag_row (
+    "runs_to_compact" bigint,
+    "compaction_lag" interval,
+    "runs_to_repack" bigint,
+    "repack_lag" interval,
+    "running_runs" bigint,
+    "stale_runs" bigint,
+    "oldest_sign_of_life" interval,
+    "quarantined_runs" bigint,
+    "is_exact" boolean
+);
+comment on table agui.lag_row is 'The backlog of the jobs and the age of runs in progress. runs_to_compact: ended runs that compaction has not processed yet; compaction_lag: time since the first of them ended (null: there is none). runs_to_repack: runs that ended longer ago than agui_internal.repack_after() and are not repacked yet; repack_lag: time since the first of them ended. running_runs: runs in progress; stale_runs: those without a sign of life (a batch, or seen_at) within their lease; oldest_sign_of_life: longest time since the last sign of life of a run in progress. quarantined_runs: rows of agui.quarantine. is_exact: false if a queue was longer than the part of it that was read, so that runs_to_compact or runs_to_repack are at least as shown.';
+
 create table agui.message_row (
     "position" integer not null,
     "message_id" text,
@@ -523,6 +573,21 @@ create table agui.message_row (
     "message" json not null
 );
 comment on table agui.message_row is 'A message of a conversation: its position (from 1), its id and role (null if it has none), and the message in the form that AG-UI clients use.';
+
+create table agui.model_usage (
+    "provider" text,
+    "model" text,
+    "input_tokens" bigint,
+    "output_tokens" bigint,
+    "total_tokens" bigint,
+    "reasoning_tokens" bigint,
+    "cached_input_tokens" bigint,
+    "cache_write_input_tokens" bigint,
+    "runs" bigint,
+    "all_runs" bigint,
+    "runs_without_usage" bigint
+);
+comment on table agui.model_usage is 'The tokens that runs used of a model of a provider (null: not named), as AG-UI counts them: total_tokens is input_tokens plus output_tokens; reasoning_tokens is a part of output_tokens, cached_input_tokens and cache_write_input_tokens are parts of input_tokens, so never add them. Null: no run reported the count. 9223372036854775807: that many or more. runs: how many runs used the model. The same in all rows: all_runs, how many runs were read, and runs_without_usage, how many of them reported nothing.';
 
 create table agui.poll_row (
     "thread_no" integer not null,
@@ -555,9 +620,32 @@ create table agui.run_info (
     "last_seq" bigint,
     "started_at" timestamp with time zone not null,
     "ended_at" timestamp with time zone,
-    "run_no" integer not null
+    "run_no" integer not null,
+    "error_code" text,
+    "error_message" text,
+    "stop_reason" text,
+    "cut_off_reason" text
 );
-comment on table agui.run_info is 'A run as the functions of the tree return it. depth is the number of runs from the root to it (1 for a root). last_seq and ended_at are null while it is running. run_no numbers the runs of the thread in the order in which they began.';
+comment on table agui.run_info is 'A run as the functions of the tree return it. depth is the number of runs from the root to it (1 for a root). last_seq and ended_at are null while it is running. run_no numbers the runs of the thread in the order in which they began. status: running, finished, interrupted (waits for answers), cancelled, failed or cut_off. The last four columns say why it ended so, or are null: code and message of RUN_ERROR, the reason of the stop that cancelled it, and why it was ended on behalf of its writer. Each is cut after 1,000 characters.';
+
+create table agui.run_row (
+    "thread_id" text,
+    "run_id" text,
+    "parent_run_id" text,
+    "status" text,
+    "title" text,
+    "agent" text,
+    "first_seq" bigint,
+    "last_seq" bigint,
+    "started_at" timestamp with time zone,
+    "ended_at" timestamp with time zone,
+    "error_code" text,
+    "error_message" text,
+    "stop_reason" text,
+    "cut_off_reason" text,
+    "cursor" text
+);
+comment on table agui.run_row is 'A run in a list over threads. title and agent are those of its thread, as agui.threads shows them. The columns from error_code to cut_off_reason say why it ended so, as in agui.run_info. cursor: the position of the run in lists, from which agui.list_runs continues.';
 
 create table agui.run_status (
     "run_id" text not null,
@@ -572,9 +660,11 @@ create table agui.run_status (
     "has_heartbeat" boolean,
     "stop_requested_at" timestamp with time zone,
     "stop_reason" text,
-    "cut_off_reason" text
+    "cut_off_reason" text,
+    "error_code" text,
+    "error_message" text
 );
-comment on table agui.run_status is 'The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.';
+comment on table agui.run_status is 'The status of a run: its parent (null: it is a root); running, finished, interrupted (it waits for answers), cancelled, failed (RUN_ERROR) or cut_off (ended on behalf of its writer); its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was; code and message of the RUN_ERROR that ended it.';
 
 create table agui.session_document (
     "key" text not null,
@@ -601,11 +691,58 @@ create table agui.session_run (
 );
 comment on table agui.session_run is 'A run converted from messages of a legacy session, as arguments for agui.append.';
 
+create table agui.stats_row (
+    "threads" bigint,
+    "runs" bigint,
+    "running_runs" bigint,
+    "finished_runs" bigint,
+    "interrupted_runs" bigint,
+    "cancelled_runs" bigint,
+    "failed_runs" bigint,
+    "cut_off_runs" bigint,
+    "events" bigint,
+    "repacked_runs" bigint,
+    "compacted_log_bytes" bigint,
+    "log_disk_bytes" bigint,
+    "snapshot_disk_bytes" bigint,
+    "tree_disk_bytes" bigint,
+    "session_disk_bytes" bigint,
+    "erased_threads" bigint,
+    "is_exact" boolean
+);
+comment on table agui.stats_row is 'Counts and sizes of a store, or of one scope of it. threads; runs; running_runs: runs in progress, always exact; finished_runs: runs that ended with RUN_FINISHED and are not interrupted or cancelled; interrupted_runs: ended with an interrupt, answered or not; cancelled_runs: stopped; failed_runs: ended with RUN_ERROR; cut_off_runs: ended on behalf of their writers. events: of the runs that have ended. repacked_runs: runs whose batches agui.repack has joined. compacted_log_bytes: stored size of the batches of the compacted runs. The sizes on disk include indexes and rows that wait for vacuum, and are null for a role that sees one scope: log_disk_bytes; snapshot_disk_bytes with messages; tree_disk_bytes: threads and runs; session_disk_bytes: session state and checkpoints. erased_threads: those whose erasure was not lifted. is_exact: false if counts other than running_runs are estimates.';
+
+create table agui.subagent (
+    "depth" integer,
+    "subagent_run_id" text,
+    "name" text,
+    "description" text,
+    "parent_subagent_run_id" text,
+    "parent_tool_call_id" text,
+    "parent_message_id" text,
+    "status" text,
+    "run_id" text,
+    "last_run_id" text,
+    "first_seq" bigint,
+    "last_seq" bigint,
+    "event_count" bigint,
+    "started_at" timestamp with time zone,
+    "ended_at" timestamp with time zone,
+    "duration" interval,
+    "result" json,
+    "interrupt_ids" text[],
+    "error_message" text,
+    "error_code" text,
+    "usage" json
+);
+comment on table agui.subagent is 'An invocation of a subagent. depth: 1 for a subagent of the main agent, 2 for a subagent of that, and so on. name, description and the parents: as its first SUBAGENT_STARTED names them (null: not named). status: running, finished, suspended (waits for answers to interrupt_ids), failed (with error_message and error_code), or cut_off (its run ended first). run_id and last_run_id: the runs of its first and last event; they differ if it was suspended and resumed. event_count: the events that name it. ended_at: null while it is running. duration: the time between its first and last event in each run, added up; the wait while it is suspended does not count. result, interrupt_ids, error_message, error_code and usage (an array, not in AG-UI 1.0, but some agents send it): of its last end; null while it is running.';
+
 create table agui.thread_page_row (
     "threads" agui.thread_row[],
-    "next_cursor" text
+    "next_cursor" text,
+    "searched_to" timestamp with time zone
 );
-comment on table agui.thread_page_row is 'A page of threads, most recent activity first, and the cursor of the next page. The list ends only if next_cursor is null: a short or empty page may have one.';
+comment on table agui.thread_page_row is 'A page of threads, most recent activity first, and the cursor of the next page. The list ends only if next_cursor is null: a short or empty page may have one. searched_to: if the page ends because 10,000 threads were examined, the active_at of the last one, so that a user can see how far back a search went; else null.';
 
 create table agui.thread_row (
     "thread_id" text not null,
@@ -620,9 +757,13 @@ create table agui.thread_row (
     "is_stale" boolean not null,
     "runs" integer not null,
     "branches" integer not null,
-    "cursor" text not null
+    "cursor" text not null,
+    "error_code" text,
+    "error_message" text,
+    "stop_reason" text,
+    "cut_off_reason" text
 );
-comment on table agui.thread_row is 'A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues.';
+comment on table agui.thread_row is 'A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues. The last four columns say why the head ended so, as in agui.run_info.';
 
 create table agui.tool_call (
     "tool_call_id" text,
@@ -647,11 +788,13 @@ create table agui.verify_row (
 );
 comment on table agui.verify_row is 'A finding of agui.verify and the run it concerns (run_id is null if none can be named). severity: ''damage'' is what the database must not contain; ''note'' is what the agent or its writer did against the protocol, stored as it was appended.';
 
-create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';
 create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns agui.attachment language sql as '';
+create function agui.attachment_data(thread_id text, n integer, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text, OUT message_id text, OUT type text, OUT mime_type text, OUT filename text, OUT data bytea) returns SETOF record language sql as '';
+create function agui.attachments(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.attachment_row language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
 create function agui.channel_history(thread_id text, channels text[], checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.channel_write_row language sql as '';
 create function agui.checkpoint_contents(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_content language sql as '';
@@ -670,11 +813,13 @@ create function agui.head(thread_id text, scope text DEFAULT ''::text) returns t
 create function agui.heads(scope text DEFAULT NULL::text) returns SETOF agui.chain_head language sql as '';
 create function agui.history(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, types text[] DEFAULT NULL::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, max_rows integer DEFAULT 100, compressed boolean DEFAULT true, max_bytes integer DEFAULT NULL::integer, max_idle interval DEFAULT NULL::interval, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.history_row language sql as '';
 create function agui.import_events(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
-create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.interrupt_row language sql as '';
 create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language sql as '';
 create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
+create function agui.lag(exact boolean DEFAULT false) returns agui.lag_row language sql as '';
 create function agui.lift_erasure(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lineage(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
+create function agui.list_runs(status text[] DEFAULT '{failed,cut_off}'::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_row language sql as '';
 create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
 create function agui.load_session(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.load_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, version bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
@@ -685,6 +830,7 @@ create function agui.map_tenant(role_name name, scope text) returns void languag
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
+create function agui.pending_tool_calls(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns text[] language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json DEFAULT '{}'::json, parent_id text DEFAULT NULL::text, channels text[] DEFAULT '{}'::text[], versions text[] DEFAULT '{}'::text[], types text[] DEFAULT '{}'::text[], channel_values json DEFAULT '[]'::json, run_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, task_id text, channels text[], types text[], channel_values json, places integer[] DEFAULT NULL::integer[], task_path text DEFAULT ''::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns void language sql as '';
@@ -708,10 +854,13 @@ create function agui.session_versions(thread_id text, key text, run_id text DEFA
 create function agui.set_setting(name text, value text) returns void language sql as '';
 create function agui.set_thread(thread_id text, title text DEFAULT NULL::text, agent text DEFAULT NULL::text, archived boolean DEFAULT NULL::boolean, metadata jsonb DEFAULT NULL::jsonb, create_if_missing boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
 create function agui.state(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.stats(exact boolean DEFAULT false) returns agui.stats_row language sql as '';
 create function agui.status(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.run_status language sql as '';
+create function agui.subagents(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.subagent language sql as '';
 create function agui.thread_key(scope text, thread_id text) returns uuid language sql as '';
-create function agui.thread_page(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.thread_page_row language sql as '';
-create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.thread_row language sql as '';
+create function agui.thread_page(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.thread_page_row language sql as '';
+create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.thread_row language sql as '';
 create function agui.tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
 create function agui.unmap_role(role_name name) returns boolean language sql as '';
+create function agui.usage(thread_id text, run_id text DEFAULT NULL::text, lineage boolean DEFAULT true, whole_thread boolean DEFAULT false, scope text DEFAULT ''::text) returns SETOF agui.model_usage language sql as '';
 create function agui.verify(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.verify_row language sql as '';

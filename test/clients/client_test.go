@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -68,12 +70,10 @@ func (p *process) shutDown(t *testing.T) {
 // waitForSeq waits until the log of a thread has so many events.
 func (p *process) waitForSeq(t *testing.T, thread string, seq int64) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: thread}); err == nil && status.LastSeq >= seq {
-			return
-		}
-	}
-	t.Fatalf("thread %s did not get %d events", thread, seq)
+	wait.For(t, fmt.Sprintf("event %d of thread %s", seq, thread), func() bool {
+		status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: thread})
+		return err == nil && status.LastSeq >= seq
+	})
 }
 
 // wantStatus compares how a run ended.
@@ -285,23 +285,20 @@ func (c *client) hold(want meaning) {
 func (c *client) wait(seq int64, want meaning) {
 	c.t.Helper()
 	var seen view
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if seen = c.look(); seen.seq() >= seq && reflect.DeepEqual(seen.meaning, want) {
-			return
-		}
+	if !wait.Until(func() bool {
+		seen = c.look()
+		return seen.seq() >= seq && reflect.DeepEqual(seen.meaning, want)
+	}) {
+		c.t.Fatalf("the client received event %d of %d, and holds\n%s\nthe log means\n%s", seen.seq(), seq, seen.meaning, want)
 	}
-	c.t.Fatalf("the client received event %d of %d, and holds\n%s\nthe log means\n%s", seen.seq(), seq, seen.meaning, want)
 }
 
 // waitForEvents waits until the client has received so many events.
 func (c *client) waitForEvents(n int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if len(c.frames()) >= n {
-			return
-		}
+	if !wait.Until(func() bool { return len(c.frames()) >= n }) {
+		c.t.Fatalf("the client received %q, not %d events", c.frames(), n)
 	}
-	c.t.Fatalf("the client received %q, not %d events", c.frames(), n)
 }
 
 func (c *client) setMessages(messages []any) {

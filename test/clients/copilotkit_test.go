@@ -128,7 +128,7 @@ func TestCopilotKitStops(t *testing.T) {
 		<-called.context.Done()
 		running.succeed()
 		connected.succeed()
-		s.here.wantStatus(s.t, s.thread, "run-1", pgagui.Finished)
+		s.here.wantStatus(s.t, s.thread, "run-1", pgagui.Cancelled)
 		meant := s.here.restored(s.t, s.thread, "run-1")
 		staying.want(meant)
 		reloaded.want(meant)

@@ -6,11 +6,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // Agents that others wrote, with scripted models: two runs of a thread, with a reload in the middle of each.
@@ -75,10 +75,7 @@ func (s *scenario) playAgent(release func(text string)) {
 // waitForText waits until the client holds a text so many times.
 func (c *client) waitForText(text string, times int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if strings.Count(c.look().meaning.String(), text) >= times {
-			return
-		}
+	if !wait.Until(func() bool { return strings.Count(c.look().meaning.String(), text) >= times }) {
+		c.t.Fatalf("the client holds %s, not %d times %q; it received\n%s", c.look().meaning, times, text, strings.Join(c.frames(), "\n"))
 	}
-	c.t.Fatalf("the client holds %s, not %d times %q; it received\n%s", c.look().meaning, times, text, strings.Join(c.frames(), "\n"))
 }

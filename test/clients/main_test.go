@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -43,25 +41,7 @@ type hostAnswer struct {
 // startHost starts a Node process, which ends with the test. It skips the test where the clients are not installed.
 func startHost(t *testing.T) *nodeHost {
 	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		testneeds.Skip(t, testneeds.Node, "Node is not installed")
-	}
-	if _, err := os.Stat("node_modules"); err != nil {
-		testneeds.Skip(t, testneeds.Node, "the clients are not installed: make clients")
-	}
-	command := exec.Command("node", "host.mjs")
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	command, in, out := testneeds.StartNode(t, ".", "make clients", "host.mjs")
 	h := &nodeHost{in: in, pending: map[int]chan hostAnswer{}}
 	read := make(chan error, 1)
 	go func() { read <- h.read(out) }()

@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 func TestConversations(t *testing.T) {
@@ -186,7 +186,7 @@ func TestStop(t *testing.T) {
 			<-called.context.Done()
 			running.succeed()
 			connected.succeed()
-			s.here.wantStatus(s.t, s.thread, run, pgagui.Finished)
+			s.here.wantStatus(s.t, s.thread, run, pgagui.Cancelled)
 			meant := s.here.restored(s.t, s.thread, run)
 			watching.want(meant)
 			s.wantReloads(meant, run, true)
@@ -208,11 +208,13 @@ func TestClientsThatWatch(t *testing.T) {
 		seen := func(run string) {
 			s.t.Helper()
 			var last int64
-			for deadline := time.Now().Add(patience); last == 0 && time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-				if status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run}); err == nil {
+			wait.For(s.t, "run "+run+" begins", func() bool {
+				status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run})
+				if err == nil {
 					last = status.LastSeq
 				}
-			}
+				return last > 0
+			})
 			watching.wait(last, s.here.restored(s.t, s.thread, run))
 		}
 		s.play(c, "run-1", nil, user("u1", "Hello"))
@@ -376,6 +378,9 @@ func TestAgentsThatBreakTheProtocol(t *testing.T) {
 				`{"type":"RUN_FINISHED","threadId":"x","runId":"z"}`},
 			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`, `{"type":"TEXT_MESSAGE_START","messageId":"a1","role":"assistant"}`,
 				`{"type":"RUN_ERROR","message":"sorry"}`, `{"type":"CUSTOM","name":"late","value":1}`, `{"type":"RUN_FINISHED","threadId":"x","runId":"y"}`},
+			{`{"type":"RUN_STARTED","threadId":"x","runId":"y"}`,
+				`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u1","role":"user","content":"Hello"},{"id":"u1","role":"user","content":"Hello again"},{"id":"a1","role":"assistant","content":"Hi"}]}`,
+				`{"type":"RUN_FINISHED","threadId":"x","runId":"y"}`},
 			{},
 		} {
 			s.thread = fmt.Sprint(base, " ", i)

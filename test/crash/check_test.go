@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // loggedEvent is an event as the log has it in the end.
@@ -50,7 +51,7 @@ func (r *round) readLog() map[string][]loggedEvent {
 // waitForFollowers waits until every reader has seen the end of the log.
 func (r *round) waitForFollowers(log map[string][]loggedEvent) {
 	r.t.Helper()
-	r.wait("followers see the end of the log", func() bool {
+	wait.For(r.t, "followers see the end of the log", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range r.seen {
@@ -128,8 +129,8 @@ func (r *round) checkFollowers(log map[string][]loggedEvent) {
 func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 	runs := map[string]*loggedRun{}
 	rows, err := r.pool.Query(r.t.Context(), `
-		select thread.thread_id, run.run_id, run.status, coalesce(run.cut_off_reason, ''), coalesce(run_input.input::text, '')
-		from agui.run join agui.thread using (thread_key) left join agui.run_input using (thread_key, run_no)`)
+		select thread.thread_id, run.run_id, run.status, coalesce(run.cut_off_reason, ''), coalesce(input.input::text, '')
+		from agui.run join agui.thread using (thread_key) left join agui.input using (thread_key, run_no)`)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -177,9 +178,14 @@ func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 		}
 		last := markOf(run.events[len(run.events)-1].payload)
 		isCutOff := run.cutOffReason != ""
-		hasFailed := isCutOff || compaction.EventType(run.events[len(run.events)-1].payload) == "RUN_ERROR"
-		if hasFailed != (run.status == pgagui.Failed) || run.status == pgagui.Running {
-			r.t.Errorf("run %s is %s, cut off: %q", id, run.status, run.cutOffReason)
+		want := pgagui.Finished
+		if isCutOff {
+			want = pgagui.CutOff
+		} else if compaction.EventType(run.events[len(run.events)-1].payload) == "RUN_ERROR" {
+			want = pgagui.Failed
+		}
+		if run.status != want {
+			r.t.Errorf("run %s is %s, want %s; cut off: %q", id, run.status, want, run.cutOffReason)
 		}
 		if len(open) > 0 || isCutOff != (last.Code == "RUN_CUT_OFF") || isCutOff == (own == len(run.events)) {
 			r.t.Errorf("run %s (cut off: %q) has %d events, %d of them its writer's, left open %v; the last is %s",

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,13 +16,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/pooler"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
 var (
 	testFor  = flag.Duration("for", 0, "how long to go on with rounds; 0: one short round of each variant")
+	testOnly = flag.String("only", "", "a regular expression of what happens, such as 'jobs killed|job backends ended'; empty: all")
 	testSeed = flag.Uint64("seed", 0, "what decides the first round, as far as processes allow; the next has the next seed; 0: any")
 )
 
@@ -137,7 +141,9 @@ func playRound(t *testing.T, variant variant, seed uint64, more int) (counts map
 		r.startWriter(i)
 	}
 	r.startJobs()
+	stopReads := r.startReads()
 	r.cause(more)
+	stopReads()
 
 	for _, writer := range r.writers {
 		writer.finish()
@@ -249,10 +255,11 @@ func (r *round) startJobs() {
 
 // cause has happen all that can, in any order: each once, and so many times more.
 func (r *round) cause(more int) {
-	incidents := []struct {
+	type incident struct {
 		name  string
 		cause func()
-	}{
+	}
+	incidents := []incident{
 		{"writers killed", func() {
 			i := r.random.IntN(writers)
 			r.mu.Lock()
@@ -269,6 +276,9 @@ func (r *round) cause(more int) {
 		{"jobs killed", func() {
 			r.jobs.kill()
 			r.startJobs()
+		}},
+		{"backends of jobs ended", func() {
+			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'jobs'`)
 		}},
 		{"server crashes", func() {
 			if err := r.server.Kill(); err != nil {
@@ -336,6 +346,12 @@ func (r *round) cause(more int) {
 			late.signal(syscall.SIGCONT)
 		}},
 	}
+	if only := regexp.MustCompile(*testOnly); *testOnly != "" {
+		incidents = slices.DeleteFunc(incidents, func(incident incident) bool { return !only.MatchString(incident.name) })
+		if len(incidents) == 0 {
+			r.t.Fatalf("-only %q is the name of nothing that happens", *testOnly)
+		}
+	}
 	order := r.random.Perm(len(incidents))
 	for range more {
 		order = append(order, r.random.IntN(len(incidents)))
@@ -355,7 +371,7 @@ func (r *round) pauseUpTo(most time.Duration) {
 // closeStaleRuns closes runs that have lost their writer until none of those that match is in progress, but for those of damaged threads.
 func (r *round) closeStaleRuns(condition string) {
 	r.t.Helper()
-	r.wait("runs whose writer is gone are closed", func() bool {
+	wait.For(r.t, "runs whose writer is gone are closed", func() bool {
 		_, _ = r.pool.Exec(r.t.Context(), `call agui.reap()`) // which may fail at a damaged thread
 		var running int
 		r.query(`
@@ -397,22 +413,10 @@ func (r *round) answered(call func(context.Context) error) {
 	r.t.Helper()
 	var err error
 	// A server notices some time after one of its processes was killed, and recovers then.
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = call(r.t.Context()); err == nil {
-			return
-		}
-	}
-	r.t.Fatal(err)
-}
-
-// waitTimeout is after how long what must happen counts as what does not.
-const waitTimeout = 2 * time.Minute
-
-func (r *round) wait(what string, isSo func() bool) {
-	r.t.Helper()
-	for deadline := time.Now().Add(waitTimeout); !isSo(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("waited in vain: %s", what)
-		}
+	if !wait.Until(func() bool {
+		err = call(r.t.Context())
+		return err == nil
+	}) {
+		r.t.Fatal(err)
 	}
 }

@@ -57,7 +57,12 @@ func play[Task interface{ databaseURL() string }](role func(Task, *pgxpool.Pool,
 	if err := json.Unmarshal(line, &task); err != nil {
 		return fmt.Errorf("read what to do: %w", err)
 	}
-	pool, err := pgxpool.New(context.Background(), task.databaseURL())
+	config, err := pgxpool.ParseConfig(task.databaseURL())
+	if err != nil {
+		return err
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = os.Getenv(roleVariable)
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return err
 	}

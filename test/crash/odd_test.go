@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // This file has the threads that no writer and no follower looks at: damaged ones, and ones with errors that come while jobs are at their runs.
@@ -83,7 +85,7 @@ func (r *round) checkJobs() {
 	r.t.Helper()
 	r.execute(`select agui.retry()`) // of runs at which jobs were killed
 	var errs []error
-	r.wait("compaction and repacking are done", func() bool {
+	wait.For(r.t, "compaction and repacking are done", func() bool {
 		errs = doJobs(r.t.Context(), r.pool)
 		var left int
 		r.query(`

@@ -111,7 +111,7 @@ func problems(objects []runtime.Object) (found []string) {
 	hasPort := func(p pod, port intstr.IntOrString) bool {
 		return slices.ContainsFunc(p.spec.Containers[0].Ports, func(one core.ContainerPort) bool { return port.StrVal == one.Name && one.Name != "" })
 	}
-	services, budgets := map[string]*core.Service{}, 0
+	services, budgets, guarded := map[string]*core.Service{}, 0, map[string]bool{}
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *core.Service:
@@ -133,6 +133,7 @@ func problems(objects []runtime.Object) (found []string) {
 			}
 		case *networking.NetworkPolicy:
 			for _, to := range selected(&object.Spec.PodSelector) {
+				guarded[to.name] = slices.Contains(object.Spec.PolicyTypes, networking.PolicyTypeIngress)
 				for _, rule := range object.Spec.Ingress {
 					for _, port := range rule.Ports {
 						if len(rule.From) == 0 || !hasPort(to, *port.Port) {
@@ -146,6 +147,9 @@ func problems(objects []runtime.Object) (found []string) {
 	for _, p := range pods {
 		if p.replicas > 1 && budgets == 0 {
 			add("%s: several replicas without a PodDisruptionBudget", p.name)
+		}
+		if !guarded[p.name] {
+			add("%s: no NetworkPolicy", p.name)
 		}
 	}
 	for _, object := range objects {
@@ -168,7 +172,7 @@ func ingressProblems(ingress *networking.Ingress, services map[string]*core.Serv
 			found = append(found, name+" cuts idle streams")
 		}
 	}
-	if of("proxy-body-size") != "16m" { // --limits-max-body-bytes
+	if of("proxy-body-size") != "64m" { // --limits-max-body-bytes
 		found = append(found, "its limit of a body is not that of the server")
 	}
 	if len(ingress.Spec.TLS) == 0 || ingress.Spec.TLS[0].SecretName == "" {
@@ -284,7 +288,7 @@ func TestManifestsFollowTheRules(t *testing.T) {
 			t.Errorf("%s: %s", file, problem)
 		}
 	}
-	if fmt.Sprint(kinds) != "map[CronJob:2 Deployment:2 Ingress:1 NetworkPolicy:1 PodDisruptionBudget:1 Service:1]" {
+	if fmt.Sprint(kinds) != "map[CronJob:2 Deployment:2 Ingress:1 NetworkPolicy:4 PodDisruptionBudget:1 Service:1]" {
 		t.Error(kinds)
 	}
 }
@@ -319,6 +323,7 @@ func TestRulesFindWhatIsWrong(t *testing.T) {
 		{serve, `proxy-read-timeout: "3600"`, `proxy-read-timeout: "20"`, "cuts idle streams"},
 		{serve, "name: pgagui-serve\n                port: {name: http}", "name: pgagui-serve\n                port: {name: metrics}", "does not exist"},
 		{serve, "- {port: metrics}", "- {port: other}", "lets everyone"},
+		{worker, "matchLabels: {app: pgagui-worker}\n  policyTypes", "matchLabels: {app: worker}\n  policyTypes", "no NetworkPolicy"},
 		{worker, "path: /metrics", "path: /", "no liveness probe"},
 		{worker, "terminationGracePeriodSeconds: 30", "terminationGracePeriodSeconds: 20", "killed before"},
 		{worker, `"worker", `, `"worker", "--database-url", "postgres://u:secret@h/d", `, "an address in its command line"},

@@ -13,15 +13,22 @@ const rootModule = "github.com/pgagui/pgagui"
 // layers are the packages from the lowest layer to the highest. A package imports nothing of its own layer or of a higher one, neither
 // itself nor through packages that are not listed.
 var layers = [][]string{
-	{"internal/rawjson", "events"},
+	{"internal/rawjson", "events", "protocol"},
 	{"internal/jsontree", "db"},
 	{"compaction", "session"},
 	{"transcript"},
 	{""}, // the store
 	{"jobs"},
-	{"worker", "otelagui", "server/access", "server/internal/livefilter", "server/internal/ambientv1"},
+	{"worker", "otelagui", "server/access", "server/accept", "server/problem", "server/internal/ambientv1", "server/internal/jsontext"},
+	{"server/core"},
+	{"server/face"},
+	{"server/face/agui", "server/face/ambient", "server/face/copilotkit", "server/face/rest"},
 	{"server"},
-	{"bench", "cmd/pgagui"},
+	{"bench", "cmd/pgagui/internal/cli", "cmd/pgagui/internal/doctor", "cmd/pgagui/internal/eventjson", "cmd/pgagui/internal/graph"},
+	{"cmd/pgagui/internal/ingest", "cmd/pgagui/internal/metrics", "cmd/pgagui/internal/runlog", "cmd/pgagui/internal/sampleagent", "cmd/pgagui/internal/schedule"},
+	{"cmd/pgagui/demo", "cmd/pgagui/install", "cmd/pgagui/read", "cmd/pgagui/serve", "cmd/pgagui/upkeep", "cmd/pgagui/write"},
+	{"cmd/pgagui/internal/root"},
+	{"cmd/pgagui"},
 }
 
 type goPackage struct {
@@ -62,6 +69,24 @@ func packagesOfAllModules(t *testing.T) (packages []goPackage) {
 	return packages
 }
 
+// inNoLayer are packages of the command line that only tests import.
+var inNoLayer = []string{"cmd/pgagui/internal/clitest"}
+
+// Each folder of the command line is in a layer, so no group of commands imports another.
+func TestEveryFolderOfTheCommandLineIsInALayer(t *testing.T) {
+	t.Parallel()
+	for _, p := range packagesOfAllModules(t) {
+		name, _ := nameOf(p.ImportPath)
+		isCommand := name == "cmd/pgagui" || strings.HasPrefix(name, "cmd/pgagui/")
+		if isCommand && layerOf(name) < 0 && !slices.Contains(inNoLayer, name) {
+			t.Errorf("%s is in no layer: add it to layers", p.ImportPath)
+		}
+		if isCommand && slices.ContainsFunc(p.Deps, func(dependency string) bool { return dependency == rootModule+"/cmd/pgagui/internal/clitest" }) {
+			t.Errorf("%s imports the helpers of tests", p.ImportPath)
+		}
+	}
+}
+
 func TestNoPackageImportsAHigherLayer(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -69,6 +94,9 @@ func TestNoPackageImportsAHigherLayer(t *testing.T) {
 		name, _ := nameOf(p.ImportPath)
 		layer := layerOf(name)
 		if layer < 0 {
+			if name == "server" || strings.HasPrefix(name, "server/") {
+				t.Errorf("%s has no layer", p.ImportPath)
+			}
 			continue
 		}
 		found[name] = true
@@ -101,7 +129,7 @@ func TestOnlyCommandAndBenchmarkImportInternalPackages(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			// One scanner of JSON text is enough. It is no part of the store.
-			isScanner := p.ImportPath == rootModule+"/server/internal/livefilter" && imported == rootModule+"/internal/rawjson"
+			isScanner := p.ImportPath == rootModule+"/server/accept" && imported == rootModule+"/internal/rawjson"
 			if strings.HasPrefix(imported, rootModule+"/internal/") && !isScanner {
 				t.Errorf("%s imports %s: use the packages that every importer has", p.ImportPath, imported)
 			}

@@ -112,18 +112,18 @@ function read(name) {
   } catch (error) {
     throw new Error(`golden: ${name} is not JSON: ${error.message}`);
   }
-  return { name, text, cases: parts(text).map((part) => ({ file: name, ...caseOf(part) })) };
+  return { name, text, cases: parts(text).map((part) => ({ file: name, ...caseOf(part, name === "rules.json") })) };
 }
 
-function caseOf(text) {
-  const { name, rule, type, field, takes, required, limits, judge, reason, run, exact, events, want, ...others } = members(text);
-  if (name === undefined || rule === undefined || events === undefined || Object.keys(others).length > 0) {
+/** Reads a case; ofList: one of rules.json, whose rules are in protocol/events.json. */
+function caseOf(text, ofList) {
+  const { name, rule, judge, reason, run, exact, events, want, ...others } = members(text);
+  if (name === undefined || (rule === undefined) !== ofList || events === undefined || Object.keys(others).length > 0) {
     throw new Error(`golden: a case has name, rule and events, and may have the other fields of ../golden/README.md; this has not: ${text}`);
   }
   const decode = (part) => (part === undefined ? undefined : JSON.parse(part));
   return {
     ...{ name: decode(name), rule: decode(rule) },
-    ...{ type: decode(type), field: decode(field), takes: decode(takes), required: decode(required), limits: decode(limits) },
     ...{ judge: decode(judge), reason: decode(reason), run: decode(run), exact: decode(exact) },
     events: parts(events).map(onOneLine),
     want: want && wantOf(members(want)),
@@ -134,9 +134,9 @@ function wantOf({ messages, state, interrupts }) {
   return { messages: parts(messages).map(onOneLine), state: onOneLine(state), interrupts: parts(interrupts).map(onOneLine) };
 }
 
-function write({ name, rule, type, field, takes, required, limits, judge, reason, run, exact, events, want }) {
+function write({ name, rule, judge, reason, run, exact, events, want }) {
   const list = (texts, indent) => (texts.length === 0 ? "[]" : `[\n${texts.map((text) => indent + "  " + text).join(",\n")}\n${indent}]`);
-  const fields = Object.entries({ name, rule, type, field, takes, required, limits, judge, reason, run, exact })
+  const fields = Object.entries({ name, rule, judge, reason, run, exact })
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `    "${key}": ${JSON.stringify(value)}`);
   fields.push(`    "events": ${list(events, "    ")}`);

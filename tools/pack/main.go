@@ -150,7 +150,21 @@ type file struct {
 
 func (f file) Path() string { return f.path }
 
-func (f file) Lstat() (os.FileInfo, error) { return os.Lstat(f.source) }
+func (f file) Lstat() (os.FileInfo, error) {
+	info, err := os.Lstat(f.source)
+	if err == nil && f.text != nil {
+		info = sized{info, int64(len(f.text))}
+	}
+	return info, err
+}
+
+// sized is the information about a file with another size.
+type sized struct {
+	os.FileInfo
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
 
 func (f file) Open() (io.ReadCloser, error) {
 	if f.text != nil {

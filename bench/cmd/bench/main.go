@@ -31,7 +31,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui/bench"
-	"github.com/pgagui/pgagui/internal/cluster"
+	"github.com/pgagui/pgagui/devpg/cluster"
 )
 
 func main() {

@@ -48,7 +48,7 @@ type AguiPollRow struct {
 	Problem    pgtype.Text
 }
 
-// The status of a run: its parent (null: it is a root); running, finished or failed; its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was.
+// The status of a run: its parent (null: it is a root); running, finished, interrupted (it waits for answers), cancelled, failed (RUN_ERROR) or cut_off (ended on behalf of its writer); its last seq so far; its last sign of life, an event or a call of agui.keep_alive; is_stale, if it is running but its last sign of life is longer ago than the lease; has_heartbeat, if its writer sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why it was ended on behalf of its writer, if it was; code and message of the RUN_ERROR that ended it.
 type AguiRunStatus struct {
 	RunID           string
 	ParentRunID     pgtype.Text
@@ -63,21 +63,27 @@ type AguiRunStatus struct {
 	StopRequestedAt pgtype.Timestamptz
 	StopReason      pgtype.Text
 	CutOffReason    pgtype.Text
+	ErrorCode       pgtype.Text
+	ErrorMessage    pgtype.Text
 }
 
-// A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues.
+// A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues. The last four columns say why the head ended so, as in agui.run_info.
 type AguiThreadRow struct {
-	ThreadID  string
-	Title     pgtype.Text
-	Agent     pgtype.Text
-	Metadata  []byte
-	Archived  bool
-	CreatedAt pgtype.Timestamptz
-	ActiveAt  pgtype.Timestamptz
-	HeadRunID pgtype.Text
-	Status    pgtype.Text
-	IsStale   bool
-	Runs      int32
-	Branches  int32
-	Cursor    string
+	ThreadID     string
+	Title        pgtype.Text
+	Agent        pgtype.Text
+	Metadata     []byte
+	Archived     bool
+	CreatedAt    pgtype.Timestamptz
+	ActiveAt     pgtype.Timestamptz
+	HeadRunID    pgtype.Text
+	Status       pgtype.Text
+	IsStale      bool
+	Runs         int32
+	Branches     int32
+	Cursor       string
+	ErrorCode    pgtype.Text
+	ErrorMessage pgtype.Text
+	StopReason   pgtype.Text
+	CutOffReason pgtype.Text
 }

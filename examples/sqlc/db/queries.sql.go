@@ -258,7 +258,7 @@ func (q *Queries) SaveNote(ctx context.Context, arg SaveNoteParams) error {
 }
 
 const status = `-- name: Status :one
-select run_id, parent_run_id, status, first_seq, last_seq, started_at, ended_at, alive_at, is_stale, has_heartbeat, stop_requested_at, stop_reason, cut_off_reason from agui.status($1, $2)
+select run_id, parent_run_id, status, first_seq, last_seq, started_at, ended_at, alive_at, is_stale, has_heartbeat, stop_requested_at, stop_reason, cut_off_reason, error_code, error_message from agui.status($1, $2)
 `
 
 type StatusParams struct {
@@ -283,12 +283,14 @@ func (q *Queries) Status(ctx context.Context, arg StatusParams) (AguiRunStatus, 
 		&i.StopRequestedAt,
 		&i.StopReason,
 		&i.CutOffReason,
+		&i.ErrorCode,
+		&i.ErrorMessage,
 	)
 	return i, err
 }
 
 const threads = `-- name: Threads :many
-select thread_id, title, agent, metadata, archived, created_at, active_at, head_run_id, status, is_stale, runs, branches, cursor from agui.threads(scope => $1)
+select thread_id, title, agent, metadata, archived, created_at, active_at, head_run_id, status, is_stale, runs, branches, cursor, error_code, error_message, stop_reason, cut_off_reason from agui.threads(scope => $1)
 `
 
 func (q *Queries) Threads(ctx context.Context, scope string) ([]AguiThreadRow, error) {
@@ -314,6 +316,10 @@ func (q *Queries) Threads(ctx context.Context, scope string) ([]AguiThreadRow, e
 			&i.Runs,
 			&i.Branches,
 			&i.Cursor,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
 		); err != nil {
 			return nil, err
 		}

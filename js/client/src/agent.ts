@@ -22,6 +22,8 @@ export interface PgaguiAgentConfig extends Omit<HttpAgentConfig, "headers"> {
   storage?: PositionStorage;
   /** Takes the thread of the stored position if `threadId` is missing, as after a reload. Default: false, a new thread. */
   restore?: boolean;
+  /** "new" sends the messages after the last answer only; the server has the others. Default: all messages, as HttpAgent does. */
+  history?: "new";
   /** What `abortRun` does, which the stop buttons of UI frameworks call. Default: "disconnect", as HttpAgent does. */
   abort?: "disconnect" | "stop";
 }
@@ -57,7 +59,7 @@ const connections = new WeakMap<RunAgentInput, ConnectParameters>();
 export class PgaguiAgent extends HttpAgent {
   /** Where the client is, in the thread that it ran or connected to last. */
   position: Position;
-  private settings: Pick<PgaguiAgentConfig, "retry" | "abort"> & {
+  private settings: Pick<PgaguiAgentConfig, "retry" | "abort" | "history"> & {
     headers: Extract<HeadersSource, () => unknown> | undefined;
     positions: Positions;
   };
@@ -65,13 +67,13 @@ export class PgaguiAgent extends HttpAgent {
 
   /** @throws TypeError if `url` is not the address of an agent. */
   constructor(config: PgaguiAgentConfig) {
-    const { headers, retry, storage, restore, abort, ...rest } = config;
+    const { headers, retry, storage, restore, abort, history, ...rest } = config;
     const positions = new Positions(storage, config.url);
     const stored = positions.read();
     const threadId = config.threadId ?? (restore ? stored?.threadId : undefined);
     super({ ...rest, ...(typeof headers === "object" && { headers }), ...(threadId !== undefined && { threadId }) });
     this.settings = {
-      ...(retry && { retry }), ...(abort && { abort }), positions, headers: typeof headers === "function" ? headers : undefined,
+      ...(retry && { retry }), ...(abort && { abort }), ...(history && { history }), positions, headers: typeof headers === "function" ? headers : undefined,
     };
     this.position = { threadId: this.threadId, ...(stored?.threadId === this.threadId && stored) };
     void this.serverUrl; // throws if url is not that of an agent
@@ -228,6 +230,10 @@ export class PgaguiAgent extends HttpAgent {
     return input;
   }
 
+  protected override requestInit(input: RunAgentInput): RequestInit {
+    return super.requestInit(this.settings.history === "new" ? onlyNew(input) : input);
+  }
+
   /** Runs on a branch that begins before the message at `index`, with `added` in place of what follows. */
   private async branch(
     index: number, added: Message[], parameters: RunParameters | undefined, subscriber: AgentSubscriber | undefined,
@@ -248,7 +254,7 @@ export class PgaguiAgent extends HttpAgent {
     return origin && (origin.parentRunId ?? "");
   }
 
-  /** Whether a thread has no runs, or does not exist yet. */
+  /** Whether a thread has no runs, or does not exist yet. Servers that say so in the stream are not asked: a 404 is logged. */
   private async isEmpty(threadId: string, signal: AbortSignal): Promise<boolean> {
     const thread = await ifKnown(this.threads.get(threadId, { signal }));
     return thread === undefined || thread.runs === 0;
@@ -285,10 +291,19 @@ export class PgaguiAgent extends HttpAgent {
   private observe(input: RunAgentInput, start: Start): ReturnType<HttpAgent["run"]> {
     const observable = new Observable<BaseEvent>((subscriber) => {
       const connection = new AbortController();
+      let isComplete = false;
       const { signal } = this.abortController;
-      const abort = () => connection.abort(signal.reason);
+      const abort = () => {
+        if (this.settings.abort === "stop") {
+          subscriber.error(signal.reason); // a stop by the user, of which the client's reader would make a RUN_ERROR
+        }
+        connection.abort(signal.reason);
+      };
       const frames = new Observable<FrameEvent>((transport) => {
-        this.deliver(input, start, connection.signal, transport).then(() => transport.complete(), (error) => transport.error(error));
+        this.deliver(input, start, connection.signal, transport).then(() => {
+          isComplete = true;
+          transport.complete();
+        }, (error) => transport.error(error));
       });
       if (signal.aborted) {
         abort();
@@ -302,7 +317,9 @@ export class PgaguiAgent extends HttpAgent {
       return () => {
         reading.unsubscribe();
         signal.removeEventListener("abort", abort);
-        connection.abort();
+        if (!isComplete) {
+          connection.abort();
+        }
       };
     });
     // Two copies of rxjs 7, the client's and ours, work together, but their types do not.
@@ -340,6 +357,13 @@ export class PgaguiAgent extends HttpAgent {
       },
     });
   }
+}
+
+/** An input without the messages up to the last answer. */
+function onlyNew(input: RunAgentInput): RunAgentInput {
+  const answer = input.messages.findLastIndex(({ role }) => role === "assistant");
+  const forwardedProps = { ...input.forwardedProps, pgagui: { ...input.forwardedProps?.pgagui, history: "new" } };
+  return { ...input, messages: input.messages.slice(answer + 1), forwardedProps };
 }
 
 /** The answer; undefined if the server does not have what the request names. */

@@ -33,6 +33,12 @@ declare module "@assistant-ui/react" {
 }
 
 declare module "@assistant-ui/react-ag-ui" {
-  export type MessageLike = { id?: string; role: string; status?: { type: "incomplete"; reason: "error" } };
+  export type MessageLike = {
+    id?: string;
+    role: string;
+    content: string | readonly unknown[];
+    metadata?: object;
+    status?: { type: "incomplete"; reason: "error" | "cancelled" };
+  };
   export function fromAgUiMessages(messages: readonly unknown[], options?: { showThinking?: boolean }): MessageLike[];
 }

@@ -5,8 +5,9 @@ import {
 } from "@ag-ui/client";
 import { ExportedMessageRepository, type RemoteThreadListAdapter, type ThreadHistoryAdapter, type ThreadMessage } from "@assistant-ui/react";
 import { fromAgUiMessages } from "@assistant-ui/react-ag-ui";
-import { concat, defer, of, switchMap, tap, type Observable } from "rxjs";
+import { concat, defer, fromEvent, of, switchMap, takeUntil, tap, type Observable } from "rxjs";
 import type { PgaguiAgent } from "./agent.ts";
+import { aside } from "./protocol.ts";
 import type { PgaguiError } from "./requests.ts";
 import type { Conversation, Run, Thread, Threads } from "./threads.ts";
 
@@ -87,11 +88,11 @@ class History implements ThreadHistoryAdapter {
       for (const [id, message] of idsOf(conversation.messages)) {
         known.add(id, () => threads.origin(threadId, message.id, leaf.runId));
       }
-      const tail = tailOf(conversation.messages);
-      if (tail && (leaf === head || !known.tails.has(tail.id))) {
-        known.tails.set(tail.id, leaf.runId);
+      for (const id of tree.add(conversation, leaf === head)) {
+        if (leaf === head || !known.tails.has(id)) {
+          known.tails.set(id, leaf.runId);
+        }
       }
-      tree.add(conversation, leaf === head);
     });
     known.headRunId = head.runId;
     this.#known = known;
@@ -152,8 +153,10 @@ class History implements ThreadHistoryAdapter {
   #follow({ runId, firstSeq }: Run): Observable<BaseEvent> {
     const { threadId, threads, abortController } = this.#agent;
     const place = { run: runId, after: String(firstSeq) };
-    const events = transformHttpEventStream(runHttpRequest(() => threads.events(threadId, place, { signal: abortController.signal })));
-    return concat(of({ type: EventType.RUN_STARTED, threadId, runId }), events as unknown as Observable<BaseEvent>);
+    const { signal } = abortController;
+    const events = transformHttpEventStream(runHttpRequest(() => threads.events(threadId, place, { signal })));
+    const stop = fromEvent(signal, "abort").pipe(tap(() => { throw signal.reason; })); // not a RUN_ERROR: the user stops the run
+    return concat(of({ type: EventType.RUN_STARTED, threadId, runId }), events as unknown as Observable<BaseEvent>).pipe(takeUntil(stop));
   }
 }
 
@@ -204,7 +207,7 @@ class Known {
     const ids = [...Array.from(idsOf(brought), ([id]) => id), messageId, parentMessageId, toolCallId];
     ids.forEach((id) => this.add(id, () => origin));
     const tail = tailOf(brought)?.id ?? messageId ?? parentMessageId ?? toolCallId;
-    if (typeof tail === "string" && !type.startsWith("REASONING") && !type.startsWith("ACTIVITY")) {
+    if (typeof tail === "string" && !aside.has(type)) {
       if (this.#tail !== undefined && this.tails.get(this.#tail) === this.headRunId) {
         this.tails.delete(this.#tail);
       }
@@ -225,14 +228,18 @@ class MessageTree {
     this.#showThinking = showThinking;
   }
 
-  /** Adds a branch. Where branches have the same message, the one of the head is shown. */
-  add({ messages, interrupts, runId, status }: Conversation, isHead: boolean): void {
-    const branch = fromAgUiMessages(interrupts.length > 0 ? withInterrupts(messages, interrupts, runId) : messages, {
+  /**
+   * Adds a branch, and returns the ids under which its last message may come back. Where branches have the same message,
+   * the one of the head is shown.
+   */
+  add({ messages, interrupts, runId, status }: Conversation, isHead: boolean): string[] {
+    const branch = asLive(fromAgUiMessages(interrupts.length > 0 ? withInterrupts(messages, interrupts, runId) : messages, {
       showThinking: this.#showThinking,
-    });
+    }));
     const answer = branch.at(-1);
-    if (status === "failed" && answer?.role === "assistant") {
-      branch[branch.length - 1] = { ...answer, status: { type: "incomplete", reason: "error" } };
+    const reason = incomplete[status];
+    if (reason && answer?.role === "assistant") {
+      branch[branch.length - 1] = { ...answer, status: { type: "incomplete", reason } };
     }
     let parentId: string | null = null;
     for (const message of branch) {
@@ -245,6 +252,8 @@ class MessageTree {
     if (isHead) {
       this.#headId = parentId;
     }
+    const ids = answer && [answer.id, ...partsOf(answer).flatMap((part) => [part.toolCallId, part.unstable_toolMessageId])];
+    return ids?.filter((id) => id !== undefined) ?? [];
   }
 
   export(): { headId: string | null; messages: { message: ThreadMessage; parentId: string | null }[] } {
@@ -270,6 +279,64 @@ class MessageTree {
 }
 
 type MessageLike = ReturnType<typeof fromAgUiMessages>[number];
+
+/** How runs leave their answers, if they did not finish. */
+const incomplete: Partial<Record<Conversation["status"], "error" | "cancelled">> = { failed: "error", cut_off: "error", cancelled: "cancelled" };
+
+/** A part of a message, as far as it matters here. */
+interface Part {
+  type: string;
+  text?: string;
+  toolCallId?: string;
+  unstable_toolMessageId?: string;
+}
+
+function partsOf({ content }: MessageLike): readonly Part[] {
+  return typeof content === "string" ? (content ? [{ type: "text", text: content }] : []) : (content as readonly Part[]);
+}
+
+/**
+ * The messages as useAgUiRuntime shows them while they stream: reasoning and tool calls are parts of the answer in which
+ * they occur, and only a text with another id begins the next one.
+ */
+function asLive(messages: readonly MessageLike[]): MessageLike[] {
+  const shown: MessageLike[] = [];
+  let namedBy: string | undefined; // the id that the answer has from the agent
+  for (const message of messages) {
+    const answer = shown.at(-1);
+    const parts = partsOf(message);
+    const isText = parts.every(({ type }) => type !== "tool-call" && type !== "reasoning") || parts.some(({ type }) => type === "text");
+    // A tool call without a message is stored under the id of the call.
+    const name = isText || parts.some(({ type, toolCallId }) => type === "tool-call" && toolCallId !== message.id) ? message.id : undefined;
+    const isNext = isText && namedBy !== undefined && namedBy !== name;
+    // A result under this id is the page's own, and the run that received it begins the next answer.
+    const isAnswered = answer && partsOf(answer).some((part) => part.unstable_toolMessageId === `${part.toolCallId}:tool`);
+    if (message.role === "assistant" && answer?.role === "assistant" && !isNext && !isAnswered) {
+      shown[shown.length - 1] = {
+        ...answer, ...message, id: namedBy ?? name ?? answer.id,
+        content: [...partsOf(answer), ...parts], metadata: joinMetadata(answer.metadata as Metadata, message.metadata as Metadata),
+      } as MessageLike;
+    } else {
+      shown.push(message);
+      namedBy = undefined;
+    }
+    namedBy = isText ? name : (namedBy ?? name);
+  }
+  return shown;
+}
+
+/** The metadata of two messages that are one. Both may have reasoning that is kept for the provider. */
+function joinMetadata(first: Metadata | undefined, second: Metadata | undefined): Metadata | undefined {
+  const [earlier, later] = [first?.custom?.agui, second?.custom?.agui];
+  if (!earlier || !later) {
+    return later ? second : first;
+  }
+  const opaqueReasoning = [...(earlier.opaqueReasoning ?? []), ...(later.opaqueReasoning ?? [])];
+  return { ...second, custom: { ...second!.custom, agui: { ...earlier, ...later, ...(opaqueReasoning.length > 0 && { opaqueReasoning }) } } };
+}
+
+/** What useAgUiRuntime keeps in the metadata of a message. */
+type Metadata = { custom?: { agui?: { opaqueReasoning?: unknown[] } } };
 
 /** The messages with interrupts where useAgUiRuntime keeps them: with the last message of the assistant. */
 function withInterrupts(messages: Conversation["messages"], interrupts: unknown[], runId: string): Conversation["messages"] {

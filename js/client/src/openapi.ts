@@ -51,6 +51,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The agents and their capabilities
+         * @description Capabilities as AG-UI 1.0 names them: those that the server gives to any agent, and those in
+         *     the settings of the agent. One that is not named is unknown. Right: read.
+         */
+        get: operations["listAgents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/threads/{thread}/events": {
         parameters: {
             query?: never;
@@ -111,9 +132,31 @@ export interface paths {
         /**
          * List threads
          * @description The threads of the scope, those with the latest activity first. A page may be empty although
-         *     `hasMore` is true: a filter looks at 10,000 threads at most. Right: read.
+         *     `hasMore` is true: a filter looks at 10,000 threads at most, and `searchedTo` says how far
+         *     back they go. Right: read.
          */
         get: operations["listThreads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The runs of all threads that failed
+         * @description The runs of the scope that ended with one of the statuses, those that ended last first, and
+         *     why. Right: read.
+         */
+        get: operations["listEndedRuns"];
         put?: never;
         post?: never;
         delete?: never;
@@ -414,6 +457,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/threads/{thread}/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The images and files in the messages
+         * @description What the messages hold as data. What they name by a URL is left out. Right: read.
+         */
+        get: operations["getAttachments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/threads/{thread}/attachments/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+                /** @description Its number in the list. */
+                n: number;
+            };
+            cookie?: never;
+        };
+        /**
+         * An image or a file, decoded
+         * @description Give the run of which you have the list: with `run`, a number names the same data for ever.
+         *     Types that a browser can show without harm have their own type. All others are
+         *     `application/octet-stream`, to be saved. Ranges and `If-None-Match` work. Right: read.
+         */
+        get: operations["getAttachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/threads/{thread}/state": {
         parameters: {
             query?: never;
@@ -545,6 +638,54 @@ export interface paths {
          * @description Right: read.
          */
         get: operations["listActivities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/threads/{thread}/subagents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The subagents of a conversation, as a tree
+         * @description One entry for each subagentRunId, each before the subagents that it began, which have the
+         *     next depth. Right: read.
+         */
+        get: operations["listSubagents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/threads/{thread}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The tokens that runs used
+         * @description By provider and model, as the ends of the runs report them. The calls of subagents are in
+         *     the count of their run; nothing is counted twice. Right: read.
+         */
+        get: operations["getUsage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1371,8 +1512,15 @@ export interface components {
          * @example 2026-01-31T12:00:00.000001Z
          */
         Time: string;
+        /**
+         * @description The status of a run: `running`; by its last end `finished`, `interrupted` (it waits for
+         *     answers), `cancelled` (it was stopped) or `failed` (RUN_ERROR); or `cut_off`, if it was ended on
+         *     behalf of its writer.
+         * @enum {string}
+         */
+        Status: "running" | "finished" | "interrupted" | "cancelled" | "failed" | "cut_off";
         /** @enum {string} */
-        Status: "running" | "finished" | "failed";
+        EndedStatus: "interrupted" | "cancelled" | "failed" | "cut_off";
         /** @description An event of AG-UI, with any members. */
         Event: {
             type: string;
@@ -1426,6 +1574,13 @@ export interface components {
             headRunId?: string;
             status?: components["schemas"]["Status"];
             stale?: boolean;
+            /** @description `code` of the RUN_ERROR that ended it. */
+            errorCode?: string;
+            /** @description `message` of the RUN_ERROR that ended it. */
+            errorMessage?: string;
+            stopReason?: string;
+            /** @description Why it was ended on behalf of its writer. */
+            cutOffReason?: string;
             runs: number;
             branches: number;
             /** @description The place of the thread in lists. */
@@ -1436,6 +1591,11 @@ export interface components {
             /** @description The cursor of the next page. */
             cursor?: string;
             hasMore: boolean;
+            /**
+             * Format: date-time
+             * @description How far back the page has searched, if it ended because 10,000 threads were examined.
+             */
+            searchedTo?: string;
         };
         Run: {
             runId: string;
@@ -1449,6 +1609,42 @@ export interface components {
             lastSeq?: number;
             startedAt: components["schemas"]["Time"];
             endedAt?: components["schemas"]["Time"];
+            /** @description `code` of the RUN_ERROR that ended it. */
+            errorCode?: string;
+            /** @description `message` of the RUN_ERROR that ended it. */
+            errorMessage?: string;
+            stopReason?: string;
+            /** @description Why it was ended on behalf of its writer. */
+            cutOffReason?: string;
+        };
+        ListedRun: {
+            threadId: string;
+            runId: string;
+            parentRunId?: string;
+            status: components["schemas"]["EndedStatus"];
+            /** @description The title of the thread. */
+            title?: string;
+            /** @description The agent of the thread. */
+            agent?: string;
+            firstSeq: number;
+            lastSeq: number;
+            startedAt: components["schemas"]["Time"];
+            endedAt: components["schemas"]["Time"];
+            /** @description `code` of the RUN_ERROR that ended it. */
+            errorCode?: string;
+            /** @description `message` of the RUN_ERROR that ended it. */
+            errorMessage?: string;
+            stopReason?: string;
+            /** @description Why it was ended on behalf of its writer. */
+            cutOffReason?: string;
+            /** @description The place of the run in lists. */
+            cursor: string;
+        };
+        RunPage: {
+            runs: components["schemas"]["ListedRun"][];
+            /** @description The cursor of the next page. */
+            cursor?: string;
+            hasMore: boolean;
         };
         RunStatus: {
             runId: string;
@@ -1463,8 +1659,18 @@ export interface components {
             /** @description Its writer sends heartbeats, as a server does for the runs of its agents. */
             hasHeartbeat?: boolean;
             stopRequestedAt?: components["schemas"]["Time"];
+            /** @description `code` of the RUN_ERROR that ended it. */
+            errorCode?: string;
+            /** @description `message` of the RUN_ERROR that ended it. */
+            errorMessage?: string;
             stopReason?: string;
+            /** @description Why it was ended on behalf of its writer. */
             cutOffReason?: string;
+            /**
+             * @description The tool calls that a finished run has left for the application to answer: those that its
+             *     outcome names, or else those that it began and gave no result.
+             */
+            pendingToolCallIds?: string[];
         };
         Branch: {
             /** @description The last run of the branch. */
@@ -1494,6 +1700,8 @@ export interface components {
             statePatch: {
                 [key: string]: unknown;
             }[];
+            /** @description For each operation of `statePatch`, the value that it removes or replaces; null for an add. */
+            stateBefore: components["schemas"]["Anything"][];
             /** @description A JSON Merge Patch, RFC 7396; null if there is none. */
             stateMergePatch: components["schemas"]["Anything"];
         };
@@ -1537,6 +1745,61 @@ export interface components {
             lastSeq: number;
             startedAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+        };
+        Subagent: {
+            subagentRunId: string;
+            /** @description 1: a subagent of the main agent, or one whose parent is unknown. */
+            depth: number;
+            name?: string;
+            description?: string;
+            parentSubagentRunId?: string;
+            parentToolCallId?: string;
+            parentMessageId?: string;
+            /** @enum {string} */
+            status: "running" | "finished" | "suspended" | "failed" | "cut_off";
+            /** @description The run of its first event. */
+            runId: string;
+            /** @description The run of its last event. */
+            lastRunId: string;
+            firstSeq: number;
+            lastSeq: number;
+            /** @description How many events name it. */
+            eventCount: number;
+            startedAt: components["schemas"]["Time"];
+            endedAt?: components["schemas"]["Time"];
+            /** @description Between its first and last event in each run, added up; the wait while it is suspended does not count. */
+            durationMs: number;
+            result?: components["schemas"]["Anything"];
+            /** @description What a suspended subagent waits for. */
+            interruptIds?: string[];
+            errorMessage?: string;
+            errorCode?: string;
+            /** @description The member of this name of its last end, if that has one. The usage of the run includes it. */
+            usage?: components["schemas"]["Anything"][];
+        };
+        Usage: {
+            usage: components["schemas"]["ModelUsage"][];
+            /** @description How many runs were read. */
+            runs: number;
+            /** @description How many of them reported nothing. */
+            runsWithoutUsage: number;
+        };
+        /**
+         * @description In the accounting of AG-UI: reasoningTokens are a part of outputTokens, cachedInputTokens and
+         *     cacheWriteInputTokens are parts of inputTokens. A count that no run reported is left out.
+         */
+        ModelUsage: {
+            provider?: string;
+            model?: string;
+            inputTokens?: number;
+            outputTokens?: number;
+            /** @description inputTokens plus outputTokens. */
+            totalTokens?: number;
+            reasoningTokens?: number;
+            cachedInputTokens?: number;
+            cacheWriteInputTokens?: number;
+            /** @description How many runs used the model. */
+            runs: number;
         };
         HistoryEvent: {
             /** @description The seq of the (first) event. */
@@ -1806,6 +2069,35 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listAgents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents, sorted by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        agents: {
+                            name: string;
+                            description?: string;
+                            capabilities: {
+                                [key: string]: Record<string, never>;
+                            };
+                        }[];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     followThread: {
         parameters: {
             query?: {
@@ -1878,8 +2170,13 @@ export interface operations {
                 title?: string;
                 /** @description Only threads that were active then or later. */
                 since?: components["schemas"]["Time"];
-                /** @description Only threads whose head has this status. */
+                /**
+                 * @description Only threads whose head has this status or, with `cancelled`, `failed` and `cut_off`, of
+                 *     which any run ended so, at or after `since`.
+                 */
                 status?: components["schemas"]["Status"];
+                /** @description With `status`, whatever it is, only threads whose head has it. */
+                head_only?: boolean;
                 /** @description Only threads whose head is in progress although its writer gave no sign of life. */
                 stale?: boolean;
                 /** @description Only threads whose metadata contains this JSON object. */
@@ -1902,6 +2199,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ThreadPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEndedRuns: {
+        parameters: {
+            query?: {
+                /** @description The statuses, one in each parameter. Without any, `failed` and `cut_off`. */
+                status?: components["schemas"]["EndedStatus"][];
+                /** @description Only runs that ended then or later. */
+                since?: components["schemas"]["Time"];
+                /** @description `cursor` of the page before. */
+                cursor?: string;
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -2254,6 +2581,114 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getAttachments: {
+        parameters: {
+            query?: {
+                /** @description The id of a run; the head if empty. */
+                run?: components["parameters"]["run"];
+                /** @description After the event with this seq; at the end if 0. */
+                at_seq?: components["parameters"]["atSeq"];
+                /** @description At this time. */
+                at_time?: components["parameters"]["atTime"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The attachments, in the order of the messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        attachments: {
+                            /** @description Its number in the conversation, from 1. */
+                            n: number;
+                            messageId: string;
+                            /** @description image, audio, video, document or binary, as the message says. */
+                            type: string;
+                            /** @description As the client said. */
+                            mimeType?: string;
+                            /** @description As the client said. */
+                            filename?: string;
+                            /**
+                             * Format: int64
+                             * @description Size of the decoded data.
+                             */
+                            bytes: number;
+                        }[];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAttachment: {
+        parameters: {
+            query?: {
+                /** @description The id of a run; the head if empty. */
+                run?: components["parameters"]["run"];
+                /** @description After the event with this seq; at the end if 0. */
+                at_seq?: components["parameters"]["atSeq"];
+                /** @description At this time. */
+                at_time?: components["parameters"]["atTime"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+                /** @description Its number in the list. */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The data. */
+            200: {
+                headers: {
+                    ETag?: string;
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description The data. */
+            206: {
+                headers: {
+                    ETag?: string;
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description The data is still the same. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The data has no such range. */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getState: {
         parameters: {
             query?: {
@@ -2314,6 +2749,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         interrupts: components["schemas"]["Anything"][];
+                        /** @description The ids of those whose `expiresAt` has passed. They can be cancelled, but not answered any more. */
+                        expired: string[];
                     };
                 };
             };
@@ -2449,6 +2886,72 @@ export interface operations {
                     "application/json": {
                         activities: components["schemas"]["Activity"][];
                     };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSubagents: {
+        parameters: {
+            query?: {
+                /** @description The id of a run; the head if empty. */
+                run?: components["parameters"]["run"];
+                /** @description After the event with this seq; at the end if 0. */
+                at_seq?: components["parameters"]["atSeq"];
+                /** @description At this time. */
+                at_time?: components["parameters"]["atTime"];
+                /** @description `false`: the run alone, without the runs before it. */
+                lineage?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The subagents in the order of the tree. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        subagents: components["schemas"]["Subagent"][];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getUsage: {
+        parameters: {
+            query?: {
+                /** @description The id of a run; the head if empty. */
+                run?: components["parameters"]["run"];
+                /** @description `false`: the run alone, without the runs before it. */
+                lineage?: boolean;
+                /** @description All runs of the thread, on all branches, each once. Excludes `run` and `lineage`. */
+                whole_thread?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3321,7 +3824,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @description The type of the event. Optional if the payload has it. */
-                    event_type?: string;
+                    event_type?: string | null;
                     /** @description The event, as an object or as its text. */
                     payload: {
                         [key: string]: unknown;
@@ -3452,9 +3955,9 @@ export interface operations {
                 "application/json": {
                     /**
                      * @default user
-                     * @enum {string}
+                     * @enum {string|null}
                      */
-                    event_type?: "user";
+                    event_type?: "user" | null;
                     /** @description The text. */
                     payload?: string;
                 };

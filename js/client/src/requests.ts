@@ -60,14 +60,49 @@ export interface RequestOptions {
   fetch?: Fetch;
 }
 
-/** Sends a request once. */
+/** Sends a request once. Throws what `headers` throws, and TypeError for a request that the platform cannot send. */
 export async function send(url: string, init: RequestInit, options: RequestOptions): Promise<Response> {
-  const headers = { ...recordOf(init.headers), ...(await resolveHeaders(options.headers)) };
-  const response = await (options.fetch ?? ((url, init) => fetch(url, init)))(url, { ...init, headers });
+  const sent = { ...init, headers: { ...recordOf(init.headers), ...(await resolveHeaders(options.headers)) } };
+  const response = await overNetwork(() => (options.fetch ?? fetch)(url, sent)).catch((failure: NetworkFailure) => {
+    throw isSendable(url, sent, failure.cause) ? failure : failure.cause;
+  });
   if (!response.ok) {
     throw await errorOf(`${init.method ?? "GET"} ${url}`, response);
   }
   return response;
+}
+
+/** A failure of the network. What else is thrown stays as it is, so `Backoff` throws it again. */
+class NetworkFailure extends Error {}
+
+/** Waits for the network. All its errors are failures: implementations of fetch report these with different classes. */
+export async function overNetwork<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await call();
+  } catch (cause) {
+    throw new NetworkFailure("the network failed", { cause });
+  }
+}
+
+/** Whether a request that failed has reached the network: an invalid address or header fails before. */
+function isSendable(url: string, { signal: _, ...init }: RequestInit, error: unknown): boolean {
+  try {
+    return Boolean(new Request(url, init));
+  } catch (invalid) {
+    // Without a page, a `fetch` of the application may know what an address without a server refers to.
+    return url.startsWith("/") && typeof location === "undefined" && String(error) !== String(invalid);
+  }
+}
+
+/** Throws unless an answer has a media type. Pages of proxies and of routers are 200 with another one. */
+export function demandType(response: Response, type: string): void {
+  const actual = response.headers.get("Content-Type");
+  if (!actual?.startsWith(type)) {
+    const { url, status } = response;
+    throw new PgaguiError(`${url}: the answer is ${actual ?? "of no type"}, not ${type} (is the address that of pgagui serve?)`, {
+      status, isTransient: actual === null, // it broke off in its headers
+    });
+  }
 }
 
 /** Headers as an object. Applications may have them as Headers or as a list. */
@@ -81,7 +116,7 @@ async function resolveHeaders(source: HeadersSource | undefined): Promise<Record
 
 async function errorOf(request: string, response: Response): Promise<PgaguiError> {
   const { status } = response;
-  const body = await response.text();
+  const body = await overNetwork(() => response.text());
   const problem = readProblem(body);
   const said = problem ? [problem.detail ?? problem.title, problem.hint].filter(Boolean).join(" ") : body.slice(0, 200);
   const after = response.headers.get("Retry-After");
@@ -128,10 +163,10 @@ export class Backoff {
   }
 
   /** Waits after a failure. If the failure is final, or `signal` aborts, it throws. */
-  async wait(error: unknown, signal: AbortSignal): Promise<void> {
+  async wait(failure: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    // All other errors count as failures of the network: implementations of fetch report these with different classes.
-    if (error instanceof PgaguiError && !error.isTransient) {
+    const error = failure instanceof NetworkFailure ? failure.cause : failure;
+    if (error === failure && !(error instanceof PgaguiError && error.isTransient)) {
       throw error;
     }
     const { minDelay, maxDelay, maxAttempts, onRetry } = this.#options;

@@ -1,7 +1,7 @@
 // A stream of server-sent events that survives its connections. Each connection continues behind the last
 // frame that was delivered, so nothing is missing and nothing comes twice.
 
-import { Backoff, PgaguiError, type RetryOptions } from "./requests.ts";
+import { Backoff, demandType, overNetwork, PgaguiError, type RetryOptions } from "./requests.ts";
 
 /** What ends a stream: the end of its run, a clean end of the connection behind the end of a run, or nothing. */
 export type Ending = "run" | "idle" | "never";
@@ -13,7 +13,7 @@ export interface Following {
   until: Ending;
   retry?: RetryOptions | undefined;
   signal: AbortSignal;
-  /** Whether there is nothing to follow. Called if a connection ended cleanly without an event. */
+  /** Whether there is nothing to follow. Called if a connection ended cleanly without a frame. */
   isEmpty?: (signal: AbortSignal) => Promise<boolean>;
   /** Called once, with the first answer. */
   begin: (response: Response) => void;
@@ -39,11 +39,13 @@ export async function follow(stream: Following): Promise<void> {
     let failure: unknown;
     try {
       const response = await stream.open(after, connection.signal);
+      demandType(response, "text/event-stream");
       if (!hasBegun) {
         hasBegun = true;
         stream.begin(response);
       }
       const frames = new Frames();
+      let isAlive = false;
       for await (const text of connection.texts(response)) {
         for (const frame of frames.push(text)) {
           group.add(frame);
@@ -52,6 +54,7 @@ export async function follow(stream: Following): Promise<void> {
             group.deliver(after);
           }
           if (frame.id !== undefined || frame.isComment) {
+            isAlive = true;
             backoff.reset();
           }
         }
@@ -63,7 +66,7 @@ export async function follow(stream: Following): Promise<void> {
         group.deliver(undefined);
       }
       if (group.isEmpty && frames.isEmpty && stream.until !== "never") {
-        if (group.run === "ended" || group.run === "none" && (await stream.isEmpty?.(connection.signal))) {
+        if (group.run === "ended" || group.run === "none" && stream.isEmpty && (isAlive || (await stream.isEmpty(connection.signal)))) {
           return;
         }
       }
@@ -71,7 +74,7 @@ export async function follow(stream: Following): Promise<void> {
     } catch (error) {
       failure = error;
     } finally {
-      connection.close();
+      connection.close(stream.until === "run" && group.run === "ended");
     }
     if (stream.until === "run" && group.run === "ended") {
       return;
@@ -196,6 +199,7 @@ class Connection {
   readonly #controller = new AbortController();
   readonly #silence: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
   constructor(signal: AbortSignal, silence: number) {
     signal.throwIfAborted();
@@ -210,12 +214,12 @@ class Connection {
 
   /** The text of the answer, as it arrives. */
   async *texts(response: Response): AsyncGenerator<string> {
-    const reader = response.body?.getReader();
+    const reader = (this.#reader = response.body?.getReader());
     // Some implementations of fetch do not end their answers with the signal. Errors come from read, too.
     this.signal.addEventListener("abort", () => void reader?.cancel().catch(() => {}));
     const decoder = new TextDecoder();
     for (;;) {
-      const piece = await reader?.read();
+      const piece = reader && (await overNetwork(() => reader.read()));
       this.signal.throwIfAborted();
       if (!piece || piece.done) {
         return;
@@ -225,9 +229,24 @@ class Connection {
     }
   }
 
-  close(): void {
+  /** Ends the connection. If nothing more is expected, the server may end it first: browsers show others as aborted. */
+  close(isComplete: boolean): void {
     clearTimeout(this.#timer);
-    this.#controller.abort();
+    if (isComplete) {
+      this.#timer = setTimeout(() => this.#controller.abort(), 1000);
+      void this.#drain();
+    } else {
+      this.#controller.abort();
+    }
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      while (this.#reader && !(await this.#reader.read()).done);
+    } catch {
+      // The run has ended.
+    }
+    clearTimeout(this.#timer);
   }
 
   /** Waits for the next piece from now on. */

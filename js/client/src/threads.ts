@@ -2,7 +2,7 @@
 
 import { randomUUID } from "@ag-ui/client";
 import type { components, operations } from "./openapi.ts";
-import { Backoff, send, type RequestOptions, type RetryOptions } from "./requests.ts";
+import { Backoff, demandType, overNetwork, send, type RequestOptions, type RetryOptions } from "./requests.ts";
 import { follow } from "./stream.ts";
 
 type Schemas = components["schemas"];
@@ -173,7 +173,11 @@ export class Threads {
       try {
         const response = await send(url, init, this.#config);
         this.#written = response.headers.get(positionHeader) ?? this.#written;
-        return (response.status === 204 ? undefined : await response.json()) as Answer;
+        if (response.status === 204) {
+          return undefined as Answer;
+        }
+        demandType(response, "application/json");
+        return JSON.parse(await overNetwork(() => response.text())) as Answer;
       } catch (error) {
         await backoff.wait(error, signal);
       }

@@ -53,8 +53,9 @@ export async function startProxy(target: string | undefined): Promise<Proxy> {
       response.on("data", (piece: Buffer) => {
         if (left <= 0) return;
         left -= piece.length;
-        answer.write(left > 0 ? piece : piece.subarray(0, piece.length + left), () => {
-          if (left <= 0) drop(cut?.how);
+        const isLast = left <= 0;
+        answer.write(isLast ? piece.subarray(0, piece.length + left) : piece, () => {
+          if (isLast) drop(cut?.how);
         });
       });
       response.on("end", () => {

@@ -101,6 +101,50 @@ function jwt(secret: string, expires: number): string {
 export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiError, Threads } }: Modules, streams: number): void {
   const runURL = (server: { url: string }, name = "assistant") => `${server.url}/agent/${name}/run`;
 
+  describe("a stock HttpAgent", () => {
+    test("makes no request with connectAgent, so no server can answer it; at the connect URL, runAgent brings it up to date", async () => {
+      const server = await serve(await database(), { assistant: await politeAgent() });
+      const before = new HttpAgent({ url: runURL(server), threadId: "t", initialMessages: [user("Ada")] });
+      await before.runAgent();
+      const stock = new HttpAgent({ url: runURL(server), threadId: "t" });
+      const requests = vi.spyOn(globalThis, "fetch");
+      await stock.connectAgent();
+      expect(requests).not.toHaveBeenCalled();
+      requests.mockRestore();
+      expect(stock.messages).toEqual([]);
+
+      const connected = new HttpAgent({ url: runURL(server).replace(/run$/, "connect"), threadId: "t" });
+      await connected.runAgent();
+      expect(texts(connected)).toEqual(["Ada", "Hello, Ada"]);
+      expect(connected.state).toEqual({ turns: 1 });
+      const unknown = new HttpAgent({ url: connected.url, threadId: "unknown" });
+      await unknown.runAgent();
+      expect(unknown.messages).toEqual([]);
+    });
+
+    test.each([[undefined, 3], [true, 1]])("edits a message, with branchState %s", async (branchState, turns) => {
+      const states: unknown[] = [];
+      const agent = await serveAgent(async (call) => {
+        states.push(call.input.state);
+        begin(call);
+        finish(call);
+      });
+      const server = await serve(await database(), { assistant: agent });
+      const stock = new HttpAgent({ url: runURL(server), threadId: "t" });
+      for (const id of ["u1", "u2"]) {
+        stock.addMessage(user(id, id));
+        await stock.runAgent();
+      }
+      stock.setMessages([...stock.messages.slice(0, 2), user("edited", "u3")]); // its state is that of the branch it leaves
+      const seen: unknown[] = [];
+      await stock.runAgent({ forwardedProps: { pgagui: { ...(branchState && { branchState }) } } }, {
+        onStateChanged: ({ state }) => void seen.push(structuredClone(state)),
+      });
+      expect(states.at(-1)).toEqual({ turns });
+      expect(seen.slice(0, -1)).toEqual(branchState ? [{ turns: 1 }] : []); // the last is what the agent says
+    });
+  });
+
   describe("streams that are cut", () => {
     test(`${streams} generated streams, cut and resumed at random, equal those of a client that never went away`, async () => {
       const agent = await serveAgent(async ({ input, send }) => {
@@ -249,9 +293,16 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
 
     test("connects to a thread without runs", async () => {
       const server = await serve(await database(), { assistant: await politeAgent() });
-      const ours = new PgaguiAgent({ url: runURL(server), threadId: "empty", initialMessages: [user("draft")] });
+      const answers: number[] = [];
+      const observed: typeof fetch = async (url, init) => {
+        const response = await fetch(url, init);
+        answers.push(response.status);
+        return response;
+      };
+      const ours = new PgaguiAgent({ url: runURL(server), threadId: "empty", initialMessages: [user("draft")], fetch: observed });
       await ours.connectAgent();
       expect(texts(ours)).toEqual(["draft"]);
+      expect(answers, "browsers log other answers as errors").toEqual([200]);
     });
 
     test("keeps what it was aborted with, and can connect afterwards", async () => {
@@ -290,7 +341,7 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(texts(ours)).toEqual(["Rome", "Hello, "]);
       expect(errors).toHaveLength(1);
       const stored = await ours.threads.conversation(ours.threadId);
-      expect(stored.status).toBe("failed");
+      expect(stored.status).toBe("cut_off");
       expect(stored.messages).toEqual(plain(ours.messages));
       agent.release();
       await ours.runAgent();
@@ -393,6 +444,32 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       const guarded = await serveWithTokens(secret, agent.url);
       await refused(at("t3", "assistant", guarded).runAgent(), 401, pauses);
       await refused(at("t3", "assistant", guarded).connectAgent(), 401, pauses);
+    });
+
+    class LoginNeeded extends Error {}
+    const page = (text: string) => new Response(text, { headers: { "Content-Type": "text/html" } });
+    // [what, settings of the agent, the error]
+    const hopeless: [string, Partial<client.PgaguiAgentConfig>, unknown][] = [
+      ["headers that throw", { headers: () => { throw new LoginNeeded("log in"); } }, LoginNeeded],
+      ["headers that reject", { headers: () => Promise.reject(new LoginNeeded("log in")) }, LoginNeeded],
+      ["a header that cannot be sent", { headers: { Authorization: "Bearer a\nb" } }, TypeError],
+      ["an address that is none", { url: "http://[/agent/assistant/run" }, TypeError],
+      ["an address without a server", { url: "/agent/assistant/run" }, TypeError],
+      ["a page in place of an answer", { fetch: async () => page("<!doctype html>") }, PgaguiError],
+    ];
+
+    test.each(hopeless)("%s: rejects at once", async (_, settings, expected) => {
+      const retries: unknown[] = [];
+      const sent = vi.spyOn(globalThis, "fetch");
+      const retry = { minDelay: 3_600_000, onRetry: ({ error }: { error: unknown }) => void retries.push(error) };
+      const ours = new PgaguiAgent({ url: "http://127.0.0.1:1/agent/assistant/run", threadId: "t", retry, ...settings });
+      const calls = [() => ours.runAgent(), () => ours.connectAgent(), () => ours.threads.list()];
+      for (const call of calls) {
+        const outcome = await Promise.race([call().catch((error: unknown) => error), vi.waitFor(() => expect(retries).not.toEqual([]), 10_000)]);
+        expect(retries).toEqual([]);
+        expect(outcome).toBeInstanceOf(expected);
+      }
+      sent.mockRestore();
     });
 
     test("Retry-After is respected", async () => {
@@ -587,18 +664,25 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(await ours.stopRun("enough")).toBe(1);
       const { gone } = await agent.called;
       await gone;
-      expect((await running).result).toEqual({ stopped: true });
-      expect((await ours.threads.get(ours.threadId)).status).toBe("finished");
+      // A client of AG-UI 1.0 has no result of a run that was cancelled; older ones do not learn the outcome.
+      expect([undefined, { stopped: true, reason: "enough" }]).toContainEqual((await running).result);
+      expect((await ours.threads.get(ours.threadId)).status).toBe("cancelled");
     });
 
     test("abortRun stops too, if the agent was made so", async () => {
       const agent = await gatedAgent();
       const server = await serve(await database(), { assistant: agent.url });
       const ours = new PgaguiAgent({ url: runURL(server), initialMessages: [user("Rome")], abort: "stop" });
+      const ends: unknown[] = [];
+      ours.subscribe({
+        onRunErrorEvent: ({ event }) => void ends.push(event.message),
+        onRunFailed: ({ error }) => void ends.push(error.name), // which clients do not show
+      });
       const running = ours.runAgent();
       await shows(ours, "Hello, ");
       ours.abortRun();
       await running;
+      expect(ends).toEqual(["AbortError"]);
       await (await agent.called).gone;
     });
   });

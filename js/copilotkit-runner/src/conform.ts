@@ -3,6 +3,7 @@
 
 import type { AguiEvent } from "@pgagui/postgres";
 import { isObject } from "./events.ts";
+import { instead, parts, schemas } from "./protocol.ts";
 
 type Check = (value: unknown) => boolean;
 
@@ -65,58 +66,34 @@ const usage = listOf(shape({
   "provider?": text, "model?": text, "inputTokens?": count, "outputTokens?": count, "totalTokens?": count, "reasoningTokens?": count,
   "cachedInputTokens?": count,
 }));
-const role = oneOf("developer", "system", "assistant", "user");
-
 const ofAll = { "timestamp?": Number.isInteger, "metadata?": isObject, "subagentRunId?": text };
-const schemas: Record<string, Record<string, Check>> = {
-  TEXT_MESSAGE_START: { messageId: text, "role?": role, "name?": text },
-  TEXT_MESSAGE_CONTENT: { messageId: text, delta: text },
-  TEXT_MESSAGE_END: { messageId: text },
-  TEXT_MESSAGE_CHUNK: { "messageId?": text, "role?": role, "delta?": text, "name?": text },
-  THINKING_START: { "title?": text },
-  THINKING_END: {},
-  THINKING_TEXT_MESSAGE_START: {},
-  THINKING_TEXT_MESSAGE_CONTENT: { delta: text },
-  THINKING_TEXT_MESSAGE_END: {},
-  TOOL_CALL_START: { toolCallId: text, toolCallName: text, "parentMessageId?": text },
-  TOOL_CALL_ARGS: { toolCallId: text, delta: text },
-  TOOL_CALL_END: { toolCallId: text },
-  TOOL_CALL_CHUNK: { "toolCallId?": text, "toolCallName?": text, "parentMessageId?": text, "delta?": text },
-  TOOL_CALL_RESULT: { messageId: text, toolCallId: text, content: text, "role?": oneOf("tool") },
-  STATE_SNAPSHOT: { snapshot: any },
-  STATE_DELTA: { delta: list },
-  MESSAGES_SNAPSHOT: { messages: list },
-  ACTIVITY_SNAPSHOT: { messageId: text, activityType: text, content: isObject, "replace?": flag },
-  ACTIVITY_DELTA: { messageId: text, activityType: text, patch: list },
-  RAW: { event: any, "source?": text },
-  CUSTOM: { name: text, value: any },
-  RUN_STARTED: { threadId: text, runId: text, "parentRunId?": text, "input?": input },
-  RUN_FINISHED: { threadId: text, runId: text, "outcome?": outcome, "usage?": usage },
-  RUN_ERROR: { message: text, "code?": text, "usage?": usage },
-  STEP_STARTED: { stepName: text },
-  STEP_FINISHED: { stepName: text },
-  REASONING_START: { messageId: text },
-  REASONING_MESSAGE_START: { messageId: text, "role?": oneOf("reasoning") },
-  REASONING_MESSAGE_CONTENT: { messageId: text, delta: text },
-  REASONING_MESSAGE_END: { messageId: text },
-  REASONING_MESSAGE_CHUNK: { "messageId?": text, "delta?": text },
-  REASONING_END: { messageId: text },
-  REASONING_ENCRYPTED_VALUE: { subtype: oneOf("tool-call", "message"), entityId: text, encryptedValue: text },
-  SUBAGENT_STARTED: {
-    subagentRunId: text, name: text, "description?": text, "parentSubagentRunId?": text, "parentToolCallId?": text, "parentMessageId?": text,
-  },
-  SUBAGENT_FINISHED: {
-    subagentRunId: text, "outcome?": either(shape({ type: oneOf("success") }), shape({ type: oneOf("suspended"), "interruptIds?": listOf(text) })),
-  },
-  SUBAGENT_ERROR: { subagentRunId: text, message: text, "code?": text },
+
+/** What the kinds and forms of values in the schemas mean to this client. */
+const checks: Record<string, Check> = {
+  any, string: text, boolean: flag, object: isObject, input, usage, patch: list, messages: list, result: text,
+  "run outcome": outcome,
+  "subagent outcome": either(shape({ type: oneOf("success") }), shape({ type: oneOf("suspended"), "interruptIds?": listOf(text) })),
 };
+
+function checkOf(holds: string | readonly string[]): Check {
+  const check = typeof holds === "string" ? checks[holds] : oneOf(...holds);
+  if (!check) {
+    throw new Error(`pgagui: conform.ts has no check of "${String(holds)}", which protocol.ts names`);
+  }
+  return check;
+}
+
+const shapes = Object.fromEntries(Object.entries(schemas).map(([type, members]) => [
+  type, { ...ofAll, ...Object.fromEntries(Object.entries(members).map(([name, holds]) => [name, checkOf(holds)])) },
+]));
 
 /**
  * Returns an event in the form that the client parses, or undefined if there is none. The event loses optional members that the
  * client refuses. Events that begin and end a run always have a form.
  */
 export function conform(event: AguiEvent, run: { threadId: string; runId: string }): AguiEvent | undefined {
-  const schema = Object.hasOwn(schemas, event.type) ? schemas[event.type]! : undefined;
+  event = instead.has(event.type) ? { ...event, type: instead.get(event.type)! } : event;
+  const schema = Object.hasOwn(shapes, event.type) ? shapes[event.type]! : undefined;
   if (!schema) {
     return undefined;
   }
@@ -129,9 +106,12 @@ export function conform(event: AguiEvent, run: { threadId: string; runId: string
       result[name] = value;
     }
   };
-  for (const [name, check] of Object.entries({ ...ofAll, ...schema })) {
+  if (event.type === parts.reasoning.start && event.role !== "reasoning") {
+    set("role", "reasoning");
+  }
+  for (const [name, check] of Object.entries(schema)) {
     const member = name.endsWith("?") ? name.slice(0, -1) : name;
-    const value = event[member];
+    const value = result[member];
     if (check === any || check(value) || name.endsWith("?") && value === undefined) {
       continue;
     }
@@ -142,9 +122,6 @@ export function conform(event: AguiEvent, run: { threadId: string; runId: string
     } else {
       return undefined;
     }
-  }
-  if (event.type === "REASONING_MESSAGE_START" && result.role === undefined) {
-    set("role", "reasoning");
   }
   if (event.type === "MESSAGES_SNAPSHOT") {
     const all = event.messages as unknown[];

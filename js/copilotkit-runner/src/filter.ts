@@ -4,6 +4,7 @@
 import type { AguiEvent } from "@pgagui/postgres";
 import { conform, isToolCall } from "./conform.ts";
 import { textOf } from "./events.ts";
+import { actions, closesLane, parts, type Part } from "./protocol.ts";
 
 type Tag = string | undefined; // the subagent of an event; undefined: the main agent
 
@@ -22,22 +23,16 @@ interface Kind {
   end: string;
 }
 
-const text: Kind = {
-  bucket: "message", id: "messageId", start: "TEXT_MESSAGE_START", piece: "TEXT_MESSAGE_CONTENT", end: "TEXT_MESSAGE_END",
-};
-const call: Kind = { bucket: "toolCall", id: "toolCallId", start: "TOOL_CALL_START", piece: "TOOL_CALL_ARGS", end: "TOOL_CALL_END" };
-const thought: Kind = {
-  bucket: "reasoning", id: "messageId", start: "REASONING_MESSAGE_START", piece: "REASONING_MESSAGE_CONTENT", end: "REASONING_MESSAGE_END",
-};
-const span: Kind = { bucket: "reasoning", id: "messageId", start: "REASONING_START", piece: "", end: "REASONING_END" };
+const text: Kind = { bucket: "message", ...parts.text };
+const call: Kind = { bucket: "toolCall", ...parts.tool };
+const thought: Kind = { bucket: "reasoning", ...parts.reasoning };
+const kinds: Partial<Record<Part, Kind>> = { text, tool: call, reasoning: thought, span: { bucket: "reasoning", ...parts.span } };
 
-const starts = new Map([text, call, thought, span].map((kind) => [kind.start, kind]));
-const pieces = new Map([text, call, thought].map((kind) => [kind.piece, kind]));
-const ends = new Map([text, call, thought, span].map((kind) => [kind.end, kind]));
-const chunks = new Map([["TEXT_MESSAGE_CHUNK", text], ["TOOL_CALL_CHUNK", call], ["REASONING_MESSAGE_CHUNK", thought]]);
-
-/** Events that the client accepts between two chunks of one stream. */
-const besideChunks = new Set(["RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED"]);
+/** What an event does, and to what. */
+function actionOf(event: AguiEvent): { does: string; part?: Part | undefined; kind?: Kind | undefined } {
+  const { does, part } = actions.get(event.type) ?? { does: "" };
+  return { does, part, kind: part && kinds[part] };
+}
 
 /**
  * The filter of one stream to one client. A valid stream passes unchanged, with two exceptions: chunks become starts, pieces and
@@ -123,14 +118,15 @@ export class ClientFilter {
     if (this.#phase === "finished" || this.#phase === "failed") {
       return;
     }
-    const chunk = chunks.get(event.type);
+    const { does, kind } = actionOf(event);
+    const chunk = does === "chunk" ? kind : undefined;
     const isAccepted = this.#isAccepted(event, tag);
     if (isAccepted) {
       this.#ensureRun();
     }
-    if (event.type === "MESSAGES_SNAPSHOT") {
+    if (does === "list messages") {
       this.#closeLanes();
-    } else if (!chunk && !besideChunks.has(event.type)) {
+    } else if (closesLane.has(event.type)) {
       this.#closeLane(tag); // also where the event is left out
     }
     if (isAccepted) {
@@ -182,118 +178,111 @@ export class ClientFilter {
 
   /** Whether the verifier accepts an event of a subagent here, after the filter has added what is missing before it. */
   #isAccepted(event: AguiEvent, tag: Tag): boolean {
-    const { type } = event;
-    const kind = starts.get(type) ?? pieces.get(type) ?? ends.get(type);
+    const { does, part, kind } = actionOf(event);
+    if (kind && does === "chunk") {
+      return this.#laneOf(kind, event, tag) !== undefined;
+    }
     if (kind) {
       const id = textOf(event, kind.id)!;
       const isOpen = this.#open.has(kind.end + id);
-      if (type === kind.start ? isOpen && !isLane(this.#lanes.get(tag), kind, id) : !isOpen && type === kind.end) {
+      if (does === "start" ? isOpen && !isLane(this.#lanes.get(tag), kind, id) : !isOpen && does === "end") {
         return false;
       }
-      if (this.#contradicts(kind.bucket, id, tag) || type === kind.start && kind === call && !this.#fitsParent(event, id, tag)) {
+      if (this.#contradicts(kind.bucket, id, tag) || does === "start" && kind === call && !this.#fitsParent(event, id, tag)) {
         return false;
       }
-      return isOpen || kind !== call || type === kind.start || this.#callNames.has(id);
+      return isOpen || kind !== call || does === "start" || this.#callNames.has(id);
     }
-    const chunk = chunks.get(type);
-    if (chunk) {
-      return this.#laneOf(chunk, event, tag) !== undefined;
-    }
-    switch (type) {
-      case "STEP_STARTED":
+    switch (part ? `${does} ${part}` : does) {
+      case "start step":
         return !this.#open.has(stepKey(event, tag));
-      case "STEP_FINISHED":
+      case "end step":
         return this.#open.has(stepKey(event, tag));
-      case "STATE_DELTA":
+      case "patch state":
         return !hasCycle(event.delta);
-      case "ACTIVITY_DELTA":
+      case "patch activity":
         return !this.#contradicts("activity", textOf(event, "messageId")!, tag) && !hasCycle(event.patch);
-      case "REASONING_ENCRYPTED_VALUE": {
+      case "encrypt": {
         const id = textOf(event, "entityId")!;
         const bucket = event.subtype === "tool-call" ? "toolCall" : this.#owners.has(`message ${id}`) ? "message" : "reasoning";
         return !this.#contradicts(bucket, id, tag);
       }
-      case "THINKING_START":
-      case "THINKING_TEXT_MESSAGE_START":
-        return !this.#open.has(type.replace("START", "END"));
-      case "THINKING_END":
-      case "THINKING_TEXT_MESSAGE_END":
-        return this.#open.has(type);
-      case "SUBAGENT_STARTED": {
+      case "start thinking":
+      case "start thinking span":
+        return !this.#open.has(parts[part!].end);
+      case "end thinking":
+      case "end thinking span":
+        return this.#open.has(parts[part!].end);
+      case "start subagent": {
         const parent = textOf(event, "parentSubagentRunId");
-        const isKnown = (id: string) => this.#open.has(`SUBAGENT_FINISHED${id}`) || this.#endedSubagents.has(id);
+        const isKnown = (id: string) => this.#open.has(parts.subagent.end + id) || this.#endedSubagents.has(id);
         return !isKnown(tag!) && (parent === undefined || isKnown(parent));
       }
-      case "SUBAGENT_FINISHED":
-      case "SUBAGENT_ERROR":
-        return this.#open.has(`SUBAGENT_FINISHED${tag}`);
+      case "end subagent":
+        return this.#open.has(parts.subagent.end + tag!);
     }
     return true;
   }
 
   /** Sends an event that the verifier accepts, and records what it means. */
   #place(event: AguiEvent, tag: Tag): void {
-    const { type } = event;
-    const start = starts.get(type);
-    const piece = pieces.get(type);
-    const end = ends.get(type);
-    if (start) {
-      return this.#start(start, event, tag);
+    const { does, part, kind } = actionOf(event);
+    if (kind && does === "start") {
+      return this.#start(kind, event, tag);
     }
-    if (piece) {
-      const id = textOf(event, piece.id)!;
-      if (!this.#open.has(piece.end + id)) {
-        this.#start(piece, { type: piece.start, [piece.id]: id, ...this.#startMembers(piece, id), ...tagged(tag) }, tag);
+    if (kind && does === "continue") {
+      const id = textOf(event, kind.id)!;
+      if (!this.#open.has(kind.end + id)) {
+        this.#start(kind, { type: kind.start, [kind.id]: id, ...this.#startMembers(kind, id), ...tagged(tag) }, tag);
       }
-    } else if (end) {
-      const id = textOf(event, end.id)!;
+    } else if (kind) {
+      const id = textOf(event, kind.id)!;
       for (const [owner, lane] of this.#lanes) {
-        if (isLane(lane, end, id)) {
+        if (isLane(lane, kind, id)) {
           this.#lanes.delete(owner);
         }
       }
-      if (!this.#open.delete(end.end + id)) {
+      if (!this.#open.delete(kind.end + id)) {
         return; // the end of the chunks was its end
       }
     }
-    switch (type) {
-      case "STEP_STARTED":
-        this.#open.set(stepKey(event, tag), { type: "STEP_FINISHED", stepName: event.stepName, ...tagged(tag) });
+    switch (part ? `${does} ${part}` : does) {
+      case "start step":
+        this.#open.set(stepKey(event, tag), { type: parts.step.end, stepName: event.stepName, ...tagged(tag) });
         break;
-      case "STEP_FINISHED":
+      case "end step":
         this.#open.delete(stepKey(event, tag));
         break;
-      case "THINKING_START":
-        this.#open.set("THINKING_END", { type: "THINKING_END" });
+      case "start thinking span":
+        this.#open.set(parts["thinking span"].end, { type: parts["thinking span"].end });
         break;
-      case "THINKING_TEXT_MESSAGE_START":
+      case "start thinking":
         this.#think(false);
-        this.#open.set("THINKING_TEXT_MESSAGE_END", { type: "THINKING_TEXT_MESSAGE_END" });
+        this.#open.set(parts.thinking.end, { type: parts.thinking.end });
         break;
-      case "THINKING_TEXT_MESSAGE_CONTENT":
+      case "continue thinking":
         this.#think(true);
         break;
-      case "THINKING_END":
-      case "THINKING_TEXT_MESSAGE_END":
-        this.#open.delete(type);
+      case "end thinking":
+      case "end thinking span":
+        this.#open.delete(parts[part!].end);
         break;
-      case "SUBAGENT_STARTED":
-        this.#open.set(`SUBAGENT_FINISHED${tag}`, { type: "SUBAGENT_FINISHED", subagentRunId: tag });
+      case "start subagent":
+        this.#open.set(parts.subagent.end + tag!, { type: parts.subagent.end, subagentRunId: tag });
         break;
-      case "SUBAGENT_FINISHED":
-      case "SUBAGENT_ERROR":
-        this.#open.delete(`SUBAGENT_FINISHED${tag}`);
+      case "end subagent":
+        this.#open.delete(parts.subagent.end + tag!);
         this.#endedSubagents.add(tag!);
         break;
-      case "ACTIVITY_SNAPSHOT":
+      case "show activity":
         if (!this.#owners.has(`activity ${textOf(event, "messageId")}`) || event.replace !== false) {
           this.#owners.set(`activity ${textOf(event, "messageId")}`, tag);
         }
         break;
-      case "TOOL_CALL_RESULT":
+      case "add result":
         this.#owners.set(`message ${textOf(event, "messageId")}`, tag);
         break;
-      case "MESSAGES_SNAPSHOT":
+      case "list messages":
         this.#learn(event.messages, true);
         break;
     }
@@ -320,10 +309,10 @@ export class ClientFilter {
 
   /** Adds the start of thinking, and of its message, if they are missing. */
   #think(inMessage: boolean): void {
-    for (const part of inMessage ? ["THINKING", "THINKING_TEXT_MESSAGE"] : ["THINKING"]) {
-      if (!this.#open.has(`${part}_END`)) {
-        this.#open.set(`${part}_END`, { type: `${part}_END` });
-        this.#added.push({ type: `${part}_START` });
+    for (const { start, end } of inMessage ? [parts["thinking span"], parts.thinking] : [parts["thinking span"]]) {
+      if (!this.#open.has(end)) {
+        this.#open.set(end, { type: end });
+        this.#added.push({ type: start });
       }
     }
   }

@@ -1,5 +1,6 @@
 import type { AguiEvent } from "@pgagui/postgres";
 import { isEnd, textOf } from "./events.ts";
+import { actions, parts } from "./protocol.ts";
 
 /** Why a run ends although its agent has sent no end. */
 export interface Ending {
@@ -13,7 +14,8 @@ export interface Ending {
 
 /**
  * Makes the events that end a run whose agent did not: as finalizeRunEvents of CopilotKit's runtime does, but RUN_FINISHED has
- * the ids that clients require, and steps, reasoning and subagents are ended, too.
+ * the ids that clients require, and the outcome of a stop (ClientFilter takes it out for clients that refuse it); steps,
+ * reasoning and subagents are ended, too.
  */
 export class Finalizer {
   readonly #run: { threadId: string; runId: string };
@@ -30,12 +32,13 @@ export class Finalizer {
     this.hasStarted = true;
     this.hasEnded ||= isEnd(event);
     const tag = event.subagentRunId === undefined ? {} : { subagentRunId: event.subagentRunId };
-    const kind = spans.get(event.type);
-    if (kind) {
+    const { does, part } = actions.get(event.type) ?? {};
+    const kind = part && ended.has(part) ? parts[part] : undefined;
+    if (kind && (does === "start" || does === "end")) {
       const id = textOf(event, kind.id) ?? "";
       const owner = kind.id === "stepName" ? JSON.stringify(tag) : ""; // agents may take steps of the same name
       const key = `${kind.end}${owner} ${id}`;
-      if (event.type === kind.end || event.type === "SUBAGENT_ERROR") {
+      if (does === "end") {
         this.#open.delete(key);
       } else {
         this.#open.set(key, { type: kind.end, [kind.id]: id, ...tag });
@@ -46,11 +49,11 @@ export class Finalizer {
       return;
     }
     const call = this.#calls.get(callId);
-    if (event.type === "TOOL_CALL_START" && !call) {
+    if (part === "tool" && does === "start" && !call) {
       this.#calls.set(callId, { hasEnd: false, hasResult: false });
-    } else if (call && event.type === "TOOL_CALL_END") {
+    } else if (call && part === "tool" && does === "end") {
       call.hasEnd = true;
-    } else if (call && event.type === "TOOL_CALL_RESULT") {
+    } else if (call && does === "add result") {
       call.hasResult = true;
     }
     if (call?.hasEnd && call.hasResult) {
@@ -66,10 +69,10 @@ export class Finalizer {
     const reason = message ?? (isStopped ? "Run stopped by user" : "Run ended without emitting a terminal event");
     const ending: AguiEvent[] = this.hasStarted ? [] : [{ type: "RUN_STARTED", ...this.#run }];
     const open = [...this.#open.values()];
-    ending.push(...open.filter((event) => event.type === "TEXT_MESSAGE_END"));
+    ending.push(...open.filter((event) => event.type === parts.text.end));
     for (const [toolCallId, call] of this.#calls) {
       if (!call.hasEnd) {
-        ending.push({ type: "TOOL_CALL_END", toolCallId });
+        ending.push({ type: parts.tool.end, toolCallId });
       }
       if (!call.hasResult) {
         const content = isStopped
@@ -78,20 +81,15 @@ export class Finalizer {
         ending.push({ type: "TOOL_CALL_RESULT", toolCallId, messageId: `${toolCallId}-result`, role: "tool", content: JSON.stringify(content) });
       }
     }
-    ending.push(...open.filter((event) => event.type !== "TEXT_MESSAGE_END").reverse());
-    ending.push(isStopped ? { type: "RUN_FINISHED", ...this.#run } : { type: "RUN_ERROR", message: reason, code: code ?? "INCOMPLETE_STREAM" });
+    ending.push(...open.filter((event) => event.type !== parts.text.end).reverse());
+    ending.push(
+      isStopped
+        ? { type: "RUN_FINISHED", ...this.#run, outcome: { type: "cancelled" } }
+        : { type: "RUN_ERROR", message: reason, code: code ?? "INCOMPLETE_STREAM" },
+    );
     return ending;
   }
 }
 
-const spans = new Map<string, { id: string; end: string }>();
-for (const [id, start, end] of [
-  ["messageId", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END"],
-  ["messageId", "REASONING_START", "REASONING_END"],
-  ["messageId", "REASONING_MESSAGE_START", "REASONING_MESSAGE_END"],
-  ["stepName", "STEP_STARTED", "STEP_FINISHED"],
-  ["subagentRunId", "SUBAGENT_STARTED", "SUBAGENT_FINISHED"],
-] as const) {
-  spans.set(start, { id, end }).set(end, { id, end });
-}
-spans.set("SUBAGENT_ERROR", spans.get("SUBAGENT_FINISHED")!);
+/** What is ended by an event of its own. Tool calls also get results; what thinking had open, no client of today knows. */
+const ended: ReadonlySet<string> = new Set(["text", "span", "reasoning", "step", "subagent"]);

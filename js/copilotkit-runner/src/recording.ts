@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
-  classOf, codeOf, isTimeout, isTransient, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
+  classOf, codeOf, isTimeout, isTransient, isUnknown, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
 } from "@pgagui/postgres";
 import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
@@ -15,13 +15,17 @@ export interface RecordingOptions {
   parentRunId: string | undefined;
   /** The name of the agent, for lists of threads. */
   agentId: string | undefined;
-  /** Called when events are stored, in their order. */
-  onStored(events: AguiEvent[]): void;
+  /** The user who begins the run, for lists of threads. */
+  user: string | undefined;
+  /** Called when events are stored, in their order. The next ones wait until it has resolved. */
+  onStored(events: AguiEvent[]): Promise<void>;
   /** Called when the agent should end: the run should stop, or cannot be recorded. */
   onStop(): void;
   log: Log;
 }
 
+/** The member of the metadata of a thread that names the user who began it. */
+export const userMember = "user";
 /** The bounds of a batch, which is a row of the log and a call of agui.append. */
 const maxBatchEvents = 500;
 const maxBatchBytes = 64 << 10;
@@ -31,6 +35,10 @@ const maxPendingBytes = 4 << 20;
 const maxHeldBytes = 16 << 20;
 /** How long to retry while the database does not answer and nothing is stored yet: the client waits. */
 const claimTimeout = 15_000;
+/** How long to wait for the end of a run that should give way, in milliseconds: longer than the default lease of one that is dead. */
+const giveWayTimeout = 60_000;
+/** How often to check whether that run has ended, in milliseconds. */
+const giveWayInterval = 100;
 
 /** Stores the events of one run, in batches, in order and each exactly once. */
 export class Recording implements Beating {
@@ -44,7 +52,9 @@ export class Recording implements Beating {
   readonly #claimant = randomUUID();
   readonly #finalizer: Finalizer;
 
-  #parentRunId = ""; // of the claim
+  /** The parent of the run, '' for none, from the claim on. */
+  parentRunId = "";
+  isClaimed = false;
   #hasInput = false; // RUN_STARTED carries one
   #pending: string[] = [];
   #pendingBytes = 0;
@@ -71,28 +81,52 @@ export class Recording implements Beating {
     this.#finalizer = new Finalizer(options.threadId, options.runId);
   }
 
-  /** Takes the place of the run in its thread, and keeps it alive from then on. */
-  async claim(): Promise<void> {
+  /**
+   * Takes the place of the run in its thread, and keeps it alive from then on. With supersede, it requests a run in progress to
+   * stop, in any process, and waits until it has ended.
+   *
+   * Errors: "Thread already running"; those of the database.
+   */
+  async claim({ supersede }: { supersede: boolean }): Promise<void> {
     const { threadId, runId, scope } = this;
-    const claim = () => this.#database.within(claimTimeout / 3).query<{ parent_run_id: string | null }>(
-      "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
-      [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
+    const database = this.#database.within(claimTimeout / 3);
+    const untilAnswered = <Row extends object>(text: string, values: unknown[]) => retry(
+      () => database.query<Row>(text, values), { forAtMost: claimTimeout, onRetry: (error) => this.#outage.failed(error) },
     );
-    try {
-      const [row] = await retry(claim, { forAtMost: claimTimeout, onRetry: (error) => this.#outage.failed(error) });
-      this.#parentRunId = row?.parent_run_id ?? "";
-    } catch (error) {
-      if (codeOf(error) === "UI006") {
-        throw new Error("Thread already running", { cause: error });
+    for (const begin = Date.now(); !this.isClaimed; ) {
+      try {
+        const [row] = await untilAnswered<{ parent_run_id: string | null }>(
+          "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
+          [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
+        );
+        this.parentRunId = row?.parent_run_id ?? "";
+        this.isClaimed = true;
+      } catch (error) {
+        if (codeOf(error) !== "UI006") {
+          throw error;
+        }
+        if (!supersede || Date.now() - begin > giveWayTimeout) {
+          throw new Error("Thread already running", { cause: error });
+        }
+        await untilAnswered("select agui.request_stop(thread_id => $1, reason => 'superseded by another run', scope => $2)", [threadId, scope])
+          .catch((failure: unknown) => {
+            if (!isUnknown(failure)) { // it has ended before it began
+              throw failure;
+            }
+          });
+        await pause(giveWayInterval);
+        if (this.#stop && !this.#stop.isStopped) {
+          throw new Error(this.#stop.message, { cause: error });
+        }
       }
-      throw error;
     }
     this.#heartbeats.add(this);
   }
 
   /** Takes an event of the agent. Resolves when there is room for more. After a failure it takes nothing. */
   async push(event: AguiEvent): Promise<void> {
-    if (this.#isFinishing || this.failure || this.#stop?.code) {
+    const isOfAbort = this.#stop?.isStopped && event.type === "RUN_ERROR"; // HttpAgent takes the abort for a failure
+    if (this.#isFinishing || this.failure || this.#stop?.code || isOfAbort) {
       return;
     }
     try {
@@ -191,7 +225,7 @@ export class Recording implements Beating {
         this.#pending.splice(0, batch.length);
         this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
         this.#makeRoom();
-        this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
+        await this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
       } catch (error) { // also of onStored: a rejection that nothing handles would end the process
         this.#fail(asError(error));
       }
@@ -213,7 +247,7 @@ export class Recording implements Beating {
         `select agui.append(
           thread_id => $1, run_id => $2, events => $3::json, after_seq => $4::bigint, input => $5::json, parent_run_id => $6, scope => $7
         ) as seq`,
-        [threadId, runId, `[${batch.join(",")}]`, this.#seq, input, isFirst ? this.#parentRunId : null, scope],
+        [threadId, runId, `[${batch.join(",")}]`, this.#seq, input, isFirst ? this.parentRunId : null, scope],
       );
       return Number(row!.seq);
     };
@@ -232,19 +266,26 @@ export class Recording implements Beating {
       },
     });
     this.#outage.succeeded();
-    if (isFirst && this.#parentRunId === "" && this.#options.agentId) {
-      await this.#nameAgent(this.#options.agentId);
+    if (isFirst && this.parentRunId === "") {
+      await this.#describeThread();
     }
     return seq;
   }
 
-  /** Stores which agent began a thread. Only lists show it. */
-  async #nameAgent(agent: string): Promise<void> {
+  /** Stores which agent and which user began a thread. Only lists show it. */
+  async #describeThread(): Promise<void> {
     const { threadId, scope } = this;
+    const { agentId, user } = this.#options;
+    if (!agentId && user === undefined) {
+      return;
+    }
     try {
-      await this.#database.query("select from agui.set_thread(thread_id => $1, agent => $2, scope => $3)", [threadId, agent, scope]);
+      await this.#database.query(
+        "select from agui.set_thread(thread_id => $1, agent => $2, metadata => $3, scope => $4)",
+        [threadId, agentId || null, user === undefined ? null : JSON.stringify({ [userMember]: user }), scope],
+      );
     } catch (error) {
-      this.#options.log({ level: "warn", message: "the agent of a thread could not be stored", threadId, error });
+      this.#options.log({ level: "warn", message: "the agent and the user of a thread could not be stored", threadId, error });
     }
   }
 

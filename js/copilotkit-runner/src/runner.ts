@@ -23,6 +23,12 @@ export interface DatabaseOptions {
    * tenants.
    */
   scope?: string | (() => string) | undefined;
+  /**
+   * The user whose threads `threadHooks` lists: an id, or a function that returns that of the request at hand, called as `scope`
+   * is. The runner stores it with each thread that a run begins, in the member `user` of its metadata. It narrows lists and
+   * protects nothing: all users of a scope can use a thread whose id they know. Without it, lists show all threads of the scope.
+   */
+  user?: string | (() => string | undefined) | undefined;
 }
 
 /** The settings of a {@link PgaguiAgentRunner}. */
@@ -39,6 +45,11 @@ export interface RunnerOptions extends DatabaseOptions {
    * 5000.
    */
   stopTimeout?: number | undefined;
+  /**
+   * What a run does if another run of its thread is in progress, in any process: it fails with "Thread already running" (`throw`,
+   * the default), or it requests the other run to stop and begins when that has ended (`supersede`).
+   */
+  onConcurrentRun?: "throw" | "supersede" | undefined;
   /** Receives failures. The default is the console. */
   log?: ((entry: LogEntry) => void) | undefined;
 }
@@ -79,19 +90,32 @@ export class PgaguiAgentRunner implements AgentRunner {
    * Runs an agent, and stores its events. The run begins at once and belongs to the process: it continues without subscribers.
    * Each event is passed on after it is stored, as stored; see the README for what the runner leaves out and adds.
    *
+   * RUN_STARTED carries the input, with those messages that the conversation does not have yet.
+   *
    * The parent of the run is `input.parentRunId` or `input.forwardedProps.pgagui.parentRunId` ('' for none), or else the head.
    *
-   * Errors, of the Observable: "Thread already running" if another run is in progress; those of the database if the run cannot
-   * begin. What fails later, the agent or the database, is a RUN_ERROR.
+   * Errors: "Thread already running" if another run is in progress: thrown if it is a run of this process, else of the
+   * Observable. Of the Observable also those of the database, if the run cannot begin. What fails later, the agent or the
+   * database, is a RUN_ERROR.
    */
   run(request: Request<"run">): Answer<"run"> {
     const events = new ReplaySubject<AguiEvent>();
+    let database: Database;
+    let user: string | undefined;
     try {
       this.#closing.signal.throwIfAborted();
-      this.#start(request, this.#here(), events);
+      database = this.#here();
+      user = userOf(this.#options);
     } catch (error) {
       events.error(error);
+      return events.asObservable() as unknown as Answer<"run">;
     }
+    const rivals = this.#recordingsOf(database.scope, request.threadId);
+    if (rivals.length > 0 && this.#options.onConcurrentRun !== "supersede") {
+      throw new Error("Thread already running");
+    }
+    rivals.forEach((rival) => rival.stop({ isStopped: true }));
+    this.#start(request, { database, user, before: rivals.map((rival) => this.#recordings.get(rival)!), to: events });
     return events.asObservable() as unknown as Answer<"run">;
   }
 
@@ -123,6 +147,9 @@ export class PgaguiAgentRunner implements AgentRunner {
   /** Whether a run of the thread is in progress, in any process that is alive. */
   async isRunning({ threadId }: Request<"isRunning">): Promise<boolean> {
     const database = this.#here().within(callTimeout / 3);
+    if (this.#recordingsOf(database.scope, threadId).length > 0) {
+      return true; // also before it is claimed
+    }
     const [row] = await retry(() => database.query<{ is_running: boolean }>(
       `select
         exists (select from agui.claims(thread_id => $1, scope => $2))
@@ -142,26 +169,25 @@ export class PgaguiAgentRunner implements AgentRunner {
    */
   async stop({ threadId, runId }: Request<"stop">): Promise<boolean> {
     const database = this.#here().within(callTimeout / 3);
+    const isMeant = (recording: Recording) => (runId ?? recording.runId) === recording.runId;
+    const isBeginning = this.#recordingsOf(database.scope, threadId).some((recording) => isMeant(recording) && !recording.isClaimed);
+    let runs = 0;
     try {
       const [row] = await retry(() => database.query<{ runs: number }>(
         "select agui.request_stop(thread_id => $1, run_id => $2, reason => 'by the user', scope => $3) as runs",
         [threadId, runId ?? null, database.scope],
       ), { forAtMost: callTimeout });
-      if (row!.runs === 0) {
-        return false;
-      }
+      runs = row!.runs;
     } catch (error) {
-      if (isUnknown(error)) {
-        return false;
-      }
-      throw error;
-    }
-    for (const recording of this.#recordings.keys()) { // those of this process need not wait for a heartbeat
-      if (recording.scope === database.scope && recording.threadId === threadId && (runId ?? recording.runId) === recording.runId) {
-        recording.stop({ isStopped: true });
+      if (!isUnknown(error)) {
+        throw error;
       }
     }
-    return true;
+    const isStopped = runs > 0 || isBeginning;
+    if (isStopped) { // those of this process need not wait for a heartbeat
+      this.#recordingsOf(database.scope, threadId).filter(isMeant).forEach((recording) => recording.stop({ isStopped: true }));
+    }
+    return isStopped;
   }
 
   /**
@@ -194,17 +220,32 @@ export class PgaguiAgentRunner implements AgentRunner {
     return this.#database.inScope(scopeOf(this.#options));
   }
 
-  #start({ threadId, agent, input, persistedInputMessages }: Request<"run">, database: Database, to: ReplaySubject<AguiEvent>): void {
+  /** The runs of a thread that are in progress in this process. */
+  #recordingsOf(scope: string, threadId: string): Recording[] {
+    return [...this.#recordings.keys()].filter((recording) => recording.scope === scope && recording.threadId === threadId);
+  }
+
+  /** Begins a run when the runs before it have ended. */
+  #start(
+    { threadId, agent, input, persistedInputMessages }: Request<"run">,
+    { database, user, before, to }: { database: Database; user: string | undefined; before: Promise<void>[]; to: ReplaySubject<AguiEvent> },
+  ): void {
     const { runId } = input;
     const filter = new ClientFilter(threadId, runId);
+    const messages: object[] = persistedInputMessages ?? input.messages ?? [];
+    let newMessages: Promise<object[]> = Promise.resolve(messages);
     let giveUp = () => {};
     const agentIsOver = new Promise<{ message?: string }>((resolve) => (giveUp = () => resolve({})));
     const recording: Recording = new Recording(database, this.#heartbeats, {
-      threadId, runId, agentId: agent.agentId, parentRunId: parentOf(input), log: this.#log,
-      input: persistedInputMessages ? { ...input, messages: persistedInputMessages } : input,
-      onStored: (events) => {
-        events.forEach((event) => filter.push(event).forEach((sent) => to.next(sent)));
+      threadId, runId, agentId: agent.agentId, user, parentRunId: parentOf(input), log: this.#log,
+      input: persistedInputMessages ? { ...input, messages } : input,
+      onStored: async (events) => {
         this.#poller.wake();
+        for (const event of events) {
+          const lacksInput = event.type === "RUN_STARTED" && !isObject(event.input);
+          const passed = lacksInput ? { ...event, input: { ...input, messages: await newMessages } } : event;
+          filter.push(passed).forEach((sent) => to.next(sent));
+        }
       },
       onStop: () => {
         try {
@@ -216,22 +257,44 @@ export class PgaguiAgentRunner implements AgentRunner {
         setTimeout(giveUp, isUrgent ? 0 : this.#options.stopTimeout ?? 5000).unref();
       },
     });
+    const call = async () => {
+      try {
+        await agent.runAgent(input, { onEvent: ({ event }) => recording.push(event as unknown as AguiEvent) });
+        return {};
+      } catch (error) {
+        return { message: messageOf(error) };
+      }
+    };
     const record = async () => {
-      await recording.claim();
-      const call = async () => {
-        try {
-          await agent.runAgent(input, { onEvent: ({ event }) => recording.push(event as unknown as AguiEvent) });
-          return {};
-        } catch (error) {
-          return { message: messageOf(error) };
-        }
-      };
-      await recording.finish(recording.isStopped ? {} : await Promise.race([call(), agentIsOver]));
+      try {
+        await Promise.all(before);
+        await recording.claim({ supersede: this.#options.onConcurrentRun === "supersede" });
+        newMessages = this.#unknownOf(messages, recording, database);
+        await recording.finish(recording.isStopped ? {} : await Promise.race([call(), agentIsOver]));
+      } finally {
+        this.#recordings.delete(recording); // before the end is passed on: the client may then begin the next run
+      }
       const failure = recording.failure && { message: `The run could not be stored: ${recording.failure.message}`, code: "NOT_STORED" };
       filter.end(failure).forEach((event) => to.next(event));
     };
-    const recorded = record().then(() => to.complete(), (error: unknown) => to.error(error)).finally(() => this.#recordings.delete(recording));
-    this.#recordings.set(recording, recorded);
+    this.#recordings.set(recording, record().then(() => to.complete(), (error: unknown) => to.error(error)));
+  }
+
+  /** Returns those messages that the conversation before a run does not have. If it cannot be read, all: clients have the others. */
+  async #unknownOf(messages: object[], { threadId, runId, parentRunId }: Recording, database: Database): Promise<object[]> {
+    if (parentRunId === "" || messages.length === 0) {
+      return messages;
+    }
+    try {
+      const rows = await retry(() => database.within(callTimeout / 3).query<{ message_id: string | null }>(
+        "select message_id from agui.messages(thread_id => $1, run_id => $2, scope => $3)", [threadId, parentRunId, database.scope],
+      ), { forAtMost: callTimeout });
+      const known = new Set(rows.map((row) => row.message_id));
+      return messages.filter((message) => !known.has(textOf(message, "id") ?? null));
+    } catch (error) {
+      this.#log({ level: "warn", message: "the conversation before a run could not be read", threadId, runId, error });
+      return messages;
+    }
   }
 }
 
@@ -242,6 +305,11 @@ export function scopeOf({ scope = "" }: DatabaseOptions): string {
     throw new TypeError("pgagui: the function scope returned no string (return the scope of the request, or throw)");
   }
   return own;
+}
+
+/** The user of the request at hand. */
+export function userOf({ user }: DatabaseOptions): string | undefined {
+  return typeof user === "function" ? user() : user;
 }
 
 /** The parent that a client names: '' for none; undefined for the head. */

@@ -3,8 +3,9 @@
 
 import { codeOf, Database, retry } from "@pgagui/postgres";
 import type pg from "pg";
-import { isObject } from "./events.ts";
-import { scopeOf, type DatabaseOptions } from "./runner.ts";
+import { isObject, textOf } from "./events.ts";
+import { userMember } from "./recording.ts";
+import { scopeOf, userOf, type DatabaseOptions } from "./runner.ts";
 
 /** A request that the runtime has routed, as its hooks receive it. */
 interface Routed {
@@ -28,6 +29,7 @@ interface ThreadRow {
   created_at: Date;
   active_at: Date;
   head_run_id: string | null;
+  metadata: Record<string, unknown>;
 }
 
 interface StoredMessage {
@@ -58,7 +60,7 @@ export function threadHooks(options: DatabaseOptions): ThreadHooks {
       const answer = route.method.startsWith("threads/") && endpoints[route.method];
       if (answer) {
         // The runtime takes a response that is thrown for the answer.
-        throw await respond(() => answer(database.inScope(scopeOf(options)), request, route.threadId ?? ""));
+        throw await respond(() => answer(database.inScope(scopeOf(options)), request, route.threadId ?? "", userOf(options)));
       }
     },
     async onResponse({ route, response }) {
@@ -76,17 +78,17 @@ export function threadHooks(options: DatabaseOptions): ThreadHooks {
   };
 }
 
-type Endpoint = (database: Database, request: Request, threadId: string) => Promise<unknown>;
+type Endpoint = (database: Database, request: Request, threadId: string, user: string | undefined) => Promise<unknown>;
 
 const endpoints: Record<string, Endpoint> = {
-  async "threads/list"(database, request) {
+  async "threads/list"(database, request, _threadId, user) {
     const query = new URL(request.url).searchParams;
     const [page] = await read<{ threads: ThreadRow[]; next_cursor: string | null }>(
       database,
       `select coalesce((select json_agg(thread) from unnest(page.threads) as thread), '[]') as threads, page.next_cursor
-      from agui.thread_page(agent => $1, archived => $2, max_rows => $3, cursor => $4, scope => $5) as page`,
-      [query.get("agentId"), query.get("includeArchived") === "true" ? null : false, limitOf(query.get("limit")), query.get("cursor"),
-        database.scope],
+      from agui.thread_page(agent => $1, archived => $2, metadata => $3, max_rows => $4, cursor => $5, scope => $6) as page`,
+      [query.get("agentId"), query.get("includeArchived") === "true" ? null : false,
+        user === undefined ? null : JSON.stringify({ [userMember]: user }), limitOf(query.get("limit")), query.get("cursor"), database.scope],
     );
     return { threads: page!.threads.map(threadOf), nextCursor: page!.next_cursor };
   },
@@ -166,7 +168,8 @@ async function ofThread<Result>(query: () => Promise<Result>): Promise<Result | 
 function threadOf(row: ThreadRow): object {
   const updatedAt = new Date(row.active_at).toISOString();
   return {
-    id: row.thread_id, name: row.title, agentId: row.agent ?? "", organizationId: "", createdById: "", archived: row.archived,
+    id: row.thread_id, name: row.title, agentId: row.agent ?? "", organizationId: "",
+    createdById: textOf(row.metadata, userMember) ?? "", archived: row.archived,
     createdAt: new Date(row.created_at).toISOString(), updatedAt, ...(row.head_run_id !== null && { lastRunAt: updatedAt }),
   };
 }

@@ -26,7 +26,9 @@ export function process(options: RunnerOptions): PgaguiAgentRunner {
 }
 
 export interface Received {
+  /** The events, without the inputs that RUN_STARTED carries. */
   events: AguiEvent[];
+  inputs: unknown[];
   error: unknown;
   /** Resolves when the stream has completed or failed. */
   done: Promise<void>;
@@ -40,7 +42,7 @@ export function receive(stream: { subscribe(observer: object): { unsubscribe(): 
   let changed = () => {};
   let isDone = false;
   const received: Received = {
-    events: [], error: undefined, done: Promise.resolve(), leave: () => subscription.unsubscribe(),
+    events: [], inputs: [], error: undefined, done: Promise.resolve(), leave: () => subscription.unsubscribe(),
     async until(type, count = 1) {
       while (received.events.filter((event) => event.type === type).length < count) {
         if (isDone) {
@@ -58,8 +60,9 @@ export function receive(stream: { subscribe(observer: object): { unsubscribe(): 
       resolve();
     };
     subscription = stream.subscribe({
-      next: (event: AguiEvent) => {
+      next: ({ input, ...event }: AguiEvent) => {
         received.events.push(event);
+        received.inputs.push(...(input === undefined ? [] : [input]));
         changed();
       },
       error: (error: unknown) => {

@@ -3,6 +3,7 @@ import { database } from "@pgagui/testing";
 import { expect, onTestFinished, test } from "vitest";
 import {
   close, CountingPool, finished, inputOf, logOf, open, PlayedAgent, process, receive, request, sql, started, talk, talked, token, types,
+  type Received,
 } from "./harness.ts";
 
 test("a run is stored as the agent sent it, and its subscriber sees it", async () => {
@@ -11,7 +12,24 @@ test("a run is stored as the agent sent it, and its subscriber sees it", async (
   const received = await talked(runner, "t", "r", "Hello.");
   expect(received.error).toBeUndefined();
   expect(received.events).toEqual(talk("t", "r", "Hello."));
+  expect(received.inputs).toEqual([inputOf("t", "r")]);
   expect(await logOf(connectionString, "t")).toEqual(talk("t", "r", "Hello."));
+});
+
+test("RUN_STARTED carries the messages that the branch does not have, and all of them if it cannot be read", async () => {
+  const connectionString = await database();
+  const pool = new CountingPool({ connectionString });
+  const runner = process({ pool });
+  await talked(runner, "t", "r1", "One.");
+  await talked(runner, "t", "r2", "Two.");
+  const messages = ["r1-question", "r2-question", "r3-question"].map((id) => ({ id, role: "user", content: "Hello?" }));
+  const idsOf = ({ inputs }: { inputs: unknown[] }) => (inputs[0] as { messages: { id: string }[] }).messages.map(({ id }) => id);
+  expect(idsOf(await talked(runner, "t", "r3", "Three.", { messages }))).toEqual(["r3-question"]);
+  expect(idsOf(await talked(runner, "t", "r4", "Other two.", { messages, parentRunId: "r1" }))).toEqual(["r2-question", "r3-question"]);
+  pool.fail = (text) => (text.includes("agui.messages(") ? Object.assign(new Error("over a limit"), { severity: "ERROR", code: "UI023" }) : undefined);
+  const unread = await talked(runner, "t", "r5", "Five.", { messages });
+  expect(idsOf(unread)).toEqual(["r1-question", "r2-question", "r3-question"]);
+  expect(unread.events).toEqual(talk("t", "r5", "Five."));
 });
 
 test("the input is kept beside the events, unless RUN_STARTED carries one", async () => {
@@ -49,10 +67,12 @@ test("a second run of a thread in progress is refused, in any process, before it
   const agent = new PlayedAgent();
   const received = receive(one.run(request("t", "r", agent)));
   await agent.called;
-  for (const runner of [one, other]) { // before its first event, the run is claimed
-    const second = receive(runner.run(request("t", "r2", new PlayedAgent())));
-    await second.done;
-    expect(second.error).toEqual(new Error("Thread already running"));
+  // Before its first event, the run is claimed.
+  expect(() => one.run(request("t", "r2", new PlayedAgent()))).toThrow("Thread already running");
+  const second = receive(other.run(request("t", "r2", new PlayedAgent())));
+  await second.done;
+  expect(second.error).toEqual(new Error("Thread already running"));
+  for (const runner of [one, other]) {
     expect(await runner.isRunning({ threadId: "t" })).toBe(true);
   }
   await agent.send(...talk("t", "r", "Hello."));
@@ -60,6 +80,70 @@ test("a second run of a thread in progress is refused, in any process, before it
   await received.done;
   expect(await other.isRunning({ threadId: "t" })).toBe(false);
   expect((await talked(other, "t", "r3", "And?")).error).toBeUndefined();
+});
+
+test("a client that receives the end of a run can begin the next one at once", async () => {
+  const runner = process({ connectionString: await database() });
+  const agent = new PlayedAgent();
+  const next = new Promise<Received>((resolve) => {
+    runner.run(request("t", "r", agent)).subscribe((event) => {
+      if (event.type as string === "RUN_FINISHED") {
+        resolve(talked(runner, "t", "r2", "And?"));
+      }
+    });
+  });
+  await agent.send(...talk("t", "r", "Hello."));
+  await agent.end();
+  expect((await next).error).toBeUndefined();
+});
+
+test("with supersede, the last of several runs gets the thread, and those before it end as stopped, also in other processes", async () => {
+  const connectionString = await database();
+  const one = process({ connectionString, heartbeatInterval: 50 });
+  const other = process({ connectionString, onConcurrentRun: "supersede" });
+  const agents = Array.from({ length: 4 }, () => new PlayedAgent());
+  const first = receive(one.run(request("t", "r0", agents[0]!)));
+  await agents[0]!.send(started("t", "r0"), open("m"), token("m", "It"));
+  await first.until("TEXT_MESSAGE_CONTENT");
+  const later = [1, 2, 3].map((n) => receive(other.run(request("t", `r${n}`, agents[n]!))));
+  await Promise.all([first.done, later[0]!.done, later[1]!.done]);
+  expect(agents.map(({ isAborted }) => isAborted)).toEqual([true, true, true, false]);
+  await agents[3]!.send(...talk("t", "r3", "Hello."));
+  await agents[3]!.end();
+  await later[2]!.done;
+  expect(later.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
+  expect(types(first.events).slice(-2)).toEqual(["TEXT_MESSAGE_END", "RUN_FINISHED"]);
+  expect(later[2]!.events).toEqual(talk("t", "r3", "Hello."));
+  const runs = await sql<{ run_id: string; status: string }>(connectionString, "select run_id, status from agui.runs('t')");
+  expect(runs.map(({ run_id, status }) => `${run_id} ${status}`)).toEqual(["r0 cancelled", "r1 cancelled", "r2 cancelled", "r3 finished"]);
+  expect(await sql(connectionString, "select stop_reason from agui.status('t', 'r0')")).toEqual([{ stop_reason: "superseded by another run" }]);
+});
+
+test("with supersede, a run that waits for another one ends when the runner is closed", async () => {
+  const connectionString = await database();
+  const [one, other] = [process({ connectionString, heartbeatInterval: 5000 }), process({ connectionString, onConcurrentRun: "supersede" })];
+  const agent = new PlayedAgent("ignored");
+  receive(one.run(request("t", "r", agent)));
+  await agent.called;
+  const waiting = receive(other.run(request("t", "r2", new PlayedAgent())));
+  await other.close();
+  await waiting.done;
+  expect(waiting.error).toEqual(new Error("the process shuts down"));
+});
+
+test("an agent that takes the abort for a failure ends as stopped", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString });
+  const agent = new PlayedAgent("ignored");
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"));
+  await received.until("RUN_STARTED");
+  expect(await runner.stop({ threadId: "t" })).toBe(true);
+  await agent.send({ type: "RUN_ERROR", message: "This operation was aborted", code: "abort" });
+  await agent.end();
+  await received.done;
+  expect(types(received.events)).toEqual(["RUN_STARTED", "RUN_FINISHED"]);
+  expect(await sql(connectionString, "select status from agui.status('t')")).toEqual([{ status: "cancelled" }]);
 });
 
 test("connect to an unknown thread is empty and completes", async () => {
@@ -279,7 +363,11 @@ test("stop reaches the agent from another process, and ends the run as CopilotKi
   expect(agent.isAborted).toBe(true);
   expect(types(received.events).slice(4)).toEqual(["TEXT_MESSAGE_END", "TOOL_CALL_END", "TOOL_CALL_RESULT", "RUN_FINISHED"]);
   expect(JSON.parse(received.events[6]!.content as string)).toEqual({ status: "stopped", reason: "stop_requested", message: "aborted" });
-  expect(await logOf(connectionString, "t")).toEqual(received.events);
+  // The client of CopilotKit refuses the outcome, which the log has.
+  expect(received.events.at(-1)).toEqual({ type: "RUN_FINISHED", threadId: "t", runId: "r" });
+  expect((await logOf(connectionString, "t")).at(-1)).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "cancelled" } });
+  expect(await sql(connectionString, "select status, stop_reason from agui.status('t')")).toEqual([{ status: "cancelled", stop_reason: "by the user" }]);
+  expect((await logOf(connectionString, "t")).slice(0, -1)).toEqual(received.events.slice(0, -1));
   expect(await other.stop({ threadId: "t" })).toBe(false);
   expect(await other.stop({ threadId: "unknown" })).toBe(false);
 });
@@ -303,9 +391,9 @@ test("a run that stop reaches before its agent is called ends without it", async
   const runner = process({ connectionString });
   const agent = new PlayedAgent();
   const received = receive(runner.run(request("t", "r", agent)));
-  while (!(await runner.stop({ threadId: "t" }))) {
-    // it is not claimed yet
-  }
+  expect(await runner.isRunning({ threadId: "t" })).toBe(true);
+  expect(await runner.stop({ threadId: "t", runId: "another" })).toBe(false);
+  expect(await runner.stop({ threadId: "t" })).toBe(true); // directly after run
   await received.done;
   expect(types(await logOf(connectionString, "t")).at(-1)).toBe("RUN_FINISHED");
 });

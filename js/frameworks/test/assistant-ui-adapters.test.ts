@@ -129,6 +129,40 @@ test("a run without an answer continues, and can be repeated", async () => {
   expect((await threads.runs("t")).map(({ parentRunId }) => parentRunId)).toEqual([undefined, "r1", undefined]);
 });
 
+test("messages are as useAgUiRuntime shows them while they stream", async () => {
+  const { agent, run, threads } = await thread(async ({ input, send }) => {
+    const say = (messageId: string) => {
+      send({ type: "TEXT_MESSAGE_START", messageId, role: "assistant" });
+      send({ type: "TEXT_MESSAGE_CONTENT", messageId, delta: messageId });
+      send({ type: "TEXT_MESSAGE_END", messageId });
+    };
+    const look = (toolCallId: string, parentMessageId?: string) => {
+      send({ type: "TOOL_CALL_START", toolCallId, toolCallName: "look", ...(parentMessageId && { parentMessageId }) });
+      send({ type: "TOOL_CALL_END", toolCallId });
+      send({ type: "TOOL_CALL_RESULT", messageId: `${toolCallId}-result`, toolCallId, content: "seen", role: "tool" });
+    };
+    send({ type: "REASONING_START", messageId: "think" });
+    send({ type: "REASONING_MESSAGE_START", messageId: "think", role: "reasoning" });
+    send({ type: "REASONING_MESSAGE_CONTENT", messageId: "think", delta: "Hm" });
+    send({ type: "REASONING_MESSAGE_END", messageId: "think" });
+    send({ type: "REASONING_END", messageId: "think" });
+    look("c1");
+    say("first");
+    look("c2");
+    say("second"); // another text of the agent, so another message
+    look("c3", "third");
+    say("fourth");
+    send({ type: "RUN_FINISHED", threadId: "t", runId: input.runId });
+  }, false);
+  await run("r1", [user("u1")]);
+  await threads.fork("t", { runId: "f", parentRunId: "r1" });
+  const history = historyAdapter(agent);
+  const { messages } = await history.load();
+  expect(messages.map(({ message }) => [message.id, ...message.content.map((part) => part.type)])).toEqual([
+    ["u1", "text"], ["first", "reasoning", "tool-call", "text", "tool-call"], ["second", "text", "tool-call"], ["fourth", "text"],
+  ]);
+});
+
 test("only the newest branches are loaded, and the head", async () => {
   const { agent, run } = await thread();
   for (const number of [1, 2, 3, 4]) {

@@ -6,7 +6,7 @@ import { database, isMissing, serve, serveAgent, type Call } from "@pgagui/testi
 import { Threads } from "@pgagui/client";
 import { build } from "esbuild";
 import { Client } from "pg";
-import { launch, type Browser, type Page } from "puppeteer-core";
+import { launch, type Browser, type HTTPRequest, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 const chromium = process.env.PGAGUI_TEST_CHROMIUM ?? "/usr/bin/chromium";
@@ -77,6 +77,47 @@ describe.skipIf(isMissing("chromium", hasChromium)).each([
     await chat.clickTitle("Renamed");
     await chat.shows(["user: second", "assistant: Re second"]);
     expect(chat.problems).toEqual([]);
+  });
+
+  test("a new thread, and a reload of it, log no errors", async () => {
+    const chat = await open();
+    await chat.shows([]);
+    await chat.click("New");
+    await chat.reload();
+    await chat.shows([]);
+    await chat.say("first");
+    await chat.shows(["user: first", "assistant: Re first"]);
+    await chat.click("New");
+    await chat.shows([]);
+    await chat.reload();
+    await chat.shows([]);
+    await chat.lists("threads", ["first"]);
+    expect(chat.problems).toEqual([]);
+  });
+
+  test("requests of runs that finished are not aborted", async () => {
+    const chat = await open();
+    const ends: string[] = [];
+    const note = (end: string) => (request: HTTPRequest) => {
+      if (/\/run$|\/events/.test(request.url()) && request.method() !== "OPTIONS") ends.push(end);
+    };
+    chat.page.on("requestfinished", note("finished"));
+    chat.page.on("requestfailed", note("failed"));
+    const shown: string[] = [];
+    for (const text of ["one", "two", "three", "four"]) { // whether the server is faster than the page is a matter of luck
+      await chat.say(text);
+      shown.push(`user: ${text}`, `assistant: Re ${text}`);
+      await chat.shows(shown);
+    }
+    await expect.poll(() => ends, { timeout: 30_000 }).toEqual(["finished", "finished", "finished", "finished"]);
+    await chat.say("slow");
+    await chat.shows([...shown, "user: slow", "assistant: Re sl"], "running");
+    await chat.reload();
+    await chat.shows([...shown, "user: slow", "assistant: Re sl"], "running");
+    ends.length = 0; // the reload aborts
+    chat.release();
+    await chat.shows([...shown, "user: slow", "assistant: Re slow"]);
+    await expect.poll(() => ends, { timeout: 30_000 }).toEqual(["finished"]);
   });
 
   test("an edited message is a branch in the database, and each branch continues", async () => {
@@ -191,40 +232,64 @@ describe.skipIf(isMissing("chromium", hasChromium)).each([
 
   test("the stop button stops the run, and the conversation continues from there", async () => {
     const chat = await open();
+    const stopped = ["user: slow", "assistant: Re sl cancelled"];
     await chat.say("slow");
     await chat.shows(["user: slow", "assistant: Re sl"], "running");
     await chat.click("Stop");
-    await chat.shows(["user: slow", "assistant: Re sl"]);
-    await expect.poll(async () => (await chat.runs()).map(({ status }) => status)).toEqual(["finished"]);
+    await chat.shows(stopped);
+    await expect.poll(async () => (await chat.runs()).map(({ status }) => status), { timeout: 30_000 }).toEqual(["cancelled"]);
+    await chat.shows(stopped);
+    await chat.reload();
+    await chat.shows(stopped);
     await chat.say("next");
-    await chat.shows(["user: slow", "assistant: Re sl", "user: next", "assistant: Re next"]);
+    await chat.shows([...stopped, "user: next", "assistant: Re next"]);
     expect(await chat.parents()).toEqual(["", "1"]);
     expect(chat.received).toEqual(["slow", "slow|Re sl|next"]);
+    expect(chat.problems).toEqual([]);
   });
 
-  test("tool calls, and several messages of one run", async () => {
+  test("the stop button also stops a run that began before a reload", async () => {
+    const chat = await open();
+    await chat.say("slow");
+    await chat.shows(["user: slow", "assistant: Re sl"], "running");
+    await chat.reload();
+    await chat.shows(["user: slow", "assistant: Re sl"], "running");
+    await chat.click("Stop");
+    await chat.shows(["user: slow", "assistant: Re sl cancelled"]);
+    await expect.poll(async () => (await chat.runs()).map(({ status }) => status), { timeout: 30_000 }).toEqual(["cancelled"]);
+    await chat.shows(["user: slow", "assistant: Re sl cancelled"]);
+    expect(chat.problems).toEqual([]);
+  });
+
+  test("an answer with a tool call is one message, and its branches are at its question", async () => {
     const chat = await open();
     await chat.say("tools");
-    // useAgUiRuntime has the call and the text in one message while they stream, and in two when they are loaded.
-    const call = "[look {\"at\":1} = \"seen\"]";
-    await chat.shows(["user: tools", `assistant: ${call}Then`], "running");
+    const answer = "assistant: [look {\"at\":1} = \"seen\"]Then";
+    await chat.shows(["user: tools", answer], "running");
     await chat.reload();
-    await chat.shows(["user: tools", `assistant: ${call}Then`], "running");
+    await chat.shows(["user: tools", answer], "running");
     chat.release();
-    await chat.shows(["user: tools", `assistant: ${call}Then slow text`]);
+    const shown = ["user: tools", `${answer} slow text`];
+    await chat.shows(shown);
     await chat.say("next");
-    await chat.shows(["user: tools", `assistant: ${call}Then slow text`, "user: next", "assistant: Re next"]);
+    await chat.shows([...shown, "user: next", "assistant: Re next"]);
     await chat.reload();
-    const answer = [`assistant: ${call}`, "assistant: Then slow text"];
-    await chat.shows(["user: tools", ...answer, "user: next", "assistant: Re next"]);
+    await chat.shows([...shown, "user: next", "assistant: Re next"]);
     await chat.say("last");
-    await chat.shows(["user: tools", ...answer, "user: next", "assistant: Re next", "user: last", "assistant: Re last"]);
+    await chat.shows([...shown, "user: next", "assistant: Re next", "user: last", "assistant: Re last"]);
     expect(chat.received).toEqual(["tools", "tools|call look|seen|Then slow text|next", "tools|call look|seen|Then slow text|next|Re next|last"]);
-    // From the middle of a run: what came before stays.
-    await chat.clickIn(message(3), "Reload");
-    await chat.shows(["user: tools", answer[0]!, "assistant: Re tools 2/2"]);
-    expect(chat.received.at(-1)).toBe("tools|call look|seen");
-    expect(await chat.parents()).toEqual(["", "1", "2", ""]);
+    await chat.clickIn(message(2), "Reload");
+    await chat.shows(["user: tools", `${answer} 2/2`], "running");
+    chat.release();
+    await chat.shows(["user: tools", `${answer} slow text 2/2`]);
+    await chat.reload();
+    await chat.shows(["user: tools", `${answer} slow text 2/2`]);
+    await chat.say("again");
+    await chat.shows(["user: tools", `${answer} slow text 2/2`, "user: again", "assistant: Re again"]);
+    await chat.clickIn(message(2), "Previous");
+    await chat.shows(["user: tools", `${answer} slow text 1/2`, "user: next", "assistant: Re next", "user: last", "assistant: Re last"]);
+    expect(chat.received.slice(3)).toEqual(["tools", "tools|call look|seen|Then slow text|again"]);
+    expect(await chat.parents()).toEqual(["", "1", "2", "", "4"]);
     expect(chat.problems).toEqual([]);
   });
 
@@ -300,11 +365,13 @@ class Chat {
     page.on("console", (line) => line.type() === "error" && this.#problems.push(line.text()));
   }
 
-  /** Waits until the page shows exactly these messages, with the branches where there are several. */
+  /** Waits until the page shows exactly these messages, with the branches where there are several, and how they ended early. */
   async shows(messages: string[], state = "idle"): Promise<void> {
     await this.#see(messages.join("\n"), state, () =>
       [...document.querySelectorAll(".message")]
-        .map((item) => `${item.getAttribute("data-role")}: ${[".content", ".branch"].map((part) => item.querySelector(part)?.textContent ?? "").join(" ").trim()}`)
+        .map((item) => [
+          `${item.getAttribute("data-role")}:`, ...[".content", ".branch"].map((part) => item.querySelector(part)?.textContent), item.getAttribute("data-end"),
+        ].filter(Boolean).join(" "))
         .join("\n"));
   }
 

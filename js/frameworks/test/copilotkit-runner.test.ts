@@ -1,8 +1,11 @@
-import type { AgentRunner, createCopilotRuntimeHandler } from "@copilotkit/runtime/v2";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomUUID } from "node:crypto";
+import { HttpAgent, type BaseEvent } from "@ag-ui/client-0";
+import { CopilotRuntime, createCopilotRuntimeHandler, InMemoryAgentRunner, type AgentRunner } from "@copilotkit/runtime/v2";
 import { PgaguiAgentRunner, threadHooks, type DatabaseOptions } from "@pgagui/copilotkit-runner";
-import { database } from "@pgagui/testing";
+import { database, serve } from "@pgagui/testing";
 import pg from "pg";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { App, begin, finish, say, startAgent, startRuntime, type Helper, type Settings } from "./copilotkit-stage.ts";
 
 /** The class is an AgentRunner of CopilotKit, by its types. */
@@ -142,6 +145,132 @@ test("the list of threads, names, archive and deletion", async () => {
   expect(await get("t/messages")).toEqual({ messages: [] });
   const rename = await fetch(`${runtime.url}/threads/unknown`, { method: "PATCH", body: JSON.stringify({ agentId: "helper", name: "x" }) });
   expect(rename.status).toBe(404);
+});
+
+test("the list of threads, names, archive and deletion over a single path, of the runtime and of pgagui serve", async () => {
+  const settings = { ...(await stage("pgagui")), transport: "single" as const };
+  const runtime = await startRuntime(settings);
+  const server = await serve(settings.databaseURL, { helper: settings.agentURL });
+  for (const url of [runtime.url, `${server.url}/copilotkit`]) {
+    const app = await App.open({ url }, "t", "single");
+    await converse(app, settings.agent, "q1", "Who?", "Me.");
+    await converse(await App.open({ url }, "t2", "single"), settings.agent, "q2", "Why?", "Because.");
+    expect(await app.list()).toEqual(["t2 Why? false", "t Who? false"]);
+    await app.threads.renameThread("t", "A name");
+    await app.threads.archiveThread("t2");
+    expect(await app.list()).toEqual(["t A name false"]);
+    await app.threads.deleteThread("t");
+    expect(await app.list(true)).toEqual(["t2 Why? true"]);
+    expect(app.errors).toEqual([]);
+    await app.threads.deleteThread("t2");
+    const client = new pg.Client(settings.databaseURL);
+    await client.connect();
+    await client.query("select agui.lift_erasure(id) from unnest(array['t', 't2']) as id");
+    await client.end();
+  }
+});
+
+test("a list of threads shows those that its user began", async () => {
+  const { databaseURL, agent } = await stage("pgagui");
+  const users = new AsyncLocalStorage<string>();
+  const options = { connectionString: databaseURL, user: () => users.getStore() };
+  const runner = new PgaguiAgentRunner(options);
+  const hooks = threadHooks(options);
+  onTestFinished(() => Promise.all([runner.close(), hooks.close()]).then(() => {}));
+  const runtime = new CopilotRuntime({ agents: { helper: new HttpAgent({ url: agent.url }) as never }, runner });
+  const handler = createCopilotRuntimeHandler({ runtime, basePath: "/copilotkit", hooks });
+  const ask = (user: string, method: string, path: string, body?: object) => users.run(user, () =>
+    handler(new Request(`http://localhost/copilotkit${path}`, { method, ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }) })));
+  for (const user of ["ada", "bo"]) {
+    const messages = [{ id: "q", role: "user", content: `I am ${user}` }];
+    const input = { threadId: `t-${user}`, runId: "r", messages, state: {}, tools: [], context: [], forwardedProps: {} };
+    const answer = (await ask(user, "POST", "/agent/helper/run", input)).text();
+    const call = await agent.call();
+    begin(call, "Hello.");
+    finish(call);
+    await answer;
+  }
+  for (const user of ["ada", "bo"]) {
+    const { threads } = (await (await ask(user, "GET", "/threads?agentId=helper")).json()) as { threads: object[] };
+    expect(threads).toMatchObject([{ id: `t-${user}`, name: `I am ${user}`, agentId: "helper", createdById: user }]);
+  }
+});
+
+/** The events of a stream, when it has completed. */
+function collected(stream: ReturnType<AgentRunner["run"]>, events: BaseEvent[] = []): Promise<BaseEvent[]> {
+  return new Promise((resolve, reject) => {
+    stream.subscribe({ next: (event) => void events.push(event as BaseEvent), complete: () => resolve(events), error: reject });
+  });
+}
+
+/** What both runners do, as the runtime calls them. */
+describe.each(["memory", "pgagui"])("the runner %s", (kind) => {
+  async function stageOf(onConcurrentRun?: "throw" | "supersede") {
+    const { databaseURL, agent } = await stage("pgagui");
+    const runner = kind === "memory" ? new InMemoryAgentRunner({ onConcurrentRun }) : new PgaguiAgentRunner({ connectionString: databaseURL, onConcurrentRun });
+    onTestFinished(() => (runner instanceof PgaguiAgentRunner ? runner.close() : undefined));
+    const threadId = randomUUID(); // the runner in memory has one store
+    const run = (runId: string, messages: object[]) => {
+      const own = new HttpAgent({ url: agent.url, agentId: "helper", threadId });
+      own.setMessages(messages as never);
+      const input = { threadId, runId, messages, state: {}, tools: [], context: [], forwardedProps: {} };
+      return runner.run({ threadId, agent: own, input } as unknown as Parameters<AgentRunner["run"]>[0]);
+    };
+    return { runner, agent, threadId, run };
+  }
+  const question = (id: string) => ({ id, role: "user", content: `${id}?` });
+
+  test("RUN_STARTED carries the input, with the messages that are new to the thread", async () => {
+    const { agent, run } = await stageOf();
+    const first = collected(run("r1", [question("q1")]));
+    const call = await agent.call();
+    begin(call, "One.");
+    finish(call);
+    const [started] = await first;
+    expect(started).toMatchObject({ type: "RUN_STARTED", input: { runId: "r1", messages: [question("q1")], tools: [], context: [] } });
+
+    const messages = [question("q1"), { id: "r1-answer", role: "assistant", content: "One." }, question("q2")];
+    const second = collected(run("r2", messages));
+    const next = await agent.call();
+    begin(next, "Two.");
+    finish(next);
+    const [restarted] = await second;
+    expect(restarted).toMatchObject({ type: "RUN_STARTED", input: { runId: "r2", messages: [question("q2")] } });
+  });
+
+  test("a run is in progress as soon as run has returned, and a second one is refused at once", async () => {
+    const { runner, agent, threadId, run } = await stageOf();
+    const first = collected(run("r1", [question("q1")]));
+    expect(await runner.isRunning({ threadId })).toBe(true);
+    expect(() => run("r2", [question("q2")])).toThrow("Thread already running");
+    const call = await agent.call();
+    begin(call, "One.");
+    finish(call);
+    await first;
+    expect(await runner.isRunning({ threadId })).toBe(false);
+    expect(agent.calls).toBe(1);
+  });
+
+  test("with supersede, a run takes the place of the one in progress, whose agent is aborted", async () => {
+    const { agent, threadId, run, runner } = await stageOf("supersede");
+    const firstEvents: BaseEvent[] = [];
+    const first = collected(run("r1", [question("q1")]), firstEvents);
+    const call = await agent.call();
+    begin(call, "One");
+    await vi.waitFor(() => expect(firstEvents.map(({ type }) => type as string)).toContain("TEXT_MESSAGE_CONTENT"));
+    const second = collected(run("r2", [question("q1"), question("q2")]));
+    await Promise.all([first, call.gone]);
+    // The runner in memory passes on that HttpAgent takes the abort for a failure.
+    expect(firstEvents.slice(3).map(({ type }) => type as string)).toEqual(kind === "memory" ? ["RUN_ERROR"] : ["TEXT_MESSAGE_END", "RUN_FINISHED"]);
+    const next = await agent.call();
+    begin(next, "Two.");
+    finish(next);
+    expect((await second).map(({ type }) => type as string)).toEqual([
+      "RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED",
+    ]);
+    const shown = await collected(runner.connect({ threadId }));
+    expect(JSON.stringify(shown)).toContain("Two.");
+  });
 });
 
 test("what the runner in memory loses", async () => {

@@ -6,12 +6,12 @@ import { CopilotRuntime, createCopilotRuntimeHandler, InMemoryAgentRunner } from
 import { createCopilotNodeHandler } from "@copilotkit/runtime/v2/node";
 import { PgaguiAgentRunner, threadHooks } from "@pgagui/copilotkit-runner";
 
-const { RUNNER, DATABASE_URL, AGENT_URL, PG_MODULE } = process.env;
+const { RUNNER, DATABASE_URL, AGENT_URL, PG_MODULE, MODE } = process.env;
 
 const { default: pg } = await import(PG_MODULE ?? "pg");
 const pool = new pg.Pool({ connectionString: DATABASE_URL });
 const runner = RUNNER === "memory" ? new InMemoryAgentRunner() : new PgaguiAgentRunner({ pool, heartbeatInterval: 100 });
 const runtime = new CopilotRuntime({ agents: { helper: new HttpAgent({ url: AGENT_URL }) }, runner });
 const hooks = RUNNER === "memory" ? undefined : threadHooks({ pool });
-const server = createServer(createCopilotNodeHandler(createCopilotRuntimeHandler({ runtime, basePath: "/copilotkit", hooks })));
+const server = createServer(createCopilotNodeHandler(createCopilotRuntimeHandler({ runtime, basePath: "/copilotkit", mode: MODE, hooks })));
 server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/copilotkit`));

@@ -21,11 +21,17 @@ export interface Settings {
   databaseURL: string;
   agentURL: string;
   pg?: string;
+  /** One path for each request, or one for all of them. */
+  transport?: "rest" | "single";
 }
 
-export async function startRuntime({ runner, databaseURL, agentURL, pg = "pg" }: Settings): Promise<Runtime> {
+export async function startRuntime({ runner, databaseURL, agentURL, pg = "pg", transport = "rest" }: Settings): Promise<Runtime> {
   const child = spawn(process.execPath, [fileURLToPath(new URL("copilotkit-runtime.mjs", import.meta.url))], {
-    env: { ...process.env, RUNNER: runner, DATABASE_URL: databaseURL, AGENT_URL: agentURL, PG_MODULE: pg }, stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      ...process.env, RUNNER: runner, DATABASE_URL: databaseURL, AGENT_URL: agentURL, PG_MODULE: pg,
+      MODE: transport === "single" ? "single-route" : "multi-route",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
   });
   let errors = "";
   child.stderr.on("data", (data: Buffer) => (errors += data.toString()));
@@ -116,8 +122,8 @@ export class App {
     });
   }
 
-  static async open(runtime: Runtime, threadId: string): Promise<App> {
-    const core = new CopilotKitCore({ runtimeUrl: runtime.url, runtimeTransport: "rest", deferInitialConnection: true });
+  static async open(runtime: { url: string }, threadId: string, transport: "rest" | "single" = "rest"): Promise<App> {
+    const core = new CopilotKitCore({ runtimeUrl: runtime.url, runtimeTransport: transport, deferInitialConnection: true });
     await new Promise<void>((resolve, reject) => {
       core.subscribe({
         onRuntimeConnectionStatusChanged: ({ status }) => void (String(status) === "connected" && resolve()),

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import * as newest from "@langchain/langgraph";
+import * as langgraph14 from "@langchain/langgraph-1.4";
 import { Annotation, Command, DeltaChannel, interrupt, MemorySaver, MessagesAnnotation, messagesDeltaReducer, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { PgaguiSaver } from "@pgagui/langgraph-checkpoint";
 import { database, hasPooler, isMissing, pooler } from "@pgagui/testing";
 import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 
 function saverAt(url: string, scope?: string): PgaguiSaver {
   const saver = PgaguiSaver.fromConnString(url, scope === undefined ? {} : { scope });
@@ -66,6 +68,62 @@ test.each(["list", "deltas"] as const)("a graph goes on in another process, with
     return found;
   };
   expect(await steps(graph)).toEqual(await steps(inMemory));
+});
+
+type Durability = "exit" | "async" | "sync";
+const versions = { "1.4.12": langgraph14 as unknown as typeof newest, "1.7.3": newest };
+
+/**
+ * A graph whose nested graph asks, in a namespace of its own, beside a node that is done at once. Then it answers, and a second
+ * nested graph asks in the same way.
+ */
+function nestedOn(checkpointer: BaseCheckpointSaver, { Annotation, StateGraph, interrupt }: typeof newest) {
+  const State = Annotation.Root({ seen: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }) });
+  const asks = (name: string) => new StateGraph(State)
+    .addNode("before", () => ({ seen: [`${name} before`] }))
+    .addNode("ask", () => ({ seen: [`${name}: ${interrupt(name)}`] }))
+    .addNode("after", () => ({ seen: [`${name} after`] }))
+    .addEdge("__start__", "before").addEdge("before", "ask").addEdge("ask", "after")
+    .compile();
+  return new StateGraph(State)
+    .addNode("first", asks("first"))
+    .addNode("beside", () => ({ seen: ["beside"] }))
+    .addNode("second", asks("second"))
+    .addEdge("__start__", "first").addEdge("__start__", "beside").addEdge(["first", "beside"], "second")
+    .compile({ checkpointer });
+}
+
+describe.each(Object.entries(versions))("LangGraph %s", (_, langgraph) => {
+  test.each<Durability>(["exit", "async", "sync"])("a nested graph that asks beside a node, and time travel, with durability %s", async (durability) => {
+    const url = await database();
+    const conversation = async (saverFor: () => BaseCheckpointSaver) => {
+      const configurable = { thread_id: "thread" };
+      const options = { configurable, durability };
+      const graph = () => nestedOn(saverFor(), langgraph); // as in another process
+      const found: unknown[] = [await graph().invoke({ seen: ["input"] }, options)];
+      const stopped = await graph().getState({ configurable }, { subgraphs: true });
+      found.push(stopped.next, stopped.tasks.map(({ name, interrupts, state }) => ({ name, interrupts: interrupts.map(({ value }) => value as unknown), values: (state as typeof stopped | undefined)?.values as unknown })));
+      found.push(await graph().invoke(new langgraph.Command({ resume: "yes" }), options));
+      found.push(await graph().invoke(new langgraph.Command({ resume: "no" }), options));
+      const history = [];
+      for await (const state of graph().getStateHistory({ configurable })) history.push(state);
+      found.push(history.map(({ values, next, metadata }) => ({ values, next, source: metadata?.source, step: metadata?.step })));
+      // Back to each state, on a branch of its own.
+      for (const { config, next } of history) {
+        const forked = await graph().updateState(config, { seen: ["edited"] }, next.length > 0 ? "beside" : "second");
+        found.push((await graph().getState(forked)).values, (await graph().getState(forked)).next);
+        found.push(await graph().invoke(null, { ...forked, durability }));
+      }
+      return JSON.parse(JSON.stringify(found, (key, value: unknown) => (key === "id" ? "id" : value))) as unknown[];
+    };
+    const memory = new langgraph.MemorySaver() as unknown as BaseCheckpointSaver;
+    const expected = await conversation(() => memory);
+    expect(await conversation(() => saverAt(url))).toEqual(expected);
+    expect(expected[0]).toHaveProperty("__interrupt__");
+    const seen = ["input", "first before", "first: yes", "first after"];
+    expect((expected[4] as { seen: string[] }).seen).toEqual(expect.arrayContaining([...seen, "second: no", "second after"]));
+    expect((await (await poolAt(url)).query("select problem from agui.verify('thread')")).rows).toEqual([]);
+  });
 });
 
 test("a node asks twice", async () => {

@@ -1,5 +1,5 @@
 // What users install: each package is packed, and its tarball is installed by npm outside of this tree, with its peers at the
-// oldest and at the newest version that is tested.
+// oldest and at the newest version that is tested. make packages checks what is in the tarballs.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, test } from "vitest";
 
 const execute = promisify(execFile);
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -19,10 +19,7 @@ const names = ["client", "copilotkit-runner", "tanstack-ai", "langgraph-checkpoi
 
 interface Manifest {
   name: string;
-  license: string;
-  type: string;
-  exports: Record<string, { types: string; default: string }>;
-  dependencies?: Record<string, string>;
+  exports: Record<string, unknown>;
   peerDependencies?: Record<string, string>;
 }
 
@@ -34,13 +31,12 @@ async function run(program: string, args: string[], cwd: string): Promise<string
 }
 
 /** Packs a package, which `npm run pack` has built, into a folder, which the caller removes. */
-async function pack(name: string): Promise<{ folder: string; tarball: string; files: string[]; manifest: Manifest }> {
+async function pack(name: string): Promise<{ folder: string; tarball: string; manifest: Manifest }> {
   const folder = mkdtempSync(join(tmpdir(), "pgagui-package-"));
   const output = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], join(root, "js", name));
   const tarball = join(folder, JSON.parse(output.slice(output.indexOf("["))) [0].filename);
-  const files = (await run("tar", ["tzf", tarball], folder)).trim().split("\n").map((path) => path.replace(/^package\//, ""));
   await run("tar", ["xzf", tarball], folder);
-  return { folder, tarball, files, manifest: JSON.parse(readFileSync(join(folder, "package/package.json"), "utf8")) };
+  return { folder, tarball, manifest: JSON.parse(readFileSync(join(folder, "package/package.json"), "utf8")) };
 }
 
 /** The specifier of an entry: "." of @pgagui/client is "@pgagui/client". */
@@ -56,24 +52,7 @@ describe.each(names)("@pgagui/%s", (name) => {
     return () => rmSync(packed.folder, { recursive: true });
   }, 600_000);
 
-  test("has what belongs into a package, and nothing else", () => {
-    const { folder, files, manifest } = packed;
-    expect(files.filter((path) => !/^dist\/[\w./-]+\.(js|d\.ts)$/.test(path)).sort()).toEqual(["LICENSE", "README.md", "package.json"]);
-    expect(readFileSync(join(folder, "package/LICENSE"), "utf8")).toBe(readFileSync(join(root, "LICENSE"), "utf8"));
-    expect(manifest).toMatchObject({ license: "Apache-2.0", type: "module", engines: { node: expect.stringMatching(/^>=20(\.3)?$/) } });
-    expect(manifest.exports["."]).toBeDefined();
-    for (const { types, default: code } of Object.values(manifest.exports)) {
-      expect(files).toContain(types.slice("./".length));
-      expect(files).toContain(code.slice("./".length));
-    }
-    // The private packages are built in.
-    for (const path of files.filter((path) => path.startsWith("dist/"))) {
-      expect(readFileSync(join(folder, "package", path), "utf8"), path).not.toMatch(/from ["']@pgagui\/(postgres|testing)/);
-    }
-    expect(Object.keys(manifest.dependencies ?? {}).filter((dependency) => dependency.startsWith("@pgagui/"))).toEqual([]);
-  });
-
-  test.concurrent.for(["oldest", "newest"])("installs with its %s peers, has types, and can be imported", { timeout: 600_000 }, async (age, { expect, onTestFinished }) => {
+  test.concurrent.for(["oldest", "newest"])("installs with its %s peers, has types, and can be imported and required", { timeout: 600_000 }, async (age, { expect, onTestFinished }) => {
     const { tarball, manifest } = packed;
     const folder = mkdtempSync(join(tmpdir(), "pgagui-install-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -87,14 +66,19 @@ describe.each(names)("@pgagui/%s", (name) => {
       `typescript@${installed.typescript}`, `@types/node@${installed["@types/node"]}`,
     ], folder);
     const modules = specifiers(manifest);
-    writeFileSync(join(folder, "main.ts"), modules.map((module, i) => `export * as module${i} from "${module}";\n`).join(""));
+    const exports = modules.map((module, i) => `export * as module${i} from "${module}";\n`).join("");
+    for (const file of ["main.ts", "main.cts"]) writeFileSync(join(folder, file), exports);
     const check = await execute(process.execPath, [
       "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext",
-      "--lib", "es2023,dom,dom.iterable", "--types", "node", "--pretty", "false", "main.ts",
+      "--lib", "es2023,dom,dom.iterable", "--types", "node", "--pretty", "false", "main.ts", "main.cts",
     ], { cwd: folder }).catch((error) => error);
     // Types of others may have faults of their own.
-    expect((check.stdout as string).split("\n").filter((line) => /^(main\.ts|node_modules\/@pgagui\/)/.test(line))).toEqual([]);
-    const count = "Promise.all(process.argv.slice(1).map((name) => import(name))).then((all) => console.log(Math.min(...all.map((m) => Object.keys(m).length))))";
-    expect(Number(await run(process.execPath, ["--input-type=module", "--eval", count, "--", ...modules], folder))).toBeGreaterThan(0);
+    expect((check.stdout as string).split("\n").filter((line) => /^(main\.c?ts|node_modules\/@pgagui\/)/.test(line))).toEqual([]);
+    const count = `const names = process.argv.slice(1);
+      Promise.all(names.map((name) => import(name))).then((imported) => {
+        const modules = [...imported, ...names.map((name) => require(name))];
+        console.log(Math.min(...modules.map((module) => Object.keys(module).length)));
+      });`;
+    expect(Number(await run(process.execPath, ["--input-type=commonjs", "--eval", count, "--", ...modules], folder))).toBeGreaterThan(0);
   });
 });

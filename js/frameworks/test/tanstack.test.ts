@@ -179,6 +179,80 @@ describe.each(versions)("TanStack AI %s", (version, tanstack) => {
   });
 });
 
+test("the adapter is a plain object, as that of memoryStream: an application may spread it and replace a method", async () => {
+  const streams = streamsOf(await database());
+  const [memory, pgagui] = await Promise.all([newest.memoryStream, (request: Request) => streams.open({ request, threadId: "t" })].map(async (open) => {
+    const adapter = open(request("spread"));
+    let appended = 0;
+    const counting = {
+      ...adapter, append: (chunks: StreamChunk[]) => {
+        appended += chunks.length;
+        return adapter.append(chunks);
+      },
+    };
+    const { read } = { ...open(request("spread", { parameter: "-1" })) };
+    await frames(newest.toServerSentEventsResponse(play(scripts["an answer"]!), { durability: { adapter: counting }, debug: false }));
+    const found: StreamChunk[] = [];
+    for await (const { chunk } of read("-1")) found.push(chunk);
+    return { appended, found: found.slice(1), methods: Object.keys(adapter).filter((name) => !/Id$/.test(name)).sort() };
+  }));
+  expect(pgagui).toEqual(memory);
+  expect(pgagui!.appended).toBe(8); // run.accepted is the first
+});
+
+/** The capability of TanStack AI 0.58, by its type. */
+export const asUpsertable = (stream: ReturnType<PostgresStreams["open"]>): newest.UpsertableStreamDurability => stream;
+
+test("upsert repeats what a writer stored before it crashed, and goes on, as that of memoryStream", async () => {
+  const url = await database();
+  const [before, after] = [streamsOf(url), streamsOf(url)]; // as in two processes
+  const kinds: [() => newest.UpsertableStreamDurability, () => newest.UpsertableStreamDurability, (seq: number) => string][] = [
+    [() => newest.memoryStream({ runId: "upsert" }), () => newest.memoryStream({ runId: "upsert" }), (seq) => `memory:v1:upsert:${seq}`],
+    [() => before.open({ threadId: "t", runId: "upsert" }), () => after.open({ threadId: "t", runId: "upsert" }), String],
+  ];
+  const [memory, pgagui] = await Promise.all(kinds.map(async ([crashed, resumed, offset]) => {
+    const chunks = [started, text("a"), text("b"), text("c"), finished];
+    const entry = (i: number, chunk = chunks[i - 1]!) => ({ chunk, offset: offset(i) });
+    expect(await crashed().append(chunks.slice(0, 3))).toEqual([1, 2, 3].map(offset));
+    const stream = resumed();
+    expect(await stream.upsert([entry(2), entry(3, { ...text("b"), timestamp: 2 } as StreamChunk)])).toEqual([2, 3].map(offset));
+    expect(await stream.upsert([entry(3), entry(4)])).toEqual([3, 4].map(offset));
+    const refused: Record<string, { chunk: StreamChunk; offset: string }[]> = {
+      "a repeated offset": [entry(5), entry(5)], "a foreign offset": [entry(5), { chunk: text("x"), offset: "memory:v1:other:6" }],
+      "the start": [{ chunk: text("x"), offset: "-1" }], "a hole": Array.from({ length: 2 }) as never, "backwards": [entry(7, text("x")), entry(6, text("x"))],
+    };
+    const outcomes: Record<string, string> = {};
+    for (const [name, entries] of Object.entries(refused)) outcomes[name] = await stream.upsert(entries).then(() => "stored", () => "refused");
+    expect(await stream.upsert([])).toEqual([]);
+    expect(await stream.upsert([entry(1), entry(5)])).toEqual([1, 5].map(offset));
+    await stream.close();
+    const found = [];
+    for await (const { chunk } of resumed().read("-1")) found.push({ ...chunk, timestamp: 1 });
+    return { outcomes, found, offsets: (await resumed().snapshot()).map((stored) => stored.offset.replace(/.*:/, "")) };
+  }));
+  expect(pgagui).toEqual(memory);
+  expect(Object.values(memory!.outcomes)).toEqual(Array(5).fill("refused"));
+});
+
+test("upsert changes nothing that the log has, and stores nothing at another place than asked for", async () => {
+  const streams = streamsOf(await database());
+  const stream = streams.open({ threadId: "t", runId: "r" });
+  await stream.append([started, text("a")]);
+  const other = streams.open({ threadId: "t", runId: "other" });
+  await other.append([{ ...started, runId: "other" } as StreamChunk]); // has the seq 3
+  const at = (offset: string, chunk: StreamChunk) => ({ chunk, offset });
+  await expect(stream.upsert([at("2", text("another"))])).rejects.toThrow("is not the stored one");
+  await expect(stream.upsert([at("2", text("a")), at("3", text("b"))])).rejects.toThrow("the offset 3 is not the next one");
+  await expect(stream.upsert([at("4", text("b")), at("6", text("c"))])).rejects.toThrow("the offset 6 is not the next one behind 4");
+  await expect(other.upsert([at("2", text("a"))])).rejects.toThrow("2 is no offset of run");
+  expect((await stream.snapshot()).map(({ offset }) => offset)).toEqual(["1", "2"]);
+  expect(await stream.upsert([at("4", text("b"))])).toEqual(["4"]);
+  expect(await stream.append([finished])).toEqual(["5"]);
+  const fresh = streams.open({ threadId: "t2", runId: "r" });
+  await expect(fresh.upsert([at("2", started)])).rejects.toThrow("the offset 2 is not the next one");
+  expect(await fresh.upsert([at("1", started), at("2", text("a"))])).toEqual(["1", "2"]);
+});
+
 /** A program that appends a chunk for each line that it reads, and prints the offsets. */
 const writer = `
   import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-import { byScope, type Database } from "./index.ts";
+import { byScope, type Database } from "./database.ts";
 
 /** What a heartbeat says about a run. */
 export interface Signal {

@@ -1,4 +1,12 @@
-import { byScope, isTransient, pause, retry, type AguiEvent, type Database } from "./index.ts";
+import { byScope, type Database } from "./database.ts";
+import { isTransient } from "./errors.ts";
+import { pause, retry } from "./retry.ts";
+
+/** An event of AG-UI, as JSON has it. */
+export interface AguiEvent {
+  type: string;
+  [member: string]: unknown;
+}
 
 /** Events of one run, with consecutive seqs. */
 export interface Batch {

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { classOf, type ErrorClass } from "./index.ts";
+import { classOf, type ErrorClass } from "./errors.ts";
 
 export interface RetryOptions {
   /** Ends the attempts. The call then fails with the reason of the signal. */

@@ -53,7 +53,7 @@ test("a run hears what it should do, until it is deleted", async () => {
   await stopped;
   expect(signals[0]).toEqual({ status: "running", isStopRequested: true, stopReason: "enough", cutOffReason: null, lease: 7000 });
   await on.query("select agui.abandon('t', 'r', 'too late')");
-  await expect.poll(() => signals.at(-1)).toMatchObject({ status: "failed", cutOffReason: "too late" });
+  await expect.poll(() => signals.at(-1)).toMatchObject({ status: "cut_off", cutOffReason: "too late" });
   heartbeats.stop();
   expect(heartbeats.add(await begin(on, "u"))).toBe(false);
   await heartbeats.beat("");

@@ -39,7 +39,7 @@ interface StoredEvent {
 }
 
 /**
- * The durable stream of one run, as a StreamDurability of TanStack AI. The offset of a chunk is its seq in the log of the
+ * The durable stream of one run, with the methods of TanStack AI's UpsertableStreamDurability. The offset of a chunk is its seq in the log of the
  * thread. One process at a time writes a stream: the last one that appended to it. Any number of processes read it.
  *
  * An end (RUN_FINISHED, RUN_ERROR) does not close a stream, because an agent loop may send several. `close` appends an event
@@ -80,20 +80,77 @@ export class RunStream implements StreamDurability, Beating {
    * written to this stream since), or stays away for longer than `retryTimeout`.
    */
   async append(chunks: StreamChunk[]): Promise<string[]> {
-    if (chunks.length === 0) return [];
-    const events = chunks.map((chunk) => eventOf(chunk, this.threadId, this.runId));
-    const { heartbeats } = this.#options;
-    const hasEnd = chunks.some((chunk) => chunk.type === "RUN_FINISHED" || chunk.type === "RUN_ERROR");
-    return this.#inOrder(async () => {
-      const lastSeq = await this.#store(events);
-      this.#hasEnded ||= hasEnd;
-      this.#isClosed = false;
-      if (heartbeats.add(this)) {
-        // From its first heartbeat on, the run has the lease of heartbeats. If this one fails, the next comes in a second.
-        heartbeats.beat(this.scope).catch(() => {});
-      }
-      return events.map((_, i) => String(lastSeq - events.length + 1 + i));
+    const batch = this.#batchOf(chunks); // now, because the caller may change them
+    return this.#inOrder(() => this.#write(batch));
+  }
+
+  /**
+   * Stores chunks at the offsets that they have, all or none: a writer that resumes after a crash repeats what it may have
+   * stored. The log keeps what it has, so a chunk at an offset that is stored must equal the stored one (apart from the
+   * timestamp), and is not stored again. Other offsets must be the next ones. Returns the offsets.
+   *
+   * Rejects if an offset is none of the stream, occurs twice or is not the next one, if a chunk differs from the stored one, and
+   * as `append` does.
+   */
+  async upsert(entries: { chunk: StreamChunk; offset: string }[]): Promise<string[]> {
+    const chunks = new Map<number, StreamChunk>();
+    Array.from(entries, (entry, i) => { // a sparse array also has its holes here
+      if (!entry) throw new Error(`pgagui: entries[${i}] is missing`);
+      if (!isSeq(entry.offset)) throw new Error(`pgagui: entries[${i}] has ${JSON.stringify(entry.offset)}, which is no offset (expected a seq)`);
+      if (chunks.has(Number(entry.offset))) throw new Error(`pgagui: entries[${i}] repeats the offset ${entry.offset}`);
+      chunks.set(Number(entry.offset), entry.chunk);
     });
+    return this.#inOrder(async () => {
+      const tail = await this.#tail();
+      const added: [number, StreamChunk][] = [...chunks].filter(([seq]) => seq > tail);
+      await this.#compare(new Map([...chunks].filter(([seq]) => seq <= tail)));
+      const [first] = added[0] ?? [];
+      const misplaced = added.findIndex(([seq], i) => seq !== first! + i);
+      if (misplaced >= 0) {
+        throw new Error(`pgagui: the offset ${added[misplaced]![0]} is not the next one behind ${added[misplaced - 1]![0]} in ${this.#subject}`);
+      }
+      await this.#write(this.#batchOf(added.map(([, chunk]) => chunk)), first);
+      return Array.from(entries, ({ offset }) => offset);
+    });
+  }
+
+  /** Fails if chunks are not those that are stored at their offsets. */
+  async #compare(chunks: Map<number, StreamChunk>): Promise<void> {
+    if (chunks.size === 0) return;
+    const missing = new Set(chunks.keys());
+    const lastSeq = Math.max(...missing);
+    for await (const page of this.#pages(Math.min(...missing) - 1)) {
+      for (const { seq, chunk } of withSeqs(page)) {
+        if (!missing.has(seq) || !chunk) continue;
+        missing.delete(seq);
+        if (contentOf(chunk) !== contentOf(chunks.get(seq)!)) {
+          throw new Error(`pgagui: the chunk for the offset ${seq} of ${this.#subject} is not the stored one, which the log keeps`);
+        }
+      }
+      if (page.at(-1)!.seq >= lastSeq) break;
+    }
+    if (missing.size > 0) throw new Error(`pgagui: ${[...missing].join(", ")} is no offset of ${this.#subject}`);
+  }
+
+  #batchOf(chunks: StreamChunk[]): { events: string[]; hasEnd: boolean } {
+    return {
+      events: chunks.map((chunk) => eventOf(chunk, this.threadId, this.runId)),
+      hasEnd: chunks.some((chunk) => chunk.type === "RUN_FINISHED" || chunk.type === "RUN_ERROR"),
+    };
+  }
+
+  /** Stores events behind those of the stream, and returns their offsets. With a first seq, they get that one or are not stored. */
+  async #write({ events, hasEnd }: { events: string[]; hasEnd: boolean }, firstSeq?: number): Promise<string[]> {
+    if (events.length === 0) return [];
+    const { heartbeats } = this.#options;
+    const lastSeq = await this.#store(events, firstSeq);
+    this.#hasEnded ||= hasEnd;
+    this.#isClosed = false;
+    if (heartbeats.add(this)) {
+      // From its first heartbeat on, the run has the lease of heartbeats. If this one fails, the next comes in a second.
+      heartbeats.beat(this.scope).catch(() => {});
+    }
+    return events.map((_, i) => String(lastSeq - events.length + 1 + i));
   }
 
   /** Closes the stream: readers in all processes end. If the run has no end yet, it ends as failed. */
@@ -189,19 +246,29 @@ export class RunStream implements StreamDurability, Beating {
     }
   }
 
-  /** Appends events behind those that this writer has seen, and returns the seq of the last one. */
-  async #store(events: string[]): Promise<number> {
+  /**
+   * Appends events behind those that this writer has seen, and returns the seq of the last one. With a first seq, they get that
+   * one or are not stored.
+   */
+  async #store(events: string[], firstSeq?: number): Promise<number> {
     const { database, poller, retryTimeout, input, parentRunId } = this.#options;
     const lastSeq = await this.#tail();
     const append = async (beginning: { parallel?: boolean; parent?: string | undefined } = {}) => {
-      const [row] = await database.query<{ seq: string }>(
-        `select agui.append($1, $2, $3::json, after_seq => $4, input => $5::json, parent_run_id => $6, parallel => $7, scope => $8)::text as seq`,
-        [
-          this.threadId, this.runId, `[${events.join(",")}]`, lastSeq, lastSeq === 0 ? input : null, beginning.parent,
-          beginning.parallel ?? false, database.scope,
-        ],
-      );
-      return Number(row!.seq);
+      const statement = "select agui.append($1, $2, $3::json, after_seq => $4, input => $5::json, parent_run_id => $6, parallel => $7, scope => $8)::text as seq";
+      const values = [
+        this.threadId, this.runId, `[${events.join(",")}]`, lastSeq, lastSeq === 0 ? input : null, beginning.parent,
+        beginning.parallel ?? false, database.scope,
+      ];
+      if (firstSeq === undefined) {
+        return Number((await database.query<{ seq: string }>(statement, values))[0]!.seq);
+      }
+      return database.transaction(async (connection) => {
+        const seq = Number((await connection.query<{ seq: string }>(statement, values)).rows[0]!.seq);
+        if (seq !== firstSeq + events.length - 1) {
+          throw new Error(`pgagui: the offset ${firstSeq} is not the next one of ${this.#subject} (expected ${seq - events.length + 1})`);
+        }
+        return seq;
+      });
     };
     const begin = async () => {
       for (let attempt = 1; ; attempt++) {
@@ -265,7 +332,7 @@ export class RunStream implements StreamDurability, Beating {
   async #begun(offset: string, signal: AbortSignal | undefined): Promise<RunStatus | undefined> {
     const { firstChunkDeadline } = this.#options;
     const isJoin = offset === "-1" || offset === "now";
-    if (!isJoin && !/^[1-9]\d{0,15}$/.test(offset)) {
+    if (!isJoin && !isSeq(offset)) {
       throw new Error(`pgagui: ${JSON.stringify(offset)} is no offset of ${this.#subject} (expected a seq, "-1" or "now")`);
     }
     for (const deadline = Date.now() + firstChunkDeadline; ; ) {
@@ -315,6 +382,16 @@ export class RunStream implements StreamDurability, Beating {
     }
     return run!.is_over && Number(run!.last_seq) <= seenSeq;
   }
+}
+
+function isSeq(offset: unknown): boolean {
+  return typeof offset === "string" && /^[1-9]\d{0,15}$/.test(offset);
+}
+
+/** A chunk as JSON, without the time at which it was made. */
+function contentOf(chunk: StreamChunk): string {
+  const { timestamp: _, ...content } = JSON.parse(JSON.stringify(chunk)) as { timestamp?: unknown };
+  return JSON.stringify(content);
 }
 
 function withSeqs(page: StoredEvent[]): { seq: number; chunk: StreamChunk | undefined }[] {

@@ -49,8 +49,11 @@ export interface OpenOptions {
   abortController?: AbortController | undefined;
 }
 
-/** The stream of one run. Offsets are the seqs of its chunks in the log of the thread. */
-export interface PostgresStream extends StreamDurability {
+/**
+ * The stream of one run: a plain object, as those of memoryStream, and an UpsertableStreamDurability of TanStack AI from 0.58 on.
+ * Offsets are the seqs of its chunks in the log of the thread.
+ */
+export interface PostgresStream extends StreamDurability, Pick<RunStream, "upsert"> {
   readonly threadId: string;
   readonly runId: string;
 }
@@ -74,7 +77,7 @@ export class PostgresStreams {
 
   /** The stream of a run: the `adapter` of TanStack's responses. It connects with its first call. */
   open(options: OpenOptions): PostgresStream {
-    return new RunStream({
+    const stream = new RunStream({
       database: this.#database,
       poller: this.#poller,
       heartbeats: this.#heartbeats,
@@ -87,6 +90,16 @@ export class PostgresStreams {
       parentRunId: options.parentRunId,
       abortController: options.abortController,
     });
+    return {
+      threadId: stream.threadId,
+      runId: stream.runId,
+      resumeFrom: () => stream.resumeFrom(),
+      append: (chunks) => stream.append(chunks),
+      upsert: (entries) => stream.upsert(entries),
+      read: (offset, signal) => stream.read(offset, signal),
+      snapshot: () => stream.snapshot(),
+      close: () => stream.close(),
+    };
   }
 
   /** Stops polls and heartbeats, and ends the pool, unless the caller gave it. Close the streams first. */

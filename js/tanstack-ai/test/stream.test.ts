@@ -216,7 +216,7 @@ test("the next run ends one whose writer is gone, and continues from it", async 
   while (!(await query(`select is_stale from agui.status('t')`))[0].is_stale) await sleep(50);
   const next = streamsOf(url).open({ threadId: "t", runId: "next" });
   await next.append([{ ...started, runId: "next" } as unknown as StreamChunk]);
-  expect(await query(`select status, cut_off_reason is not null as is_cut_off from agui.status('t', 'gone')`)).toEqual([{ status: "failed", is_cut_off: true }]);
+  expect(await query(`select status, cut_off_reason is not null as is_cut_off from agui.status('t', 'gone')`)).toEqual([{ status: "cut_off", is_cut_off: true }]);
   expect(await query(`select parent_run_id from agui.status('t')`)).toEqual([{ parent_run_id: "gone" }]);
   await next.close();
 });

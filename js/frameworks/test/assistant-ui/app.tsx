@@ -51,8 +51,9 @@ function Refresh() {
 
 function Message() {
   const role = useAuiState((state) => state.message.role);
+  const end = useAuiState(({ message: { status } }) => (status?.type === "incomplete" ? status.reason : undefined));
   return (
-    <MessagePrimitive.Root className="message" data-role={role}>
+    <MessagePrimitive.Root className="message" data-role={role} data-end={end}>
       <span className="content"><MessagePrimitive.Parts components={{ Text, tools: { Fallback: Tool } }} /></span>
       <BranchPickerPrimitive.Root hideWhenSingleBranch>
         <BranchPickerPrimitive.Previous aria-label="Previous">Previous</BranchPickerPrimitive.Previous>

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// Exit codes are part of the interface. exitCodesText documents them.
+const (
+	ExitOK          = 0
+	ExitProblems    = 1
+	ExitUsage       = 2
+	ExitInput       = 3
+	ExitRefused     = 4
+	ExitUnavailable = 5
+	ExitWorkLeft    = 6
+	ExitInterrupted = 130
+)
+
+const exitCodesText = `pgagui exits with one of these codes:
+
+    0   success
+    1   verify or doctor found problems
+    2   wrong usage: an unknown command, flag or argument, or a deletion that was not confirmed
+    3   bad input: a file that cannot be read or written, or that holds an event which cannot be
+        used or stored. If the error concerns a line, the message begins with FILE:LINE. pgagui
+        import continues with the next file and exits with 3 at the end
+    4   refused by the database: an unknown thread or run, an event for a run that has ended, a
+        missing privilege, …
+    5   no usable database: it is not reachable, it does not have the schema agui, or its schema has
+        another version or build than this program
+    6   a job left work. Either it stopped at its limit or time budget, or other transactions held
+        threads: run it again. Or it failed to process runs, which are now in quarantine (select *
+        from agui.quarantine): the job retries them with backoff
+  130   interrupted by Ctrl-C or SIGTERM; worker, serve and dev exit with 0 if they stop in order
+
+If a job does nothing because the same job is in progress elsewhere, or because the server is a
+standby, it exits with 0. If the lock of the job has been held for a day, or is held by a role that
+may not run jobs, it exits with 4.
+
+An error is one line on stderr. What was stored before the error stays stored.`
+
+// ExitCodesTopic returns the help about exit codes.
+func ExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "The exit codes and their meanings",
+		Long:  exitCodesText,
+	}
+}
+
+var (
+	ErrInterrupted = errors.New("interrupted")
+	// ErrProblems sets the exit code of verify and doctor, which have already printed their
+	// findings.
+	ErrProblems = errors.New("problems were found")
+	// ErrBadFiles sets the exit code of import, which has already printed an error for each file.
+	ErrBadFiles = errors.New("not all files were imported")
+	// ErrWorkLeft sets the exit code of a job that left work; its summary says so.
+	ErrWorkLeft = errors.New("work is left")
+)
+
+// UsageError is an error in the command line.
+type UsageError struct {
+	Problem string
+	Command string // the command whose help the message refers to
+}
+
+func (e *UsageError) Error() string { return e.Problem }
+
+// UnavailableError means that there is no usable database.
+type UnavailableError struct {
+	Err        error
+	IsComplete bool // it says what to do
+}
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code for an error.
+func ExitCode(err error) int {
+	var (
+		usage   *UsageError
+		refusal *pgagui.Error
+		left    *jobs.RunsLeftError
+		line    *eventfile.Error
+		file    *fs.PathError
+	)
+	switch {
+	case errors.Is(err, ErrInterrupted):
+		return ExitInterrupted
+	case errors.Is(err, ErrProblems):
+		return ExitProblems
+	case errors.Is(err, ErrWorkLeft):
+		return ExitWorkLeft
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.Is(err, ErrBadFiles), errors.As(err, &line), errors.As(err, &file):
+		return ExitInput
+	case errors.As(err, &left) && !isUnavailable(err):
+		return ExitWorkLeft
+	case errors.As(err, &refusal):
+		return ExitRefused
+	case isUnavailable(err), hasNoSchema(err), IsUnfit(err):
+		return ExitUnavailable
+	default:
+		return ExitRefused
+	}
+}
+
+// isUnavailable reports whether the connection to the database failed or was lost.
+func isUnavailable(err error) bool {
+	var (
+		unavailable *UnavailableError
+		connect     *pgconn.ConnectError
+		network     *net.OpError
+		server      *pgconn.PgError
+	)
+	return errors.As(err, &unavailable) || errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
+}
+
+// hasNoSchema reports whether a statement failed because an object of the schema agui does not
+// exist.
+func hasNoSchema(err error) bool {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) {
+		return false
+	}
+	switch server.Code {
+	case "3F000", "42P01", "42883", "42704", "42703": // no such schema, table, function, type, column
+		return true
+	}
+	return false
+}
+
+// IsUnfit reports whether this program cannot work with the database or its schema.
+func IsUnfit(err error) bool {
+	for _, unfit := range []error{
+		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrOtherBuild, schema.ErrChanged, schema.ErrInstalledOtherwise,
+		schema.ErrUnsupported,
+	} {
+		if errors.Is(err, unfit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Describe returns an error as one line: what failed, where, and what to do. It returns "" if the
+// command has already printed the error.
+func Describe(err error) string {
+	var line *eventfile.Error
+	if errors.As(err, &line) {
+		return OneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
+	}
+	if errors.Is(err, ErrProblems) || errors.Is(err, ErrWorkLeft) || errors.Is(err, ErrBadFiles) {
+		return ""
+	}
+	return OneLine("pgagui: " + explain(err))
+}
+
+func explain(err error) string {
+	var (
+		usage       *UsageError
+		refusal     *pgagui.Error
+		unavailable *UnavailableError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
+	case errors.As(err, &refusal) && refusal.Hint != "":
+		return strings.Replace(err.Error(), "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
+	case hasNoSchema(err):
+		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
+	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete):
+		return err.Error() + " (--database-url or $DATABASE_URL selects the database)"
+	default:
+		return err.Error()
+	}
+}
+
+// OneLine joins the lines of a text. An indented line continues the sentence before it.
+func OneLine(text string) string {
+	text = strings.NewReplacer(":\n\t", ": ", "?\n\t", "? ", "\n\t", ", ", "\n\n", "; ", "\n", "; ").Replace(strings.TrimSpace(text))
+	return strings.Join(strings.Fields(text), " ")
+}

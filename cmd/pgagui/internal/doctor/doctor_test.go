@@ -1,0 +1,189 @@
+package doctor_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
+	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+// healthy is a server whose roles and settings are no other test's.
+func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
+	t.Helper()
+	server, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	url = server.URL("postgres")
+	if err := schema.Up(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	pool = testdb.Connect(t, url)
+	execute(t, pool, `create role application login; grant agui_writer to application`)
+	return url, pool
+}
+
+func execute(t *testing.T, pool *pgxpool.Pool, statements string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statements); err != nil {
+		t.Fatalf("%s: %v", statements, err)
+	}
+}
+
+// examine gives the findings that are not OK.
+func examine(t *testing.T, url string) []doctor.Finding {
+	t.Helper()
+	findings, err := doctor.Examine(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.OK })
+}
+
+// Each fault is found, its advice is a statement that mends it, and nothing is found then.
+func TestAdviceMends(t *testing.T) {
+	t.Parallel()
+	url, pool := healthy(t)
+	if found := examine(t, url); len(found) > 0 {
+		t.Fatalf("a healthy database: %+v", found)
+	}
+	for _, fault := range []struct {
+		check    string
+		severity doctor.Severity
+		says     string
+		cause    string
+		mend     string // empty: the advice, a statement
+	}{
+		{
+			check: "schema", severity: doctor.Error, says: "function agui.thread_key(text,text) (changed)",
+			cause: `alter function agui.thread_key(text, text) cost 7`, mend: `alter function agui.thread_key(text, text) cost 100`,
+		},
+		{check: "roles", severity: doctor.Warning, says: "agui_reader can log in", cause: `alter role agui_reader login`, mend: `alter role agui_reader nologin`},
+		{
+			check: "privileges", severity: doctor.Error, says: "grant execute on routine agui.restore",
+			cause: `revoke all on function agui.restore from agui_reader`, mend: `call agui.grant_access()`,
+		},
+		{
+			check: "privileges", severity: doctor.Error, says: "revoke delete on table agui.batch",
+			cause: `grant delete on agui.batch to agui_writer`, mend: `call agui.grant_access()`,
+		},
+		{
+			check: "missing settings", severity: doctor.Warning, says: "lease",
+			cause: `delete from agui_internal.setting where name = 'lease'`, mend: `call agui.grant_access()`,
+		},
+		{check: "memberships", severity: doctor.Note, says: "no role that logs in", cause: `revoke agui_writer from application`, mend: `grant agui_writer to application`},
+		{
+			check: "settings", severity: doctor.Note, says: "synchronous_commit is off",
+			cause: `alter database postgres set synchronous_commit = off`, mend: `alter database postgres reset synchronous_commit`,
+		},
+		{
+			check: "settings", severity: doctor.Warning, says: "default_transaction_isolation is serializable",
+			cause: `alter database postgres set default_transaction_isolation = 'serializable'`, mend: `alter database postgres reset default_transaction_isolation`,
+		},
+		{
+			check: "indexes", severity: doctor.Error, says: "agui.run_to_repack is invalid",
+			cause: `update pg_index set indisvalid = false where indexrelid = 'agui.run_to_repack'::regclass`,
+		},
+		{
+			check: "jobs", severity: doctor.Warning, says: "1 runs wait to be compacted",
+			cause: `
+				select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]');
+				alter table agui.run disable trigger user;
+				update agui.run set ended_at = now() - interval '2 hours';
+				alter table agui.run enable trigger user`,
+			mend: `call agui.compact()`,
+		},
+		{
+			check: "quarantine", severity: doctor.Warning, says: "compact fails at run r of thread t, 1 attempts so far: out of luck",
+			cause: `
+				select agui_internal.note_attempt('compact', thread_key, array[run_no]) from agui.run where run_id = 'r';
+				select agui_internal.note_failure('compact', thread_key, 'UI023', 'out of luck', array[run_no]) from agui.run where run_id = 'r'`,
+			mend: `select agui.retry()`,
+		},
+		{
+			check: "quarantine", severity: doctor.Warning, says: "compact was killed or interrupted at run r of thread t, 2 attempts so far",
+			cause: `
+				select agui_internal.note_attempt('compact', thread_key, array[run_no]) from agui.run where run_id = 'r';
+				select agui_internal.note_attempt('compact', thread_key, array[run_no]) from agui.run where run_id = 'r'`,
+			mend: `select agui.retry()`,
+		},
+		{
+			check: "indexes", severity: doctor.Warning, says: "agui.run_in_progress takes",
+			cause: `
+				alter table agui.run disable trigger user;
+				insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('bloat', ''), '', 'bloat');
+				insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, started_at)
+				select agui.thread_key('bloat', ''), n, n::text, 'running', n, n, now() from generate_series(1, 45000) as n;
+				update agui.run set status = 'finished', ended_at = now(), log_bytes = 1, repacked_at = now();
+				alter table agui.run enable trigger user;
+				analyze agui.run`,
+		},
+		{
+			check: "vacuum", severity: doctor.Warning, says: "autovacuum is off for the table agui.message_version",
+			cause: `alter table agui.message_version set (autovacuum_enabled = false)`,
+		},
+		// From here on with row-level security.
+		{
+			check: "tenants", severity: doctor.Note, says: "role application has no scope",
+			cause: `call agui.enable_row_security()`, mend: `select agui.map_tenant('application', 'acme')`,
+		},
+		{
+			check: "tenants", severity: doctor.Error, says: "row-level security is on, but not for agui.batch",
+			cause: `alter table agui.batch disable row level security`, mend: `call agui.grant_access()`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "role gone is mapped, but does not exist",
+			cause: `create role gone; select agui.map_pool('gone'); drop role gone`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "role application is mapped as tenant, but row-level security does not apply to it",
+			cause: `alter role application bypassrls`, mend: `alter role application nobypassrls`,
+		},
+		{
+			check: "tenants", severity: doctor.Warning, says: "the policy loose lets roles see more of agui.run",
+			cause: `create policy loose on agui.run using (true)`, mend: `drop policy loose on agui.run`,
+		},
+		{
+			check: "tenants", severity: doctor.Error, says: "row-level security is off for changes, but on for",
+			cause: `create or replace function agui_internal.has_row_security() returns boolean language sql stable parallel safe return false`,
+			mend:  `call agui.disable_row_security()`,
+		},
+	} {
+		t.Run(fault.says, func(t *testing.T) {
+			execute(t, pool, fault.cause)
+			found := slices.DeleteFunc(examine(t, url), func(f doctor.Finding) bool {
+				return f.Check == "schema" && fault.check == "indexes" // an index that is invalid is one that has changed, too
+			})
+			if len(found) != 1 || found[0].Check != fault.check || found[0].Severity != fault.severity ||
+				!strings.Contains(found[0].Problem, fault.says) || found[0].Advice == "" {
+				t.Errorf("found %+v", found)
+			}
+			if fault.mend == "" && len(found) == 1 {
+				fault.mend = found[0].Advice
+			}
+			execute(t, pool, fault.mend)
+			if found := examine(t, url); len(found) > 0 {
+				t.Errorf("after %s: found %+v", fault.mend, found)
+			}
+		})
+	}
+}
+
+func TestWithoutTheSchema(t *testing.T) {
+	t.Parallel()
+	if _, err := doctor.Examine(t.Context(), testdb.Empty(t)); !errors.Is(err, schema.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,9 @@
+package metrics
+
+import (
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }

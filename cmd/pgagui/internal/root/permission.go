@@ -1,0 +1,110 @@
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+)
+
+// roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
+var roleOfCommand = map[string]string{
+	"serve": "agui_writer", "import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
+	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "worker": "agui_worker",
+	"erase": "agui_maintainer", "allow": "agui_maintainer",
+}
+
+// permissionError is a missing privilege with the advice how to grant it.
+type permissionError struct {
+	error
+	advice string
+}
+
+func (e *permissionError) Error() string { return e.error.Error() + ": " + e.advice }
+func (e *permissionError) Unwrap() error { return e.error }
+
+// adviseOnPermission adds the role to grant to an error about a missing privilege. It opens a new
+// connection for that; if this fails, it returns the error unchanged.
+func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
+	const insufficientPrivilege = "42501"
+	var refusal *pgconn.PgError
+	if !errors.As(err, &refusal) || refusal == nil || refusal.Code != insufficientPrivilege || refusal.Hint != "" {
+		return err
+	}
+	if !strings.HasPrefix(refusal.Message, "permission denied") && !strings.HasPrefix(refusal.Message, "must be owner") {
+		return err // a function of the schema raised it; its message already says what it requires
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	connection, connectErr := pgx.Connect(ctx, p.DatabaseURL)
+	if connectErr != nil {
+		return err
+	}
+	defer connection.Close(ctx)
+
+	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
+	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
+		return &permissionError{err, adviceForOwner(ctx, connection)}
+	}
+	role, ok := roleOfCommand[path]
+	if !ok {
+		role = "agui_reader"
+	}
+	if repair := command.Flags().Lookup("repair"); repair != nil && repair.Value.String() == "true" {
+		role = "agui_maintainer"
+	}
+	if advice := adviceForRole(ctx, connection, role); advice != "" {
+		return &permissionError{err, advice}
+	}
+	return err
+}
+
+// adviceForOwner says who may install, upgrade and remove the schema.
+func adviceForOwner(ctx context.Context, connection *pgx.Conn) string {
+	var user, owner, database string
+	err := connection.QueryRow(ctx, `
+		select current_user::pg_catalog.regrole::pg_catalog.text, pg_catalog.quote_ident(pg_catalog.current_database()),
+			coalesce((
+				select nspowner::pg_catalog.regrole::pg_catalog.text
+				from pg_catalog.pg_namespace
+				where nspname operator(pg_catalog.=) 'agui'
+			), '')`).Scan(&user, &database, &owner)
+	switch {
+	case err != nil:
+		return "run it as the owner of the schema agui"
+	case owner != "" && owner != user:
+		return fmt.Sprintf("run it as %s, the owner of the schema agui, not as %s", owner, user)
+	default:
+		return fmt.Sprintf("grant create on database %s to %s", database, user)
+	}
+}
+
+// adviceForRole says how to give the user the privileges of a role. It returns "" if the user has
+// them.
+func adviceForRole(ctx context.Context, connection *pgx.Conn, role string) string {
+	var user string
+	var exists, isMember bool
+	err := connection.QueryRow(ctx, `
+		select
+			current_user::pg_catalog.regrole::pg_catalog.text, role.oid is not null,
+			coalesce(pg_catalog.pg_has_role(role.oid, 'usage'), false)
+		from (select pg_catalog.to_regrole($1)) as role (oid)`, role).Scan(&user, &exists, &isMember)
+	switch {
+	case err != nil:
+		return ""
+	case !exists:
+		return fmt.Sprintf("the role %s does not exist: run pgagui migrate up as the owner of the schema agui, which creates it", role)
+	case !isMember:
+		return fmt.Sprintf("grant %s to %s", role, user)
+	}
+	var changes int
+	if err := connection.QueryRow(ctx, `select pg_catalog.count(*) from agui_internal.privilege_changes()`).Scan(&changes); err != nil || changes > 0 {
+		return fmt.Sprintf("privileges of %s are missing: run pgagui migrate up as the owner of the schema agui, which restores them", role)
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+// Package root is the program pgagui: all its commands, and how a command line is executed.
+package root
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/demo"
+	"github.com/pgagui/pgagui/cmd/pgagui/install"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/read"
+	"github.com/pgagui/pgagui/cmd/pgagui/serve"
+	"github.com/pgagui/pgagui/cmd/pgagui/upkeep"
+	"github.com/pgagui/pgagui/cmd/pgagui/write"
+	"github.com/pgagui/pgagui/internal/printable"
+)
+
+// groups returns the commands of each folder.
+var groups = []func(*cli.Program) []*cobra.Command{
+	demo.Commands, install.Commands, read.Commands, serve.Commands, upkeep.Commands, write.Commands,
+}
+
+// Main executes the command line of the process and ends the process.
+func Main() {
+	if os.Getenv("GOGC") == "" {
+		// An import allocates much and retains little. With the default of 100 the garbage
+		// collector would take most of the time.
+		debug.SetGCPercent(400)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal starts an orderly shutdown; the second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// program is the program with the methods of this package.
+type program struct{ *cli.Program }
+
+// Run executes a command line and returns the exit code.
+func Run(ctx context.Context, arguments []string, in io.Reader, out, messages io.Writer) int {
+	// Text from threads must not control a terminal. Results that go to a file or a pipe stay
+	// unchanged, byte for byte. Messages are always escaped, because people read them on a
+	// terminal.
+	p := &program{&cli.Program{
+		In: in, Out: out, Messages: printable.NewWriter(messages), Terminal: cli.TerminalOf(out), MessageTerminal: cli.TerminalOf(messages),
+	}}
+	if p.Terminal != nil {
+		p.Out = printable.NewWriter(p.Terminal)
+	}
+	root := Command(p.Program)
+	root.SetArgs(arguments)
+	root.SetIn(in)
+	root.SetOut(p.Out)
+	root.SetErr(p.Messages)
+
+	// An error before the command starts is a usage error.
+	hasStarted := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { hasStarted = true }
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return cli.ExitOK
+	}
+	if !hasStarted {
+		err = &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+	}
+	if ctx.Err() != nil {
+		err = cli.ErrInterrupted
+	}
+	err = p.adviseOnPermission(command, err)
+	if text := cli.Describe(err); text != "" {
+		fmt.Fprintln(p.Messages, text)
+	}
+	return cli.ExitCode(err)
+}
+
+// Command returns the command pgagui, which has all others.
+func Command(p *cli.Program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pgagui",
+		Short: "An append-only PostgreSQL store for AG-UI event streams",
+		Long: `pgagui stores AG-UI event streams in PostgreSQL: an append-only log of the events that agents
+stream to their UIs, the git-like tree of runs in it, and snapshots from which a conversation is
+restored quickly.
+
+"pgagui demo" shows all of this in a few seconds. It needs no database.
+
+Results go to stdout, messages to stderr. On a terminal, control characters are shown as escapes
+such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
+		Example: `  pgagui demo
+  export DATABASE_URL=postgres://agui@localhost/agui
+  pgagui migrate up
+  pgagui import chat.ndjson
+  pgagui threads`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", HelpWidth)))
+	p.AddFlags(root)
+	cli.AddHelpGroups(root)
+	for _, commands := range groups {
+		root.AddCommand(commands(p)...)
+	}
+	root.AddCommand(cli.ConnectionTopic(), cli.ExitCodesTopic(), cli.ScopesTopic())
+	(&program{p}).completeIDs(root)
+	return root
+}
+
+// HelpWidth is the number of columns that help texts use at most.
+const HelpWidth = 100

@@ -1,0 +1,23 @@
+// Package read has the commands that read the log and the conversations in it.
+package read
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+)
+
+// program is the program with the commands of this package.
+type program struct{ *cli.Program }
+
+// Commands returns the commands.
+func Commands(of *cli.Program) []*cobra.Command {
+	p := &program{of}
+	return append(
+		cli.Conversations.With(
+			p.threadsCommand(), p.runsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(),
+			p.subagentsCommand(), p.usageCommand(), p.statusCommand(),
+		),
+		cli.Events.With(p.exportCommand(), p.followCommand(), p.historyCommand())...,
+	)
+}

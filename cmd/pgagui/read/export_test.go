@@ -1,0 +1,132 @@
+package read
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+// export, history and follow read the lineage of a run, unless --lineage=false is set.
+func TestReadingARunReadsItsLineage(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportTree(t, commands)
+	for arguments, want := range map[string]string{
+		"": "1 2 3 4 5 6 7 8 9 10 11 12 13", "--run r3": "1 2 3 4 5 6 7 8 9 10 11", "--run r4": "1 2 12 13", "--run r3 --lineage=true": "1 2 3 4 5 6 7 8 9 10 11",
+		"--run r3 --lineage=false": "7 8 9 10 11", "--lineage=false": "12 13",
+	} {
+		var seqs []string
+		for _, row := range historyLines(t, commands, append([]string{"t", "--raw"}, strings.Fields(arguments)...)...) {
+			seqs = append(seqs, fmt.Sprint(row.Seq))
+		}
+		if got := strings.Join(seqs, " "); got != want {
+			t.Errorf("history %s: %s, want %s", arguments, got, want)
+		}
+		exported := strings.Count(commands.Must(append([]string{"export", "t"}, strings.Fields(arguments)...)...), "\n")
+		if events := len(strings.Fields(want)); exported != events {
+			t.Errorf("export %s: %d events, want %d", arguments, exported, events)
+		}
+		followed := strings.Count(commands.Must(append([]string{"follow", "t"}, strings.Fields(arguments)...)...), "\n")
+		if events := len(strings.Fields(want)); followed != events {
+			t.Errorf("follow %s: %d events, want %d", arguments, followed, events)
+		}
+	}
+	if lines := strings.Split(commands.Must("export", "t", "--run", "r3", "--lineage=false", "--compact", "snapshot"), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"r3"`) {
+		t.Errorf("compacted, the run alone: %s", lines)
+	}
+	commands.MustFail(cli.ExitUsage, "follow", "t", "--history", "stream", "--lineage=false")
+}
+
+// A thread that is exported in either compact shape and imported elsewhere restores like the
+// original, at every run.
+func TestCompactedExportMeansTheSame(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	const thread = "trip-to-lisbon"
+	commands.Must("import", "../../../testdata/recordings/"+thread+".ndjson")
+	raw := commands.Must("export", thread)
+	for _, shape := range []string{"stream", "snapshot"} {
+		compacted := commands.Must("export", thread, "--compact", shape)
+		// A snapshot of each run repeats the whole conversation, so only the other shape is
+		// smaller.
+		if shape == "stream" && len(compacted) > len(raw)*2/3 {
+			t.Errorf("%s: %d of %d bytes are left", shape, len(compacted), len(raw))
+		}
+		file := clitest.WriteFile(t, shape+".ndjson", strings.TrimSuffix(compacted, "\n"))
+		commands.Must("import", file, "--scope", shape)
+		for run := 1; run <= 7; run++ {
+			runID := fmt.Sprint("run-", run)
+			original := clitest.Parse[pgagui.Restored](commands, "restore", thread, "--run", runID)
+			copied := clitest.Parse[pgagui.Restored](commands, "restore", thread, "--run", runID, "--scope", shape)
+			copied.Seq = original.Seq // the copy has fewer events
+			if got, want := fmt.Sprint(canonical(t, copied)), fmt.Sprint(canonical(t, original)); got != want {
+				t.Errorf("%s, %s: restores as\n%s\nwant\n%s", shape, runID, got, want)
+			}
+		}
+	}
+	commands.MustFail(cli.ExitUsage, "export", thread, "--compact", "small")
+}
+
+// A run that began again behind its end stays open, although it counts as ended. In a compact export another run follows it, so it
+// is closed there.
+func TestCompactedExportClosesRunsThatOthersFollow(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	store := pgagui.New(testdb.Connect(t, commands.DatabaseURL), nil)
+	started := func(run string) string { return fmt.Sprintf(`{"type":"RUN_STARTED","threadId":"t","runId":%q}`, run) }
+	finished := func(run string) string { return fmt.Sprintf(`{"type":"RUN_FINISHED","threadId":"t","runId":%q}`, run) }
+	for thread, again := range map[string][]string{
+		"bare":    {started("r1")},
+		"message": {started("r1"), `{"type":"TEXT_MESSAGE_START","messageId":"b","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"b","delta":"x"}`},
+		"call":    {started("r1"), `{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"look"}`},
+		"chunk":   {started("r1"), `{"type":"TEXT_MESSAGE_CHUNK","messageId":"b","role":"assistant","delta":"x"}`},
+		"step":    {started("r1"), `{"type":"STEP_STARTED","stepName":"s"}`},
+	} {
+		seq := int64(0)
+		for _, call := range []struct {
+			run    string
+			events []string
+		}{{"r1", []string{started("r1"), finished("r1")}}, {"r1", again}, {"r2", []string{started("r2"), finished("r2")}}} {
+			var events []json.RawMessage
+			for _, event := range call.events {
+				events = append(events, json.RawMessage(event))
+			}
+			options := pgagui.AppendOptions{AfterSeq: new(seq)}
+			if call.run == "r2" {
+				options.AfterSeq = nil
+			}
+			var err error
+			if seq, err = store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: call.run}, events, options); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, shape := range []string{"stream", "snapshot"} {
+			var events []json.RawMessage
+			for line := range strings.Lines(commands.Must("export", thread, "--compact", shape)) {
+				events = append(events, json.RawMessage(strings.TrimSpace(line)))
+			}
+			if repaired := compaction.RepairEvents(events, nil); len(repaired) != len(events) {
+				t.Errorf("%s, %s: the client refuses\n%s\nwhich lacks what is in\n%s", thread, shape, events, repaired)
+			}
+		}
+	}
+}
+
+func canonical(t *testing.T, value any) (decoded any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}

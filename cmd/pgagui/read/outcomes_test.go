@@ -1,0 +1,281 @@
+package read
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+const (
+	failedWithCode = `{"type":"RUN_ERROR","message":"no answer\nat all","code":"E1"}`
+	interrupted    = `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"approval"}]}}`
+	cancelled      = `{"type":"RUN_FINISHED","outcome":{"type":"cancelled"},"result":{"stopped":true,"reason":"too slow"}}`
+)
+
+// importOutcomes creates a thread for each way in which a run can end: failed, interrupted,
+// cancelled, stopped and cut; in the thread recovered a run has failed, and the next one finished.
+func importOutcomes(t *testing.T, commands clitest.CommandLine) {
+	t.Helper()
+	var lines []string
+	for _, thread := range []struct{ id, end string }{{"failed", failedWithCode}, {"interrupted", interrupted}, {"cancelled", cancelled}} {
+		lines = append(lines, clitest.Started(thread.id, "r"), thread.end)
+	}
+	lines = append(lines, clitest.Started("recovered", "r"), failedWithCode, clitest.Started("recovered", "r2"), clitest.Finished)
+	commands.Must("import", clitest.WriteFile(t, "outcomes.ndjson", lines...))
+	clitest.LeaveRun(t, commands, "stopped", "r")
+	clitest.LeaveRun(t, commands, "cut", "r")
+	commands.Must("stop", "stopped", "--reason", "by hand")
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	if _, err := pool.Exec(t.Context(), `select agui.append('stopped', 'r', json_build_array($1::json)), agui.abandon('cut', 'r', reason => 'power cut')`, cancelled); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// whyOf is why the runs of importOutcomes ended.
+var whyOf = map[string]struct {
+	status pgagui.Status
+	end    pgagui.RunEnd
+	text   string
+}{
+	"failed":      {pgagui.Failed, pgagui.RunEnd{ErrorCode: "E1", ErrorMessage: "no answer\nat all"}, "E1: no answer at all"},
+	"interrupted": {pgagui.Interrupted, pgagui.RunEnd{}, ""},
+	"cancelled":   {pgagui.Cancelled, pgagui.RunEnd{StopReason: "too slow"}, "too slow"},
+	"stopped":     {pgagui.Cancelled, pgagui.RunEnd{StopReason: "by hand"}, "by hand"},
+	"cut": {
+		pgagui.CutOff, pgagui.RunEnd{ErrorCode: "RUN_CUT_OFF", ErrorMessage: "The run was cut off: power cut", CutOffReason: "power cut"}, "power cut",
+	},
+	"recovered": {pgagui.Finished, pgagui.RunEnd{}, ""},
+}
+
+func TestCommandsSayWhyARunEnded(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	importOutcomes(t, commands)
+	list := commands.Must("threads")
+	for thread, want := range whyOf {
+		status := cli.StatusText(want.status)
+		for label, text := range map[string]string{
+			"error": commands.Must("status", thread), "cut off": commands.Must("status", thread), "stopped": commands.Must("status", thread),
+		} {
+			shown := clitest.Field(t, text, label)
+			isIt := label == map[string]string{"failed": "error", "cut": "cut off", "cancelled": "stopped"}[thread]
+			if isIt != (shown != "") || isIt && shown != want.text || clitest.Field(t, text, "status") != status {
+				t.Errorf("status %s: %s is %q in\n%s", thread, label, shown, text)
+			}
+		}
+		title, _, _ := strings.Cut(clitest.FirstTimeAs("TIME", commands.Must("show", thread)), "\n")
+		title, _, _ = strings.Cut(title+"; ", "; calls to answer")
+		if !strings.Contains(title, "(head): "+status+", seq ") || want.text != "" && !strings.HasSuffix(strings.TrimSuffix(title, "; "), "TIME; "+want.text) ||
+			want.text == "" && !strings.HasSuffix(title, "TIME; ") {
+			t.Errorf("show %s begins with %q", thread, title)
+		}
+		log := strings.Split(strings.TrimSuffix(commands.Must("log", thread), "\n"), "\n")
+		if row := log[len(log)-1]; !strings.Contains(row, "  "+status+"  ") || !strings.HasSuffix(row, want.text) {
+			t.Errorf("log %s ends with %q", thread, row)
+		}
+		for row := range strings.Lines(list) {
+			if strings.HasPrefix(row, thread+"  ") && (!strings.Contains(row, "  "+status+"  ") || !strings.HasSuffix(row, want.text+"\n")) {
+				t.Errorf("threads has the row %q", row)
+			}
+		}
+		if count := strings.Count("\n"+list, "\n"+thread+"  "); count != 1 {
+			t.Errorf("threads has %d rows of %s:\n%s", count, thread, list)
+		}
+
+		type ended struct {
+			Status pgagui.Status
+			pgagui.RunEnd
+		}
+		showed, _, _ := strings.Cut(commands.Must("show", thread, "--json"), "\n")
+		var show ended
+		if err := json.Unmarshal([]byte(showed), &show); err != nil {
+			t.Fatal(err)
+		}
+		runs := clitest.Parse[[]runlog.Run](commands, "log", thread)
+		head := runs[len(runs)-1]
+		got := map[string]ended{
+			"status": clitest.Parse[ended](commands, "status", thread), "show": show, "log": {head.Status, head.RunEnd},
+		}
+		for line := range strings.Lines(commands.Must("threads", "--json")) {
+			var row pgagui.Thread
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			if row.ID == thread {
+				got["threads"] = ended{row.Status, row.RunEnd}
+			}
+		}
+		for _, run := range listedRuns(commands, "--status", "failed,cut_off,cancelled,interrupted") {
+			if run.ThreadID == thread && thread != "recovered" {
+				got["runs"] = ended{run.Status, run.RunEnd}
+			}
+		}
+		if _, isListed := got["runs"]; isListed == (thread == "recovered") {
+			t.Errorf("runs lists %s: %t", thread, isListed)
+		}
+		for command, got := range got {
+			if got != (ended{want.status, want.end}) {
+				t.Errorf("%s of %s: %+v, want %s %+v", command, thread, got, want.status, want.end)
+			}
+		}
+	}
+	if requested := clitest.Field(t, commands.Must("status", "stopped"), "stop requested"); !strings.HasSuffix(requested, " ago): by hand") {
+		t.Errorf("status stopped: stop requested %q", requested)
+	}
+	// Of an earlier run, and at an earlier point, the head line tells how the run ended later.
+	title, _, _ := strings.Cut(clitest.FirstTimeAs("TIME", commands.Must("show", "recovered", "--run", "r", "--at", "1")), "\n")
+	if title != "thread recovered, run r: failed, seq 1 of 2, TIME; E1: no answer at all" {
+		t.Errorf("show of an earlier point begins with %q", title)
+	}
+}
+
+// listedRuns runs "pgagui runs --json".
+func listedRuns(c clitest.CommandLine, arguments ...string) (runs []pgagui.ListedRun) {
+	c.T.Helper()
+	for line := range strings.Lines(c.Must(append([]string{"runs", "--json"}, arguments...)...)) {
+		var run pgagui.ListedRun
+		if err := json.Unmarshal([]byte(line), &run); err != nil {
+			c.T.Fatal(err)
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", clitest.WriteFile(t, "other.ndjson", clitest.Started("other", "r"), failedWithCode), "--scope", "elsewhere")
+	if empty := commands.Run("runs"); strings.Count(empty.Out, "\n") > 1 || !strings.Contains(empty.Messages, "1 thread of other scopes") {
+		t.Errorf("without runs: %s%s", empty.Out, empty.Messages)
+	}
+	importOutcomes(t, commands)
+	// A year ago, by its own times.
+	year := time.Now().AddDate(-1, 0, 0).UnixMilli()
+	commands.Must("import", clitest.WriteFile(t, "old.ndjson",
+		fmt.Sprintf(`{"type":"RUN_STARTED","threadId":"old","runId":"r","timestamp":%d}`, year), fmt.Sprintf(`{"type":"RUN_ERROR","message":"no disk","timestamp":%d}`, year+1000)))
+	names := func(runs []pgagui.ListedRun) string {
+		var list []string
+		for _, run := range runs {
+			list = append(list, run.ThreadID+" "+run.RunID)
+		}
+		slices.Sort(list)
+		return strings.Join(list, ", ")
+	}
+	for arguments, want := range map[string]string{
+		"":                                   "cut r, failed r, old r, recovered r",
+		"--status failed":                    "failed r, old r, recovered r",
+		"--status failed --since 2d":         "failed r, recovered r",
+		"--status cut_off":                   "cut r",
+		"--status cancelled":                 "cancelled r, stopped r",
+		"--status interrupted":               "interrupted r",
+		"--status interrupted,cancelled":     "cancelled r, interrupted r, stopped r",
+		"--status failed --status cut_off":   "cut r, failed r, old r, recovered r",
+		"--since 2999-01-01T00:00:00Z":       "",
+		"--scope elsewhere":                  "other r",
+		"--scope elsewhere --status cut_off": "",
+		"--all":                              "cut r, failed r, old r, recovered r",
+	} {
+		if got := names(listedRuns(commands, strings.Fields(arguments)...)); got != want {
+			t.Errorf("runs %s: %s, want %s", arguments, got, want)
+		}
+	}
+
+	table := strings.Split(strings.TrimSuffix(commands.Must("runs", "--since", "2d"), "\n"), "\n")
+	if len(table) != 4 || clitest.WithoutTimes(table[0]) != "ENDED THREAD RUN AGENT STATUS WHY" {
+		t.Fatalf("the table is\n%s", strings.Join(table, "\n"))
+	}
+	var rows []string
+	for _, row := range table[1:] {
+		rows = append(rows, clitest.WithoutTimes(row))
+	}
+	if rows[0] != "cut r - cut off power cut" { // the last one
+		t.Errorf("the first row is %q", rows[0])
+	}
+	slices.Sort(rows)
+	if want := []string{"cut r - cut off power cut", "failed r - failed E1: no answer at all", "recovered r - failed E1: no answer at all"}; !slices.Equal(rows, want) {
+		t.Errorf("the rows are %q, want %q", rows, want)
+	}
+
+	// Page by page.
+	var paged []pgagui.ListedRun
+	arguments := []string{"runs", "--json", "--limit", "2"}
+	for page := range 2 {
+		result := commands.Run(arguments...)
+		if result.Code != cli.ExitOK || strings.Count(result.Out, "\n") != 2 {
+			t.Fatalf("page %d: %s%s", page, result.Out, result.Messages)
+		}
+		for line := range strings.Lines(result.Out) {
+			var run pgagui.ListedRun
+			if err := json.Unmarshal([]byte(line), &run); err != nil {
+				t.Fatal(err)
+			}
+			paged = append(paged, run)
+		}
+		cursor := paged[len(paged)-1].Cursor
+		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\n" {
+			t.Errorf("page %d: %q", page, result.Messages)
+		}
+		arguments = []string{"runs", "--json", "--limit", "2", "--cursor", cursor}
+	}
+	if all := listedRuns(commands, "--all"); !slices.Equal(paged, all) {
+		t.Errorf("the pages are %+v, all runs %+v", paged, all)
+	}
+	for arguments, code := range map[string]int{
+		"runs failed":            cli.ExitUsage,
+		"runs --status finished": cli.ExitUsage,
+		"runs --status lost":     cli.ExitUsage,
+		"runs --limit 0":         cli.ExitUsage,
+		"runs --limit 1001":      cli.ExitUsage,
+		"runs --limit 5 --all":   cli.ExitUsage,
+		"runs --since yesterday": cli.ExitUsage,
+		"runs --cursor 7":        cli.ExitRefused,
+	} {
+		commands.MustFail(code, strings.Fields(arguments)...)
+	}
+}
+
+func TestThreadsOfWhichARunFailed(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	importOutcomes(t, commands)
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	commands.Must("import", clitest.WriteFile(t, "long.ndjson", clitest.Started("long ago", "r"), clitest.Failed))
+	if _, err := pool.Exec(context.Background(), `update agui.run set ended_at = now() - interval '1 year' where thread_key = agui.thread_key('', 'long ago')`); err != nil {
+		t.Fatal(err)
+	}
+	commands.Must("import", clitest.WriteFile(t, "now.ndjson", clitest.Started("long ago", "r2"), clitest.Finished))
+	for arguments, want := range map[string]string{
+		"--status failed":              "failed, long ago, recovered",
+		"--status failed --since 2d":   "failed, recovered",
+		"--status failed --head":       "failed",
+		"--status cancelled":           "cancelled, stopped",
+		"--status cancelled --head":    "cancelled, stopped",
+		"--status cut_off":             "cut",
+		"--status interrupted":         "interrupted",
+		"--status finished":            "long ago, recovered",
+		"--status failed --scope none": "",
+	} {
+		got := threadLines(commands, strings.Fields(arguments)...)
+		slices.Sort(got)
+		if strings.Join(got, ", ") != want {
+			t.Errorf("threads %s: %q, want %s", arguments, got, want)
+		}
+	}
+	// The row is that of the head, which has not failed.
+	for row := range strings.Lines(commands.Must("threads", "--status", "failed")) {
+		if strings.HasPrefix(row, "recovered ") && (!strings.Contains(row, "  finished  ") || strings.Contains(row, "no answer")) {
+			t.Errorf("the row of a thread whose head finished: %q", row)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+)
+
+// statusNames are the statuses of runs, as flags take them. Those of endedNames are listed by runs.
+var (
+	statusNames = []string{"running", "finished", "interrupted", "cancelled", "failed", "cut_off"}
+	endedNames  = statusNames[2:]
+)
+
+// readStatus reads a status from a flag.
+func readStatus(name string, known []string) (pgagui.Status, error) {
+	if !slices.Contains(known, name) {
+		last := len(known) - 1
+		return "", fmt.Errorf("--status %s: unknown status (expected %s or %s)", name, strings.Join(known[:last], ", "), known[last])
+	}
+	return pgagui.Status(name), nil
+}
+
+// endedRuns are the flags of runs.
+type endedRuns struct {
+	status []string
+	since  string
+	all    bool
+}
+
+func (p *program) runsCommand() *cobra.Command {
+	var options pgagui.ListRunsOptions
+	var given endedRuns
+	command := &cobra.Command{
+		Use:   "runs",
+		Short: "List the runs that failed, of all threads of a scope",
+		Long: `Lists the runs of all threads of a scope that failed or were cut off, and why, those that ended last
+first. --status lists others: cancelled (stopped) or interrupted (waits, or waited, for answers).
+
+A list has 50 runs unless --limit sets another number. If there are more, a line on stderr has the
+flag for the next page. --all shows all runs as of one point in time.
+
+With --json each line is an object with threadId, runId, parentRunId, status, title, agent,
+firstSeq, lastSeq, startedAt, endedAt, errorCode, errorMessage, stopReason, cutOffReason, and
+cursor, the value for --cursor.`,
+		Example: `  pgagui runs --since 2d
+  pgagui runs --status failed --all --json | jq -r .errorCode | sort | uniq -c`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
+				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+			}
+			return p.runs(command.Context(), options, given.all)
+		},
+	}
+	flags := command.Flags()
+	flags.StringSliceVar(&given.status, "status", []string{"failed", "cut_off"}, "list runs with this `status`: "+strings.Join(endedNames, ", "))
+	flags.StringVar(&given.since, "since", "", "list only runs that ended since this `time`: "+cli.TimeFormats)
+	flags.StringVar(&options.Cursor, "cursor", "", "start after this `cursor`, from an earlier page")
+	flags.IntVar(&options.Limit, "limit", 50, "maximum `number` of runs, from 1 to 1000")
+	flags.BoolVar(&given.all, "all", false, "list all runs")
+	if err := command.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(endedNames, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+	return command
+}
+
+// complete sets the options from the flags, and checks their combination.
+func (f endedRuns) complete(options *pgagui.ListRunsOptions, limited bool, now time.Time) (err error) {
+	switch {
+	case options.Limit < 1 || options.Limit > 1000:
+		return fmt.Errorf("--limit must be from 1 to 1000, not %d", options.Limit)
+	case f.all && limited:
+		return errors.New("--all and --limit exclude each other")
+	case f.all:
+		options.Limit = 1000
+	}
+	for _, name := range f.status {
+		status, err := readStatus(name, endedNames)
+		if err != nil {
+			return err
+		}
+		options.Status = append(options.Status, status)
+	}
+	options.Since, err = cli.PointInTime("--since", f.since, now)
+	return err
+}
+
+func (p *program) runs(ctx context.Context, options pgagui.ListRunsOptions, all bool) error {
+	pool, err := p.Connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var runs []pgagui.ListedRun
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+		store := p.Store(pool).WithTx(tx)
+		for {
+			page, err := store.ListRuns(ctx, options)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, page.Runs...)
+			if options.Cursor = page.Cursor; !page.HasMore || !all {
+				return nil
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.printRuns(runs); err != nil {
+		return err
+	}
+	switch {
+	case options.Cursor != "":
+		_, err = fmt.Fprintf(p.Messages, "more runs may follow: continue with --cursor %s, or use --all\n", options.Cursor)
+	case len(runs) == 0:
+		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
+	}
+	return err
+}
+
+func (p *program) printRuns(runs []pgagui.ListedRun) error {
+	rows := [][]string{{"ENDED", "THREAD", "RUN", "AGENT", "STATUS", "WHY"}}
+	for _, run := range runs {
+		if p.JSON {
+			if err := p.PrintJSON(run); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{
+			run.EndedAt.Local().Format("2006-01-02 15:04:05"), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status),
+			cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
+		})
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(rows, 1, 2, 3, 5)
+}

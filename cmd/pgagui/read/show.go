@@ -1,0 +1,182 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/transcript"
+)
+
+func (p *program) showCommand() *cobra.Command {
+	var at pgagui.At
+	var full bool
+	command := &cobra.Command{
+		Use:   "show THREAD",
+		Short: "Print a conversation in readable form",
+		Long: `Prints the conversation of a thread: the messages of the user and the assistant, reasoning, tool
+calls with their results, activities, and open interrupts. What a subagent says is indented. The
+marks mean: ✓ done, ▸ in progress, ◦ not begun, ✗ failed, ~ skipped. Long arguments, results,
+activities and reasoning are shortened unless --full is set.
+
+On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). Control characters,
+such as escape sequences, are shown as escapes.
+
+The first line names the run, its status and why it ended so, and with --at or for an earlier run
+the seq and the time up to which the conversation is shown.
+
+With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
+errorMessage, stopReason, cutOffReason, pendingToolCallIds}, then the parts of the conversation in
+order, each with its kind:
+
+  message, reasoning   id, role, name, text
+  tool_call            id, toolName, arguments (a string until they are valid JSON), status
+                       (streaming, called, completed, cut_off), durationMs, result, error
+  tool_result          id of a tool call that is missing or already has a result; result, error
+  activity             id, activityType, content
+  interrupt            id, reason, text of an open interrupt; expiresAt, expired
+
+Parts of a subagent have a subagentRunId and subagentName. Members without a value are left out.`,
+		Example: `  pgagui show trip-to-lisbon
+  pgagui show trip-to-lisbon --run run-3 --at 100 --full | less
+  pgagui show trip-to-lisbon --json | jq 'select(.kind == "tool_call") | {toolName, durationMs}'`,
+		Args: cli.OneThread,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				return p.show(command.Context(), store, arguments[0], at, full)
+			})
+		},
+	}
+	addPointFlags(command, &at)
+	command.Flags().BoolVar(&full, "full", false, "show long texts in full")
+	return command
+}
+
+func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string, at pgagui.At, full bool) error {
+	restored, err := store.Restore(ctx, threadID, at)
+	if err != nil {
+		return err
+	}
+	conversation := transcript.Conversation{
+		Messages: restored.Messages, Interrupts: restored.Interrupts, Running: restored.Status == pgagui.Running,
+	}
+	if conversation.Calls, err = knownCalls(ctx, store, restored, &conversation); err != nil {
+		return err
+	}
+	if conversation.Subagents, err = knownSubagents(ctx, store, restored, &conversation); err != nil {
+		return err
+	}
+	run, err := store.Status(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID})
+	if err != nil {
+		return err
+	}
+	head := shownPoint{ThreadID: threadID, RunID: restored.RunID, Status: restored.Status, Seq: restored.Seq, RunEnd: run.RunEnd}
+	if head.RecordedAt, err = recordedAt(ctx, store, restored); err != nil {
+		return err
+	}
+	if restored.Seq >= run.LastSeq {
+		if head.PendingToolCallIDs, err = store.PendingToolCalls(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}); err != nil {
+			return err
+		}
+	}
+	if p.JSON {
+		return p.showJSON(head, conversation)
+	}
+	headID, err := store.Head(ctx, threadID)
+	if err != nil {
+		return err
+	}
+	conversation.Title = showTitle(head, run.LastSeq, headID)
+	return transcript.New(transcript.Options{
+		Width: p.textWidth(), Color: p.Colored(), Full: full, Hint: "--full shows all",
+	}).Write(p.Styled(), conversation)
+}
+
+// knownCalls returns the status and duration of the tool calls of a conversation. It reads them
+// from the log, and only if the conversation has any.
+func knownCalls(ctx context.Context, store *pgagui.Store, restored *pgagui.Restored, conversation *transcript.Conversation) (map[string]transcript.Call, error) {
+	if !slices.ContainsFunc(conversation.Items(), func(item transcript.Item) bool { return item.Kind == transcript.ToolCall }) {
+		return nil, nil
+	}
+	// A run in progress may have more events by now: read the log only up to the restored seq.
+	calls, err := store.ToolCalls(ctx, restored.ThreadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: restored.RunID, Seq: restored.Seq}})
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]transcript.Call{}
+	for _, call := range calls {
+		entry := transcript.Call{Status: transcript.CallStatus(call.Status)}
+		if call.Status == pgagui.ToolCallCompleted && call.EndedAt.After(call.StartedAt) {
+			entry.Duration = call.EndedAt.Sub(call.StartedAt)
+		}
+		known[call.ID] = entry
+	}
+	return known, nil
+}
+
+// shownPoint is what show shows: a run, up to an event.
+type shownPoint struct {
+	ThreadID   string        `json:"threadId"`
+	RunID      string        `json:"runId"`
+	Status     pgagui.Status `json:"status"`
+	Seq        int64         `json:"seq"`
+	RecordedAt time.Time     `json:"recordedAt,omitzero"`
+	pgagui.RunEnd
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+}
+
+// recordedAt returns the time of the last event that counts.
+func recordedAt(ctx context.Context, store *pgagui.Store, restored *pgagui.Restored) (time.Time, error) {
+	options := pgagui.EventsOptions{RunID: restored.RunID, AfterSeq: restored.Seq - 1}
+	for event, err := range store.Events(ctx, restored.ThreadID, options) {
+		return event.RecordedAt, err
+	}
+	return time.Time{}, nil // the lineage has no event yet
+}
+
+// showTitle is the first line: thread trip-to-lisbon, run run-8 (head): finished, seq 110 of 186, 2026-03-01 09:30:00.
+func showTitle(at shownPoint, lastSeq int64, head string) string {
+	title := fmt.Sprintf("thread %s, run %s", at.ThreadID, at.RunID)
+	if at.RunID == head {
+		title += " (head)"
+	}
+	title += fmt.Sprintf(": %s, seq %d", cli.StatusText(at.Status), at.Seq)
+	if at.Seq < lastSeq {
+		title += fmt.Sprintf(" of %d", lastSeq)
+	}
+	if !at.RecordedAt.IsZero() {
+		title += ", " + at.RecordedAt.Local().Format("2006-01-02 15:04:05")
+	}
+	if why := cli.WhyText(at.Status, at.RunEnd); why != "" {
+		title += "; " + cli.Shorten(why, 200)
+	}
+	if len(at.PendingToolCallIDs) > 0 {
+		title += "; calls to answer: " + strings.Join(at.PendingToolCallIDs, ", ")
+	}
+	return title
+}
+
+func (p *program) showJSON(at shownPoint, conversation transcript.Conversation) error {
+	if err := p.PrintJSON(at); err != nil {
+		return err
+	}
+	for _, item := range conversation.Items() {
+		if err := p.PrintJSON(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// textWidth returns the number of columns for text, or 0 if results do not go to a terminal. Lines
+// of more than a hundred columns are hard to read.
+func (p *program) textWidth() int {
+	const limit = 100
+	return min(p.TerminalWidth(), limit)
+}

@@ -1,0 +1,118 @@
+package read
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+)
+
+func TestShowPrintsTheConversation(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", "../../../testdata/recordings/trip-to-lisbon.ndjson")
+	out := commands.Must("show", "trip-to-lisbon", "--run", "run-3")
+	const begin = "thread trip-to-lisbon, run run-3: interrupted, seq 106, TIME\n\nuser\n  Plan three days in Lisbon in May for two. We love food and hate queues 🍤\n\nassistant\n"
+	if !strings.HasPrefix(clitest.FirstTimeAs("TIME", out), begin) {
+		t.Errorf("the beginning of\n%s\nis not\n%s", out, begin)
+	}
+	if end := readmeExample(t); !strings.HasSuffix(out, end) {
+		t.Errorf("the end of\n%s\nis not, as README.md says,\n%s", out, end)
+	}
+	commands.Must("compact") // now show reads snapshots
+	if compacted := commands.Must("show", "trip-to-lisbon", "--run", "run-3"); compacted != out {
+		t.Errorf("after compaction:\n%s\nwant\n%s", compacted, out)
+	}
+	const head7 = "thread trip-to-lisbon, run run-7 (head): finished, seq 178, TIME; calls to answer: draw-trip-card\n"
+	if head := clitest.FirstTimeAs("TIME", commands.Must("show", "trip-to-lisbon")); !strings.HasPrefix(head, head7) {
+		t.Errorf("the head: %s", head)
+	}
+}
+
+// readmeExample returns the output of show that README.md has.
+func readmeExample(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, behind, found := strings.Cut(string(readme), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
+	if !found {
+		t.Fatal("README.md does not show what show prints")
+	}
+	var example strings.Builder
+	for line := range strings.Lines(behind) {
+		if rest, indented := strings.CutPrefix(line, "    "); indented {
+			example.WriteString(rest)
+		} else if example.Len() > 0 && line != "\n" {
+			break
+		} else if example.Len() > 0 {
+			example.WriteString(line)
+		}
+	}
+	return strings.TrimRight(example.String(), "\n") + "\n"
+}
+
+// importSearch creates the thread t with a run that searches: an activity, and a tool call of 1.5
+// s.
+func importSearch(t *testing.T, commands clitest.CommandLine) {
+	t.Helper()
+	commands.Must("import", clitest.WriteFile(t, "search.ndjson",
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r","timestamp":1714064100000}`,
+		`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"assistant","delta":"I will search the internet for relevant \u001b[31minformation"}`,
+		`{"type":"ACTIVITY","messageId":"msg_789","activityType":"PLAN","snapshot":{"tasks":["check reddit","search X.com"]}}`,
+		`{"type":"ACTIVITY","messageId":"msg_789","activityType":"PLAN","patch":{"op":"replace","path":"/tasks/0","value":"✓ check reddit"}}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"search","timestamp":1714064120000}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"query\":"}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"\"pgagui\"}"}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"c"}`,
+		`{"type":"TOOL_CALL_RESULT","messageId":"m2","toolCallId":"c","content":"`+strings.Repeat("found ", 300)+`","timestamp":1714064121500}`,
+		clitest.Finished,
+	))
+}
+
+func TestShowAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	importSearch(t, commands)
+	timeAt := func(seconds int64) string { return time.Unix(seconds, 0).Format("2006-01-02 15:04:05") }
+	const said = "\n\nassistant\n  I will search the internet for relevant \\x1b[31minformation\n\n  PLAN\n  │ "
+	for _, test := range []struct{ arguments, want string }{
+		{"--at 3", "thread t, run r (head): finished, seq 3 of 10, " + timeAt(1714064100) + said + "◦ check reddit\n  │ ◦ search X.com\n"},
+		{"--at 6", "thread t, run r (head): finished, seq 6 of 10, " + timeAt(1714064120) + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ▸ search  arguments still come\n    {\"query\":…\n"},
+		{"--at 8", "thread t, run r (head): finished, seq 8 of 10, " + timeAt(1714064120) + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ▸ search(query: pgagui)  waits for its result\n"},
+		{"--full", "thread t, run r (head): finished, seq 10, " + timeAt(1714064121) + said + "✓ check reddit\n  │ ◦ search X.com\n\n  ✓ search(query: pgagui)  1.5s\n  │ " +
+			strings.TrimSpace(strings.Repeat("found ", 300)) + "\n"},
+	} {
+		if out := commands.Must(append([]string{"show", "t"}, strings.Fields(test.arguments)...)...); out != test.want {
+			t.Errorf("show t %s:\n%s\nwant\n%s", test.arguments, out, test.want)
+		}
+	}
+	if out := commands.Must("show", "t"); !strings.HasSuffix(out, " more characters (--full shows all)\n") {
+		t.Errorf("without --full:\n%s", out)
+	}
+}
+
+func TestShowAsJSON(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	importSearch(t, commands)
+	want := []string{
+		`{"threadId":"t","runId":"r","status":"finished","seq":9,"recordedAt":"2024-04-25T16:55:21.5Z"}`,
+		`{"kind":"message","id":"m","role":"assistant","text":"I will search the internet for relevant \u001b[31minformation"}`,
+		`{"kind":"activity","id":"msg_789","role":"activity","activityType":"PLAN","content":{"tasks":["✓ check reddit","search X.com"]}}`,
+		`{"kind":"tool_call","id":"c","role":"assistant","toolName":"search","arguments":{"query":"pgagui"},"status":"completed","durationMs":1500,"result":"` +
+			strings.Repeat("found ", 300) + `"}`,
+	}
+	lines := strings.Split(strings.TrimSuffix(commands.Must("show", "t", "--at", "9", "--json"), "\n"), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d: %s", len(lines), len(want), lines)
+	}
+	for i, line := range lines {
+		if line != want[i] {
+			t.Errorf("line %d: %s\nwant %s", i, line, want[i])
+		}
+	}
+}

@@ -1,0 +1,614 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/server"
+	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/worker"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	var file string
+	var isCheck, untilStdinEnds bool
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Record agents, and stream their runs, over HTTP",
+		Long: `Serves AG-UI clients over HTTP. A client posts its input to /agent/NAME/run. The server calls the
+agent, stores its events, and streams each to the client once it is stored. If the client goes away,
+the run continues, and any server of the same database resumes its stream.
+
+Requests need a token: a static one of --token-file, or a JWT. --insecure needs none, but serves
+this machine alone.
+
+Each flag is also a variable of the environment, and a key of the file that --config or
+$PGAGUI_CONFIG names, in YAML. Flags come before the environment, and the environment before the
+file:
+
+  --limits-streams 20   PGAGUI_LIMITS_STREAMS=20   limits: {streams: 20}
+  --heartbeat 20s       PGAGUI_HEARTBEAT=20s       heartbeat: 20s
+
+Agents have more settings in the file. Secrets stay in the environment:
+
+  agents:
+    - name: assistant
+      url: https://agents.example.com/assistant
+      headersFromEnv: {Authorization: ASSISTANT_AUTHORIZATION}
+      forwardHeaders: [Accept-Language]
+      history: full        # the client sends all messages; new: only new ones
+      idleTimeout: 2m      # also: endTimeout, runTimeout, maxEventBytes, parallel, …
+
+On SIGHUP the server reloads the agents, the token file and the certificate. If the new ones cannot
+be used, it keeps the old ones. On SIGTERM or Ctrl-C it aborts its streams, so that clients come
+back to another server, gives agents --grace to finish, stores everything, and exits with 0. A
+second signal ends it at once.
+
+/healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
+http/protobuf. The server needs the role agui_writer. The role of --live-database-url needs only
+agui_recorder. --read-database-url is the address of a streaming standby, which answers reads; its
+role needs only agui_reader.
+
+With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
+here, and their role (agui_worker) can have an address of its own:
+
+  worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
+		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
+  pgagui serve --config /etc/pgagui/serve.yaml --check
+  pgagui serve --token-file tokens.yaml --origins https://app.example.com --config agents.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := readServeConfig(file, command.Flags())
+			if err == nil {
+				err = config.check(cli.ScopeIsGiven(command))
+			}
+			if err != nil {
+				return configError(command, err)
+			}
+			config.reread = func() (*serveConfig, error) { return readServeConfig(file, command.Flags()) }
+			if isCheck {
+				return p.checkServe(command, config)
+			}
+			ctx := command.Context()
+			if untilStdinEnds {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				go func() {
+					_, _ = io.Copy(io.Discard, p.In)
+					cancel()
+				}()
+			}
+			return p.serve(ctx, command, config)
+		},
+	}
+	command.Flags().StringVar(&file, "config", "", "`file` with the configuration, in YAML (default: $PGAGUI_CONFIG)")
+	command.Flags().BoolVar(&isCheck, "check", false, "check the configuration and exit, without the database")
+	command.Flags().BoolVar(&untilStdinEnds, "until-stdin-ends", false, "stop when stdin ends, as on SIGTERM, for the program that started this one")
+	_ = command.Flags().MarkHidden("until-stdin-ends")
+	command.Flags().AddFlagSet((&serveConfig{}).settings())
+	return command
+}
+
+// configError is an error of the configuration. One of a file, or of the database, has its own exit
+// code.
+func configError(command *cobra.Command, err error) error {
+	if code := cli.ExitCode(err); code == cli.ExitInput || code == cli.ExitUnavailable {
+		return err
+	}
+	return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+}
+
+// check reports settings that contradict each other.
+func (c *serveConfig) check(hasScope bool) error {
+	usesJWT := c.usesJWT()
+	switch {
+	case c.insecure && (c.tokenFile != "" || usesJWT):
+		return errors.New("--insecure takes requests without a token: leave it out, or the token file and the settings of JWTs")
+	case c.insecure:
+		if err := access.CheckLoopback(c.listen); err != nil {
+			return fmt.Errorf("--insecure: %w", err)
+		}
+	case c.tokenFile == "" && !usesJWT:
+		return errors.New("the server would refuse every request: give it static tokens (--token-file; pgagui token makes one), " +
+			"JWTs (--jwt-jwks-url or --jwt-key-file), or, for this machine alone, --insecure")
+	case hasScope:
+		return errors.New("--scope is for --insecure: otherwise the token of a request says the scope")
+	}
+	switch {
+	case (c.tlsCertificate == "") != (c.tlsKey == ""):
+		return errors.New("--tls-certificate and --tls-key go together")
+	case c.logFormat != "text" && c.logFormat != "json":
+		return fmt.Errorf("--log-format is %q (expected text or json)", c.logFormat)
+	case c.connections < 1 || c.liveConnections < 1 || c.readConnections < 1:
+		return errors.New("--database-connections, --live-database-connections and --read-database-connections must be 1 or more")
+	case c.liveDatabaseURL != "" && c.liveDatabaseURLFile != "":
+		return errors.New("--live-database-url and --live-database-url-file exclude each other")
+	case c.readDatabaseURL != "" && c.readDatabaseURLFile != "":
+		return errors.New("--read-database-url and --read-database-url-file exclude each other")
+	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+		return errors.New("a time or an interval is not positive (expected for example 10s)")
+	case min(c.maxConcurrentStreams, c.maxHeaderBytes, c.maxAppends) < 1 || c.maxBufferedBytes < 1:
+		return errors.New("--max-concurrent-streams, --max-header-bytes, --max-appends and --max-buffered-bytes must be 1 or more")
+	case c.shutdownTimeout <= c.grace:
+		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --grace, %s)", c.shutdownTimeout, c.grace)
+	}
+	c.networks = nil
+	for _, text := range c.agentNetworks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--agent-networks has %q (expected a network such as 10.0.0.0/8)", text)
+		}
+		c.networks = append(c.networks, network)
+	}
+	for file, address := range map[string]*string{c.liveDatabaseURLFile: &c.liveDatabaseURL, c.readDatabaseURLFile: &c.readDatabaseURL} {
+		if file == "" {
+			continue
+		}
+		if err := (&cli.AddressFile{Address: address}).Set(file); err != nil {
+			return err
+		}
+	}
+	return c.checkWorker()
+}
+
+func (c *serveConfig) checkWorker() error {
+	if !c.isWorker {
+		return nil
+	}
+	if err := c.upkeep.Check(); err != nil {
+		return errors.New(schedule.WithPrefix(workerPrefix, err.Error()))
+	}
+	switch {
+	case c.upkeep.Erases() && !c.upkeep.AllScopes: // --scope is that of requests
+		return errors.New("--worker-erase needs --worker-all-scopes")
+	case c.upkeep.Grace >= c.shutdownTimeout:
+		return fmt.Errorf("--shutdown-timeout is %s (it must be longer than --worker-grace, %s)", c.shutdownTimeout, c.upkeep.Grace)
+	case c.workerDatabaseURL != "" && c.workerDatabaseURLFile != "":
+		return errors.New("--worker-database-url and --worker-database-url-file exclude each other")
+	case c.workerDatabaseURLFile != "":
+		return (&cli.AddressFile{Address: &c.workerDatabaseURL}).Set(c.workerDatabaseURLFile)
+	}
+	return nil
+}
+
+func (c *serveConfig) usesJWT() bool {
+	return c.jwt.JWKSURL != "" || c.jwt.KeyFile != "" || c.jwt.Issuer != "" || len(c.jwt.Algorithms) > 0 || len(c.jwt.Audiences) > 0
+}
+
+// checkServe checks a configuration, and prints that it is valid.
+func (p *program) checkServe(command *cobra.Command, config *serveConfig) error {
+	ctx, cancel := context.WithCancel(command.Context())
+	defer cancel()
+	s, err := p.newService(ctx, config, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return configError(command, err)
+	}
+	defer s.close()
+	_, err = fmt.Fprintf(p.Out, "the configuration is valid: %s\n", cli.CountText(len(config.agents), "agent"))
+	return err
+}
+
+func (p *program) serve(ctx context.Context, command *cobra.Command, config *serveConfig) error {
+	tracing, err := newTracingFromEnvironment(ctx)
+	if err != nil {
+		return configError(command, err)
+	}
+	s, err := p.newService(ctx, config, p.serveLogger(config), tracing)
+	if err != nil {
+		return configError(command, err)
+	}
+	defer s.close()
+	if err := cli.CheckSchema(ctx, s.pool); err != nil {
+		return err
+	}
+	if s.upkeep != nil {
+		if err := cli.CheckSchema(ctx, s.upkeep); err != nil {
+			return fmt.Errorf("the database of the worker: %w", err)
+		}
+	}
+	if err := s.listen(); err != nil {
+		return configError(command, err)
+	}
+	return s.run(ctx)
+}
+
+// serveLogger returns the log of the server.
+func (p *program) serveLogger(config *serveConfig) *slog.Logger {
+	options := &slog.HandlerOptions{Level: config.logLevel}
+	if config.logFormat == "json" || p.JSON {
+		return slog.New(slog.NewJSONHandler(p.Messages, options))
+	}
+	return slog.New(slog.NewTextHandler(p.Messages, options))
+}
+
+// service is a server with what it uses.
+type service struct {
+	config       *serveConfig
+	logger       *slog.Logger
+	pool         *pgxpool.Pool
+	live         *pgxpool.Pool         // nil: pool
+	reads        *pgxpool.Pool         // of the replica; nil: none
+	upkeep       *pgxpool.Pool         // nil: this process does no jobs
+	store        *metrics.StoreMetrics // nil: no metrics
+	tokens       *access.Tokens        // nil: none
+	certificates *certificates         // nil: no TLS
+	registry     *prometheus.Registry
+	tracing      *tracing // nil: none
+	core         *server.Server
+	handler      http.Handler
+
+	listener, metricsListener net.Listener // metricsListener is nil without metrics
+	hasRun                    bool
+	jobs                      []worker.Task
+	stopJobs                  context.CancelFunc
+	jobsEnded                 chan struct{} // closed when the worker has ended
+}
+
+// newService makes a server of a configuration. It does not connect to the database. Keys of JWTs
+// are fetched until ctx ends. tracing may be nil.
+func (p *program) newService(ctx context.Context, config *serveConfig, logger *slog.Logger, tracing *tracing) (_ *service, err error) {
+	s := &service{config: config, logger: logger, registry: metrics.NewRegistry(), tracing: tracing}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	authenticator, err := s.authenticator(ctx, p.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if config.tlsCertificate != "" {
+		s.certificates = &certificates{certificate: config.tlsCertificate, key: config.tlsKey}
+		if err := s.certificates.reload(); err != nil {
+			return nil, err
+		}
+		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "pgagui_server_certificate_not_after_timestamp_seconds", Help: "When the certificate of the server expires.",
+		}, func() float64 { return float64(s.certificates.current.Load().Leaf.NotAfter.Unix()) }))
+	}
+	if s.pool, err = cli.OpenPool(ctx, p.DatabaseURL, config.connections); err != nil {
+		return nil, err
+	}
+	storeConfig := pgagui.Config{SetScope: config.rowSecurity, Logger: logger}
+	if config.liveDatabaseURL != "" {
+		if s.live, err = cli.OpenPool(ctx, config.liveDatabaseURL, config.liveConnections); err != nil {
+			return nil, err
+		}
+		storeConfig.Live = s.live
+	}
+	if config.readDatabaseURL != "" {
+		if s.reads, err = cli.OpenPool(ctx, config.readDatabaseURL, config.readConnections); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.addUpkeep(ctx, p.DatabaseURL); err != nil {
+		return nil, err
+	}
+	options := server.Options{
+		Agents: config.agents, AgentNetworks: config.networks, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
+		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
+		Logger: logger, Metrics: s.registry, Version: cli.Version(),
+	}
+	if s.reads != nil {
+		options.Reads = pgagui.New(s.reads, &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")})
+		options.MaxReadLag = config.maxReadLag
+	}
+	if s.tracing != nil {
+		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
+	}
+	if s.core, err = server.New(pgagui.New(s.pool, &storeConfig), options); err != nil {
+		return nil, err
+	}
+	s.handler = s.core
+	if config.insecure {
+		s.handler = access.LocalOnly(access.Audit{Logger: logger}, s.handler)
+	}
+	if s.tracing != nil {
+		s.handler = s.tracing.handler(s.handler)
+	}
+	return s, nil
+}
+
+// addUpkeep prepares the jobs, and the metrics of what they leave.
+func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error) {
+	pools := metrics.PoolMetrics{"requests": s.pool}
+	if s.live != nil {
+		pools["live"] = s.live
+	}
+	if s.reads != nil {
+		pools["reads"] = s.reads
+	}
+	if s.config.isWorker {
+		if s.config.workerDatabaseURL != "" {
+			databaseURL = s.config.workerDatabaseURL
+		}
+		if s.upkeep, err = cli.OpenPool(ctx, databaseURL, s.config.upkeep.Connections()); err != nil {
+			return err
+		}
+		pools["worker"] = s.upkeep
+		s.jobs = s.config.upkeep.Tasks(s.upkeep, "")
+	}
+	s.registry.MustRegister(pools)
+	if s.config.metricsListen == "" {
+		return nil
+	}
+	if s.store, err = metrics.NewStoreMetrics(ctx, databaseURL, s.logger); err == nil {
+		s.registry.MustRegister(s.store)
+	}
+	return err
+}
+
+// startJobs runs the jobs until stopJobs. If one fails, the log says so and the server continues.
+func (s *service) startJobs(ctx context.Context) {
+	ctx, s.stopJobs = context.WithCancel(ctx)
+	s.jobsEnded = make(chan struct{})
+	if s.upkeep == nil {
+		close(s.jobsEnded)
+		return
+	}
+	options := worker.Options{Grace: s.config.upkeep.Grace, Logger: s.logger, Observe: metrics.NewJobMetrics(s.registry, s.jobs).Observe}
+	go func() {
+		defer close(s.jobsEnded)
+		if err := worker.Run(ctx, s.upkeep, s.jobs, options); err != nil {
+			s.logger.Error("the worker ended", "error", err)
+		}
+	}()
+}
+
+// authenticator returns the Authenticator of the configuration.
+func (s *service) authenticator(ctx context.Context, scope string) (access.Authenticator, error) {
+	if s.config.insecure {
+		return access.Anonymous(scope, access.Admin), nil
+	}
+	if s.config.tokenFile != "" {
+		var err error
+		if s.tokens, err = access.LoadTokens(s.config.tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if !s.config.usesJWT() {
+		return s.tokens, nil
+	}
+	options := s.config.jwt
+	options.Logger = s.logger
+	jwt, err := access.NewJWT(ctx, options)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.tokens == nil:
+		return jwt, nil
+	default:
+		return access.Both(s.tokens, jwt), nil
+	}
+}
+
+// listen opens the addresses of the server.
+func (s *service) listen() (err error) {
+	if s.listener, err = net.Listen("tcp", s.config.listen); err != nil {
+		return fmt.Errorf("the server cannot listen: %w", err)
+	}
+	if s.config.insecure { // localhost is what the hosts file says
+		if err := access.CheckLoopback(s.listener.Addr().String()); err != nil {
+			return errors.Join(fmt.Errorf("--insecure: %w", err), s.listener.Close())
+		}
+	}
+	if s.config.metricsListen != "" {
+		if s.metricsListener, err = metrics.Listen(s.config.metricsListen); err != nil {
+			return errors.Join(err, s.listener.Close())
+		}
+	}
+	return nil
+}
+
+// url returns the address of the server.
+func (s *service) url() string {
+	if s.certificates != nil {
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// run serves until ctx ends, and then shuts down in order.
+func (s *service) run(ctx context.Context) error {
+	s.hasRun = true
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100) // main has more, for imports; the memory of a server is that of its streams
+	}
+	main := s.httpServer(s.handler)
+	servers := []*http.Server{main}
+	failed := make(chan error, 2)
+	if s.certificates != nil {
+		main.TLSConfig = &tls.Config{GetCertificate: s.certificates.get, MinVersion: tls.VersionTLS12}
+		go func() { failed <- main.ServeTLS(s.listener, "", "") }()
+	} else {
+		go func() { failed <- main.Serve(s.listener) }()
+	}
+	if s.metricsListener != nil {
+		scraped := metrics.NewServer(s.registry, s.logger)
+		servers = append(servers, scraped)
+		go func() { failed <- scraped.Serve(s.metricsListener) }()
+		s.logger.Info("serving metrics", "url", metrics.URL(s.metricsListener))
+	}
+	s.startJobs(ctx)
+	s.logger.Info("serving", "url", s.url(), "agents", len(s.config.agents), "version", cli.Version())
+
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	for {
+		select {
+		case <-ctx.Done():
+			return s.shutDown(context.WithoutCancel(ctx), servers)
+		case err := <-failed:
+			return errors.Join(err, s.shutDown(context.WithoutCancel(ctx), servers))
+		case <-reload:
+			s.reload()
+		}
+	}
+}
+
+func (s *service) httpServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: handler, Protocols: protocols,
+		// A client that has vanished acknowledges no ping. Then its streams end.
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.config.maxConcurrentStreams, SendPingTimeout: s.config.heartbeat, PingTimeout: s.config.writeTimeout},
+		ReadHeaderTimeout: s.config.readHeaderTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
+		// No WriteTimeout: it would bound streams. The handler sets a deadline for each write.
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// shutDown ends the server: first the streams and the runs, then the connections.
+func (s *service) shutDown(ctx context.Context, servers []*http.Server) error {
+	s.logger.Info("the server stops", "grace", s.config.grace)
+	ctx, cancel := context.WithTimeout(ctx, s.config.shutdownTimeout)
+	defer cancel()
+	s.stopJobs()
+	err := s.core.Shutdown(ctx)
+	for _, one := range servers {
+		err = errors.Join(err, one.Shutdown(ctx))
+	}
+	select {
+	case <-s.jobsEnded:
+	case <-ctx.Done():
+		err = errors.Join(err, errors.New("the jobs in progress did not end in time"))
+	}
+	if err != nil {
+		for _, one := range servers {
+			_ = one.Close()
+		}
+		s.logger.Error("the server did not stop in order", "error", err)
+		return err
+	}
+	s.logger.Info("the server stopped")
+	return nil
+}
+
+// Close releases what the service uses. Do not call it after a shutdown that failed: a pool would
+// wait for its connections, and the process ends anyway.
+func (s *service) close() {
+	if s.core != nil && !s.hasRun {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // there is nothing to wait for
+		_ = s.core.Shutdown(ctx)
+	}
+	s.tracing.shutDown()
+	if s.store != nil {
+		s.store.Close()
+	}
+	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads, s.upkeep} {
+		if pool != nil && pool.Stat().AcquiredConns() == 0 {
+			pool.Close()
+		}
+	}
+}
+
+// reload reads the agents, the tokens and the certificate. What cannot be used does not replace what
+// the server has.
+func (s *service) reload() {
+	report := func(what string, err error, attributes ...any) {
+		if err != nil {
+			s.logger.Error("reload: "+what+" cannot be used, the server keeps the old ones", "error", err)
+			return
+		}
+		s.logger.Info("reload: "+what+" read", attributes...)
+	}
+	if s.config.reread != nil {
+		config, err := s.config.reread()
+		if err == nil {
+			err = s.core.SetAgents(config.agents)
+		}
+		var agents []string
+		if err == nil {
+			for _, agent := range config.agents {
+				agents = append(agents, agent.Name)
+			}
+		}
+		report("the agents", err, "agents", agents)
+	}
+	if s.tokens != nil {
+		report("the tokens", s.tokens.Reload(), "file", s.config.tokenFile, "tokens", s.tokens.Len())
+	}
+	if s.certificates != nil {
+		report("the certificate", s.certificates.reload(), "file", s.config.tlsCertificate)
+	}
+	s.logger.Info("reload: other settings need a restart")
+}
+
+// certificates has the certificate of the server, which can change while it runs.
+type certificates struct {
+	certificate, key string
+	current          atomic.Pointer[tls.Certificate]
+}
+
+// reload reads the files. If that fails, the certificate before stays.
+func (c *certificates) reload() error {
+	loaded, err := tls.LoadX509KeyPair(c.certificate, c.key)
+	if err != nil {
+		return fmt.Errorf("the certificate %s with the key %s: %w", c.certificate, c.key, err)
+	}
+	c.current.Store(&loaded)
+	return nil
+}
+
+func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
+
+// readiness checks the databases for /readyz, once in readyInterval at most.
+type readiness struct {
+	pool, live *pgxpool.Pool
+
+	mu      sync.Mutex
+	checked time.Time
+	err     error
+}
+
+const (
+	readyInterval = 3 * time.Second
+	readyTimeout  = 2 * time.Second
+)
+
+func (r *readiness) check(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.checked.IsZero() && time.Since(r.checked) < readyInterval {
+		return r.err
+	}
+	// Not the context of the request: a client that goes away must not make the next one fail.
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	r.err = schema.Check(ctx, r.pool)
+	if r.err == nil && r.live != nil { // its role cannot read the version
+		r.err = r.live.Ping(ctx)
+	}
+	r.checked = time.Now()
+	return r.err
+}

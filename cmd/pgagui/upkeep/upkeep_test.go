@@ -1,0 +1,289 @@
+package upkeep
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// skippedBusy is the output of a job that is in progress elsewhere.
+var skippedBusy = "nothing done: " + string(jobs.SkippedBusy) + "\n"
+
+func TestCompactEndsWithWorkLeft(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 3)
+	result := commands.Run("compact", "--max-time", "1ns", "--json")
+	var done compactResult
+	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
+		t.Fatal(err)
+	}
+	if result.Code != cli.ExitWorkLeft || result.Messages != "" || done.Stopped != jobs.StoppedByTime || done.Left != 3 {
+		t.Errorf("without time: exit code %d, %s%s", result.Code, result.Out, result.Messages)
+	}
+	if done := clitest.Parse[compactResult](commands, "compact", "--older-than", "1h", "--max-time", "1ns"); done.Left != 0 || done.Stopped != "" {
+		t.Errorf("nothing is due: %+v", done)
+	}
+	if done := clitest.Parse[compactResult](commands, "compact", "--limit", "3"); done.Runs != 3 || done.Left != 0 || done.Stopped != "" {
+		t.Errorf("the limit is what there is: %+v", done)
+	}
+	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "--older-than=x", "--every=0", "--grace=-1s"} {
+		commands.MustFail(cli.ExitUsage, "compact", wrong)
+	}
+}
+
+func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 3)
+	for _, arguments := range []string{
+		"repack --older-than 0s --limit 1", "erase --older-than 1us --limit 1 --yes --json",
+	} {
+		if result := commands.Run(strings.Fields(arguments)...); result.Code != cli.ExitWorkLeft || result.Out == "" {
+			t.Errorf("pgagui %s: exit code %d, %s%s", arguments, result.Code, result.Out, result.Messages)
+		}
+	}
+	commands.Must("repack", "--older-than", "0s")
+	busy := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) {
+		if out := commands.Must("repack"); out != skippedBusy {
+			t.Errorf("a second start: %s", out)
+		}
+		return nil, nil
+	}}
+	if _, err := busy.Run(t.Context(), testdb.Connect(t, commands.DatabaseURL), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReapClosesWhatIsStale(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	for i := range 4 {
+		clitest.LeaveRun(t, commands, fmt.Sprint("t", i), "r")
+	}
+	if text := commands.Must("reap"); !strings.HasPrefix(text, "0 runs closed, in ") {
+		t.Errorf("runs that are alive: %q", text)
+	}
+	clitest.SetLease(t, commands, "0")
+	busy := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) {
+		if out := commands.Must("reap"); out != skippedBusy {
+			t.Errorf("a second start: %s", out)
+		}
+		return nil, nil
+	}}
+	if _, err := busy.Run(t.Context(), testdb.Connect(t, commands.DatabaseURL), nil); err != nil {
+		t.Error(err)
+	}
+	if result := commands.Run("reap", "--limit", "1"); result.Code != cli.ExitWorkLeft || result.Messages != "" || !strings.HasPrefix(result.Out, "1 run closed, in ") {
+		t.Errorf("--limit 1: exit code %d, %s%s", result.Code, result.Out, result.Messages)
+	}
+	if result := commands.Run("reap", "--max-time", "1ns", "--json"); result.Code != cli.ExitWorkLeft || !strings.Contains(result.Out, `"runs":0,"stopped":"time"`) {
+		t.Errorf("--max-time 1ns: exit code %d, %s%s", result.Code, result.Out, result.Messages)
+	}
+	if done := clitest.Parse[reapResult](commands, "reap", "--limit", "3"); done.Runs != 3 || done.Stopped != "" || done.Skipped != "" {
+		t.Errorf("the limit is what there is: %+v", done)
+	}
+	commands.Must("verify")
+	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "extra"} {
+		commands.MustFail(cli.ExitUsage, "reap", wrong)
+	}
+}
+
+func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 3)
+	isReached, open := clitest.Gate(t, testdb.Connect(t, commands.DatabaseURL))
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, messages bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		ended <- clitest.Run(ctx, []string{"compact", "--workers", "1", "--database-url", commands.DatabaseURL}, strings.NewReader(""), &out, &messages)
+	}()
+	clitest.WaitFor(t, isReached)
+	if out := commands.Must("compact"); out != skippedBusy {
+		t.Errorf("a second start: %s", out)
+	}
+	if done := clitest.Parse[compactResult](commands, "compact"); done.Skipped != jobs.SkippedBusy || done.Runs != 0 {
+		t.Errorf("a second start: %+v", done)
+	}
+	interrupt()
+	open()
+	if code := <-ended; code != cli.ExitInterrupted || !strings.HasPrefix(out.String(), "1 run of 1 thread") ||
+		!strings.HasSuffix(out.String(), "; 2 runs left (stopped: interrupted)\n") {
+		t.Errorf("exit code %d, %s%s", code, out.String(), messages.String())
+	}
+}
+
+func TestWorkerRunsTheJobs(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 2)
+	clitest.SetLease(t, commands, "0")
+	worker := commands.Start("worker", "--reap", "@every 1s", "--compact", "@every 1s", "--repack", "@every 1s", "--verify", "@every 1s", "--erase", "@every 1s", "--erase-after", "1d", "--all-scopes", "--json")
+	for _, job := range []string{"compact", "reap", "repack", "verify", "erase"} {
+		worker.WaitForLine(t, `"msg":"job scheduled"`, `"job":"`+job+`"`)
+	}
+	worker.WaitForLine(t, `"msg":"job done","job":"compact"`, `"runs":2`)
+	worker.WaitForLine(t, `"msg":"job done","job":"verify"`, `"threads":2`, `"problems":0`)
+	clitest.LeaveRun(t, commands, "left", "r")
+	worker.WaitForLine(t, `"msg":"job done","job":"reap"`, `"runs":1`)
+	clitest.WaitFor(t, func() bool { return clitest.Parse[jobs.Stats](commands, "stats").RunsToCompact == 0 })
+	worker.Terminate(t)
+	if code := worker.End(t); code != cli.ExitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.Log)
+	}
+	if done := clitest.Parse[compactResult](commands, "compact"); done.Waiting != 0 {
+		t.Errorf("afterwards %d runs wait", done.Waiting)
+	}
+	for _, wrong := range []string{"--compact=nonsense", "--erase=@daily", "--erase-after=1d", "--all-scopes", "--scope=mine", "--workers=0", "--grace=-1s", "extra"} {
+		commands.MustFail(cli.ExitUsage, "worker", wrong)
+	}
+}
+
+func TestWorkerFinishesTheThreadAtHandOnSIGTERM(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 3)
+	isReached, open := clitest.Gate(t, testdb.Connect(t, commands.DatabaseURL))
+	worker := commands.Start("worker", "--compact", "@every 1s", "--repack", "off", "--workers", "1", "--grace", "1h")
+	clitest.WaitFor(t, isReached)
+	worker.Terminate(t)
+	worker.WaitForLine(t, "worker stops")
+	open()
+	worker.WaitForLine(t, "job done", "job=compact", "result.runs=1", "result.left=2", "result.stopped=interrupted")
+	if code := worker.End(t); code != cli.ExitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.Log)
+	}
+}
+
+func TestWorkerCancelsWhatTakesLongerThanTheGrace(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 1)
+	isReached, open := clitest.Gate(t, testdb.Connect(t, commands.DatabaseURL))
+	defer open()
+	worker := commands.Start("worker", "--compact", "@every 1s", "--repack", "off", "--grace", "0s")
+	clitest.WaitFor(t, isReached)
+	worker.Terminate(t)
+	worker.WaitForLine(t, "job failed", "job=compact", "canceled")
+	if code := worker.End(t); code != cli.ExitOK {
+		t.Errorf("exit code %d:\n%s", code, worker.Log)
+	}
+}
+
+func TestCompactRepacksWhatIsDue(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportTree(t, commands) // a batch for each run, which is all that repacking could give
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	for _, run := range []string{"a", "b"} {
+		for _, events := range []string{`[{"type":"RUN_STARTED"}]`, `[{"type":"RUN_FINISHED"}]`} {
+			if _, err := pool.Exec(t.Context(), `select agui.append('in two batches', $1, $2::json)`, run, events); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if text := commands.Must("compact"); strings.Contains(text, "joined") {
+		t.Errorf("runs that ended just now were repacked: %q", text)
+	}
+	if _, err := pool.Exec(t.Context(), `update agui.run set ended_at = ended_at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	if result := clitest.Parse[compactResult](commands, "compact", "--repack=false"); result.Repacked != nil {
+		t.Errorf("repacked although it should not: %+v", result)
+	}
+	if result := clitest.Parse[compactResult](commands, "compact"); result.Repacked == nil || result.Repacked.Runs != 2 {
+		t.Errorf("%+v, want 2 runs repacked", result)
+	}
+}
+
+func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportThreads(t, commands, 3)
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(`
+		create function refuse() returns trigger language plpgsql as '
+			begin
+				if new.thread_key::text = (select min(thread_key::text) from agui.thread) then
+					raise exception ''not this one'';
+				end if;
+				return new;
+			end';
+		create trigger refuse before insert on agui.snapshot for each row execute function refuse()`)
+
+	if failed := commands.Run("compact", "--repack=false"); failed.Code != cli.ExitWorkLeft || !strings.Contains(failed.Messages, "not this one") {
+		t.Errorf("a run that fails: exit code %d, %s%s", failed.Code, failed.Out, failed.Messages)
+	}
+	result := commands.Run("compact", "--json")
+	var done compactResult
+	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
+		t.Fatal(err)
+	}
+	if result.Code != cli.ExitWorkLeft || result.Messages != "" || done.Quarantined != 1 || done.Runs != 0 {
+		t.Errorf("with a run in quarantine: exit code %d, %s%s", result.Code, result.Out, result.Messages)
+	}
+	if stats := commands.Must("stats"); !strings.Contains(stats, "agui.quarantine") {
+		t.Errorf("stats: %s", stats)
+	}
+	execute(`drop function refuse() cascade`)
+	if done := clitest.Parse[compactResult](commands, "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
+		t.Errorf("with --retry: %+v", done)
+	}
+}
+
+// If a role that may not run jobs holds the lock of a job, the job could never run. So it fails
+// instead of skipping.
+func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	pool := testdb.Connect(t, commands.DatabaseURL)
+	role := "agui_test_" + strings.ToLower(rand.Text())
+	if _, err := pool.Exec(t.Context(), `create role `+role+` login password 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	config := pool.Config().ConnConfig.Copy()
+	config.User, config.Password = role, "x"
+	stranger, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	if err := pool.QueryRow(t.Context(), `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if _, err := stranger.Exec(t.Context(), `select pg_advisory_lock($1)`, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"compact", "reap", "repack"} {
+		if text := commands.MustFail(cli.ExitRefused, command); !strings.Contains(text, role) {
+			t.Errorf("pgagui %s: %s", command, text)
+		}
+	}
+	stranger.Close(context.WithoutCancel(t.Context()))
+	clitest.WaitFor(t, func() bool {
+		_, err := pool.Exec(t.Context(), `drop role `+role)
+		return err == nil
+	})
+	commands.Must("compact")
+}

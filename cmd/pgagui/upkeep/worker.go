@@ -1,0 +1,82 @@
+package upkeep
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/worker"
+)
+
+func (p *program) workerCommand() *cobra.Command {
+	var (
+		how           schedule.Jobs
+		metricsListen string
+	)
+	command := &cobra.Command{
+		Use:   "worker",
+		Short: "Run all maintenance jobs on schedules, in one process",
+		Long: `Runs the maintenance jobs, each on its own schedule. A schedule is a line of five fields as in a
+crontab ('0 3 * * *', in local time), '@every 90s', '@hourly' or '@daily'; 'off' disables a job. If
+a job fails, the worker logs the error and runs the job again when it is next due. Several workers,
+cron and pg_cron may serve one database: only one of them runs a job at a time. On a standby the
+jobs do nothing until it is promoted.
+
+On SIGTERM or Ctrl-C the worker starts no more jobs, waits up to --grace for those in progress, and
+exits with 0.
+
+All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
+
+The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and with --erase also
+agui_maintainer. "pgagui serve --worker" runs the same jobs in the process of the server.`,
+		Example: `  pgagui worker --json
+  pgagui worker --compact '@every 30s' --verify off
+  pgagui worker --erase '30 3 * * *' --erase-after 90d --all-scopes`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, &how, metricsListen) },
+	}
+	flags := command.Flags()
+	flags.AddFlagSet(how.Flags())
+	flags.StringVar(&metricsListen, "metrics-listen", "", "`address` that serves Prometheus metrics at /metrics, without a token (default: none)")
+	return command
+}
+
+func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen string) error {
+	wrong := func(err error) error { return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()} }
+	if err := how.Check(); err != nil {
+		return wrong(err)
+	}
+	if hasScope := cli.ScopeIsGiven(command); hasScope && !how.Erases() || how.Erases() && how.AllScopes == hasScope {
+		return wrong(errors.New("--erase needs one of --scope and --all-scopes; all other jobs work on all scopes"))
+	}
+	ctx, logger := command.Context(), p.Logger()
+	pool, err := p.Connect(ctx, how.Connections())
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	options := worker.Options{Grace: how.Grace, Logger: logger}
+	if metricsListen != "" {
+		registry := metrics.NewRegistry()
+		tasks := how.Tasks(pool, p.Scope)
+		options.Observe = metrics.NewJobMetrics(registry, tasks).Observe
+		store, err := metrics.NewStoreMetrics(ctx, p.DatabaseURL, logger)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		registry.MustRegister(store, metrics.PoolMetrics{"worker": pool})
+		listener, err := metrics.Listen(metricsListen)
+		if err != nil {
+			return wrong(err)
+		}
+		server := metrics.NewServer(registry, logger)
+		defer server.Close()
+		go func() { _ = server.Serve(listener) }()
+		logger.Info("serving metrics", "url", metrics.URL(listener))
+	}
+	return worker.Run(ctx, pool, how.Tasks(pool, p.Scope), options)
+}

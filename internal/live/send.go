@@ -1,0 +1,355 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
+
+// The bounds of one call. It holds the locks of its threads until it commits.
+const (
+	maxCallRuns  = 500
+	maxCallBytes = 8 << 20
+	// timePerMiB is what a call may take beside CallTimeout, for each MiB: a network or a server that
+	// is slow can be slow with 64 MiB for longer than that.
+	timePerMiB = time.Second
+)
+
+const (
+	// maxSharedBytes is the size of an event up to which it shares a call with others.
+	maxSharedBytes = 1 << 20
+	// maxCostlyCalls bounds the concurrent calls of runs that are too large or too slow to share
+	// one. maxCostlyAttempts bounds the attempts of one of them while the database answers others.
+	maxCostlyCalls, maxCostlyAttempts = 4, 3
+)
+
+// sendQueue sends the pending events of runs, one call after the other.
+func (s *Sender) sendQueue() {
+	for s.linger() {
+		if next := s.nextCall(); len(next.runs) > 0 {
+			s.sendShared(next)
+		}
+	}
+}
+
+// linger waits until the queue must be sent, and returns false when the sender ends.
+func (s *Sender) linger() bool {
+	for {
+		s.mu.Lock()
+		isEmpty, left := len(s.queue) == 0, time.Until(s.since.Add(s.config.Linger))
+		if s.isUrgent {
+			left = 0
+		}
+		s.mu.Unlock()
+		var timer <-chan time.Time
+		switch {
+		case isEmpty:
+		case left <= 0:
+			return s.background.Err() == nil
+		default:
+			timer = time.After(left)
+		}
+		select {
+		case <-timer:
+		case <-s.wake:
+		case <-s.background.Done():
+			return false
+		}
+	}
+}
+
+// enqueue puts a run with pending events into the queue. The caller holds the lock.
+func (s *Sender) enqueue(run *Run) {
+	if run.isAlone || !run.hasMore() {
+		return
+	}
+	if !run.isQueued {
+		if len(s.queue) == 0 {
+			s.since = time.Now()
+			s.wakeUp()
+		}
+		run.isQueued = true
+		s.queue = append(s.queue, run)
+	}
+	if len(run.pending) >= s.config.MaxBatchEvents || run.pendingBytes >= s.config.MaxBatchBytes {
+		s.hurry()
+	}
+}
+
+// hurry makes the queue be sent without lingering. The caller holds the lock.
+func (s *Sender) hurry() {
+	if !s.isUrgent {
+		s.isUrgent = true
+		s.wakeUp()
+	}
+}
+
+func (s *Sender) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// call is a call of append_many: events of several runs, stored in one transaction.
+type call struct {
+	runs   []*Run
+	counts []int // of the events of each
+	size   int   // of all events and inputs, in bytes
+	params db.AppendManyParams
+}
+
+// nextCall takes the runs that have waited longest from the queue.
+func (s *Sender) nextCall() call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var next call
+	for len(s.queue) > 0 && len(next.runs) < maxCallRuns && next.size < maxCallBytes {
+		run := s.queue[0]
+		s.queue = s.queue[1:]
+		run.isQueued = false
+		// Since it was queued, it may have failed or be sent alone.
+		switch {
+		case !run.hasMore() || run.isAlone:
+		case len(run.pending[0])+run.inputSize() > maxSharedBytes:
+			s.sendAlone(run, true)
+		default:
+			next.add(run)
+		}
+	}
+	if len(s.queue) == 0 {
+		s.queue, s.isUrgent = nil, false
+	}
+	return next
+}
+
+// add adds a batch of a run.
+func (c *call) add(run *Run) {
+	config := &run.sender.config
+	events := run.pending
+	size := run.inputSize() // an input that is as large as a call may be leaves room for the first event only
+	for i, event := range events {
+		if i == config.MaxBatchEvents || i > 0 && size+len(event) > config.MaxBatchBytes {
+			events = events[:i]
+			break
+		}
+		size += len(event)
+	}
+	run.inCall = len(events)
+	c.size += size
+	c.runs = append(c.runs, run)
+	c.counts = append(c.counts, len(events))
+	c.params.ThreadIds = append(c.params.ThreadIds, run.config.Key.ThreadID)
+	c.params.RunIds = append(c.params.RunIds, run.config.RunID)
+	c.params.Events = append(c.params.Events, string(rawjson.Array(events)))
+	c.params.AfterSeqs = append(c.params.AfterSeqs, run.seq)
+	c.params.Scopes = append(c.params.Scopes, run.config.Key.Scope)
+	c.params.Parallel = append(c.params.Parallel, run.config.Parallel)
+	c.params.Durable = !config.Relaxed
+	c.params.Strict = config.Strict
+	if run.seq == 0 {
+		c.addBeginning(&run.config)
+	}
+}
+
+// addBeginning adds the input and the parent of the run that the last item begins.
+func (c *call) addBeginning(config *RunConfig) {
+	if len(config.Input) > 0 {
+		c.params.Inputs = atLast(c.params.Inputs, len(c.runs), new(rawjson.String(config.Input)))
+	}
+	if config.Parent != nil {
+		c.params.ParentRunIds = atLast(c.params.ParentRunIds, len(c.runs), config.Parent)
+	}
+}
+
+// fill makes the arrays of inputs and parents as long as the others, unless no item begins a run.
+func (c *call) fill() {
+	for _, items := range []*[]*string{&c.params.Inputs, &c.params.ParentRunIds} {
+		if *items != nil {
+			*items = append(*items, make([]*string, len(c.runs)-len(*items))...)
+		}
+	}
+}
+
+// atLast sets the last of n items, and adds those that are not given before it if needed.
+func atLast(items []*string, n int, item *string) []*string {
+	return append(append(items, make([]*string, n-1-len(items))...), item)
+}
+
+// sendShared makes a call that runs share. If it fails, one of the runs is the cause: then each is
+// sent alone, and the others succeed.
+func (s *Sender) sendShared(c call) {
+	err := s.send(c)
+	if err == nil || s.background.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	isPermanent := classify(err) == permanent && !isCostly(err)
+	for _, run := range c.runs {
+		if run.inCall = 0; isPermanent && len(c.runs) == 1 {
+			run.fail(s.config.ErrorOf(err))
+		} else {
+			s.sendAlone(run, true)
+		}
+	}
+}
+
+const lockNotAvailable = "55P03"
+
+// sendAlone sends the next events of a run in a call of their own, so that no other run waits
+// for it: because another transaction holds the lock of its thread, or because they are costly. The
+// caller holds the lock.
+func (s *Sender) sendAlone(run *Run, isCostly bool) {
+	run.isAlone = true
+	s.tasks.Go(func() {
+		if isCostly {
+			select {
+			case s.costly <- struct{}{}:
+				defer func() { <-s.costly }()
+			case <-s.background.Done():
+				return
+			}
+		}
+		err := s.sendByItself(run, !isCostly)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.background.Err() != nil {
+			return
+		}
+		if err != nil {
+			run.inCall = 0
+			run.fail(s.config.ErrorOf(err))
+		}
+		run.isAlone = false
+		s.enqueue(run)
+		run.notify()
+	})
+}
+
+// sendByItself sends the next events of a run, and returns an error if they cannot be stored.
+func (s *Sender) sendByItself(run *Run, isLocked bool) error {
+	failures := 0
+	for {
+		var alone call
+		s.mu.Lock()
+		if run.hasMore() {
+			alone.add(run)
+			// If the thread is locked, the call waits for the lock.
+			alone.params.Wait = isLocked
+		}
+		s.mu.Unlock()
+		if len(alone.runs) == 0 {
+			return nil
+		}
+		err := s.send(alone)
+		switch {
+		case errors.Is(err, errLocked):
+			isLocked = true
+		case err == nil || !isCostly(err) && !isTimeout(err):
+			return err
+		case isLocked: // perhaps for the lock: now without waiting for it
+			isLocked = false
+		default:
+			if failures++; failures == maxCostlyAttempts {
+				return fmt.Errorf("%s: its events were tried %d times, and the database answered other calls meanwhile: %w", run, failures, err)
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-s.background.Done():
+			return nil
+		}
+	}
+}
+
+// errLocked is the error of send for a call of one run that did not get the lock of its thread.
+var errLocked = errors.New("another transaction writes to the thread")
+
+// send makes a call and retries it until it is answered or fails permanently.
+func (s *Sender) send(c call) error {
+	c.fill()
+	report, end := s.reporter("append")
+	defer end()
+	isFirst := true
+	timeout := s.config.CallTimeout + time.Duration(c.size>>20)*timePerMiB
+	answers, err := Retry(s.background, RetryPolicy{timeout, report, s.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
+		if !isFirst {
+			// After an outage the heartbeats come first. Otherwise a run that begins here could
+			// cut off a run whose writer could not reach the database.
+			if err := s.sayAlive(ctx); err != nil {
+				return nil, err
+			}
+		}
+		isFirst = false
+		return s.config.Database.AppendMany(ctx, c.params)
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Commits++
+	for _, answer := range answers {
+		i := answer.CallNo - 1
+		run := c.runs[i]
+		run.inCall = 0
+		switch {
+		case answer.ErrorCode == "":
+			s.stats.Batches++
+			s.stats.Events += int64(c.counts[i])
+			run.stored(c.counts[i], answer)
+		case answer.ErrorCode == lockNotAvailable && run.isAlone:
+			return errLocked
+		case answer.ErrorCode == lockNotAvailable:
+			s.sendAlone(run, false)
+		default:
+			run.fail(s.config.ErrorOf(&pgconn.PgError{
+				Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint,
+			}))
+		}
+	}
+	return nil
+}
+
+// isOwnFault reports whether a call that began then failed because of its own content: the database
+// answers others.
+func (s *Sender) isOwnFault(err error, began time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return isCostly(err) || isTimeout(err) && s.answered.After(began)
+}
+
+// reporter returns the functions to call after each attempt of a call, and at its end.
+func (s *Sender) reporter(call string) (report func(error), end func()) {
+	o := &outage{
+		logger: s.config.Logger.With("call", call),
+		lost:   "pgagui: the recorder retries a call that the database did not answer",
+		still:  "pgagui: the recorder still retries a call that the database does not answer",
+		back:   "pgagui: the database answers the recorder again",
+	}
+	report = func(err error) {
+		o.report(err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil {
+			s.answered = time.Now()
+			delete(s.outages, o)
+		} else {
+			s.stats.Retries++
+			s.outages[o] = struct{}{}
+		}
+	}
+	end = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.outages, o)
+	}
+	return report, end
+}

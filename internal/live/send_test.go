@@ -1,0 +1,151 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+func newTestSender(t *testing.T) *Sender {
+	t.Helper()
+	s := NewSender(NewHub(HubConfig{}), SenderConfig{MaxBatchEvents: 3, MaxBatchBytes: 100, MaxBufferBytes: 64 << 20, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func eventOf(size int) json.RawMessage {
+	return json.RawMessage(`{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}`)
+}
+
+func mustAdd(t *testing.T, run *Run, events ...json.RawMessage) {
+	t.Helper()
+	if err := run.Add(t.Context(), events, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACallTakesTheRunsThatWaitLongest(t *testing.T) {
+	t.Parallel()
+	s := newTestSender(t)
+	for n := range maxCallRuns + 2 {
+		mustAdd(t, s.Begin(t.Context(), RunConfig{RunID: fmt.Sprint(n)}), eventOf(10))
+	}
+	first, second := s.nextCall(), s.nextCall()
+	if len(first.runs) != maxCallRuns || first.params.RunIds[0] != "0" || first.params.RunIds[maxCallRuns-1] != fmt.Sprint(maxCallRuns-1) {
+		t.Errorf("the first call has %d runs", len(first.runs))
+	}
+	if want := []string{fmt.Sprint(maxCallRuns), fmt.Sprint(maxCallRuns + 1)}; !reflect.DeepEqual(second.params.RunIds, want) {
+		t.Errorf("the second call has runs %v, want %v", second.params.RunIds, want)
+	}
+	if third := s.nextCall(); len(third.runs) != 0 {
+		t.Errorf("the third call has %d runs", len(third.runs))
+	}
+}
+
+func TestTheBytesOfACallAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newTestSender(t)
+	const size = maxSharedBytes
+	for n := range 2 * maxCallBytes / size {
+		mustAdd(t, s.Begin(t.Context(), RunConfig{RunID: fmt.Sprint(n)}), eventOf(size))
+	}
+	if next := s.nextCall(); len(next.runs) != maxCallBytes/size {
+		t.Errorf("a call has %d runs of %d bytes", len(next.runs), size)
+	}
+}
+
+func TestABatchIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		sizes []int
+		want  int // events of the first batch
+	}{
+		"the number of events": {[]int{10, 10, 10, 10}, 3},
+		"their bytes":          {[]int{60, 40, 10}, 2},
+		"a large one is alone": {[]int{150, 10}, 1},
+		"all fit":              {[]int{50, 50}, 2},
+	} {
+		s := newTestSender(t)
+		run := s.Begin(t.Context(), RunConfig{})
+		for _, size := range test.sizes {
+			mustAdd(t, run, eventOf(size))
+		}
+		if next := s.nextCall(); next.counts[0] != test.want || run.inCall != test.want {
+			t.Errorf("%s: the batch has %d events, want %d", name, next.counts[0], test.want)
+		}
+	}
+}
+
+// Inputs and parents are rare: an ordinary call has no arrays of them.
+func TestOnlyBeginningsBringInputsAndParents(t *testing.T) {
+	t.Parallel()
+	s := newTestSender(t)
+	add := func(configs ...RunConfig) call {
+		for _, config := range configs {
+			mustAdd(t, s.Begin(t.Context(), config), eventOf(10))
+		}
+		next := s.nextCall()
+		next.fill()
+		return next
+	}
+	root, parent := "", "p"
+	next := add(RunConfig{}, RunConfig{Parent: &parent}, RunConfig{Parent: &root, Input: json.RawMessage(`{}`)}, RunConfig{})
+	if want := []*string{nil, &parent, &root, nil}; !reflect.DeepEqual(next.params.ParentRunIds, want) {
+		t.Errorf("the parents are not %v", want)
+	}
+	if want := []*string{nil, nil, new("{}"), nil}; !reflect.DeepEqual(next.params.Inputs, want) {
+		t.Errorf("the inputs are not %v", want)
+	}
+	next = add(RunConfig{}, RunConfig{Seq: 7, Parent: &parent, Input: json.RawMessage(`{}`)})
+	if next.params.ParentRunIds != nil || next.params.Inputs != nil {
+		t.Error("no run begins, but the call has a parent or an input")
+	}
+}
+
+// deadlines is a database that says how much time a call has.
+type deadlines struct{ appends chan time.Duration }
+
+func (d deadlines) AppendMany(ctx context.Context, _ db.AppendManyParams) ([]db.AppendManyRow, error) {
+	end, _ := ctx.Deadline()
+	d.appends <- time.Until(end)
+	return nil, nil
+}
+
+func (deadlines) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	return nil, nil
+}
+
+func TestALargeCallHasMoreTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database := deadlines{make(chan time.Duration, 1)}
+		s := newTestSender(t)
+		s.config.Database, s.config.CallTimeout = database, 30*time.Second
+		for _, test := range []struct {
+			input, event int
+			want         time.Duration
+		}{
+			{0, 100, 30 * time.Second},
+			{60 << 20, 3 << 20, 93 * time.Second},
+		} {
+			run := s.Begin(t.Context(), RunConfig{Input: make([]byte, test.input)})
+			mustAdd(t, run, eventOf(test.event))
+			var next call
+			next.add(run)
+			if err := s.send(next); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-database.appends; got != test.want {
+				t.Errorf("a call with %d bytes has %s, want %s", test.input+test.event, got, test.want)
+			}
+		}
+	})
+}

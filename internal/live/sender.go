@@ -1,0 +1,132 @@
+package live
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// Sender stores the events of many runs in shared calls, retries calls while the database is away,
+// and keeps the runs alive.
+//
+// Runs with pending events wait in a queue. One goroutine takes them from there and makes one call
+// after the other (send.go); what cannot share a call is sent in calls of its own. Another goroutine
+// sends heartbeats (heartbeat.go).
+type Sender struct {
+	config SenderConfig
+	hub    *Hub
+
+	background context.Context // of what the sender itself does
+	stop       context.CancelFunc
+	tasks      sync.WaitGroup
+	wake       chan struct{} // there is something to send, or it became urgent
+	alive      chan struct{} // holds one while agui.keep_alive is called
+	costly     chan struct{} // holds one for each call of a run that was too costly to share one
+
+	mu       sync.Mutex // guards what follows, and all runs
+	runs     map[*Run]struct{}
+	queue    []*Run    // those with events to send, the one that waits longest first
+	since    time.Time // when the queue was last empty
+	isUrgent bool      // send without lingering
+	stats    SenderStats
+	outages  map[*outage]struct{} // of the calls that are being retried
+	answered time.Time            // when the database last answered a call
+}
+
+// Database is what a sender calls: methods of *db.Queries.
+type Database interface {
+	AppendMany(ctx context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error)
+	KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error)
+}
+
+// SenderConfig holds what a sender needs. All of it is required but Linger, Relaxed and Strict.
+type SenderConfig struct {
+	Database Database
+	// Linger is how long an event waits for others to share a call with.
+	Linger time.Duration
+	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch, MaxBufferBytes the
+	// pending events of one run.
+	MaxBatchEvents, MaxBatchBytes, MaxBufferBytes int
+	// Relaxed commits without waiting for the disk.
+	Relaxed bool
+	Strict  bool
+	// CheckEvery is the interval of heartbeats.
+	CheckEvery  time.Duration
+	CallTimeout time.Duration
+	Logger      *slog.Logger
+	// ErrorOf makes the error for callers of an error of the database.
+	ErrorOf func(error) error
+	// SignalOf says what the answer to a heartbeat means for a run that has not ended: why it
+	// fails, or why it should stop. The sender calls it with its lock.
+	SignalOf func(run *Run, answer db.KeepAliveRow) (failure, stop error)
+}
+
+// SenderStats are the counters of a sender. The fields are those of the public type.
+type SenderStats struct {
+	Commits, Batches, Events, Retries, Failed, Buffered int64
+	RetryingSince                                       time.Time
+	RetryCause                                          string
+}
+
+// NewSender returns a sender whose runs are followed in a hub. Start begins its work.
+func NewSender(hub *Hub, config SenderConfig) *Sender {
+	s := &Sender{
+		config: config, hub: hub, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+		runs: map[*Run]struct{}{}, outages: map[*outage]struct{}{},
+	}
+	s.background, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Start begins to send, until Stop.
+func (s *Sender) Start() {
+	s.tasks.Go(s.sendQueue)
+	s.tasks.Go(s.keepAlive)
+}
+
+// Stop ends all calls and waits until they have ended.
+func (s *Sender) Stop() {
+	s.stop()
+	s.tasks.Wait()
+}
+
+// Stats returns the counters of the sender.
+func (s *Sender) Stats() SenderStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	for run := range s.runs {
+		stats.Buffered += int64(len(run.pending))
+	}
+	for outage := range s.outages {
+		since, cause := outage.state()
+		if !since.IsZero() && (stats.RetryingSince.IsZero() || since.Before(stats.RetryingSince)) {
+			stats.RetryingSince, stats.RetryCause = since, cause.Error()
+		}
+	}
+	return stats
+}
+
+// Begin returns a run to send events of, until End. It makes no call.
+func (s *Sender) Begin(ctx context.Context, config RunConfig) *Run {
+	run := &Run{sender: s, config: config, seq: config.Seq}
+	run.ctx, run.cancel = context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[run] = struct{}{}
+	return run
+}
+
+// End forgets a run, which gets no more heartbeats.
+func (s *Sender) End(run *Run) {
+	s.mu.Lock()
+	delete(s.runs, run)
+	s.mu.Unlock()
+	run.cancel(ErrClosed)
+}
+
+// RetryPolicy is that of a call for one run.
+func (s *Sender) RetryPolicy() RetryPolicy { return RetryPolicy{Timeout: s.config.CallTimeout} }

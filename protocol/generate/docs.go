@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pgagui/pgagui/protocol"
+)
+
+const (
+	docsBegin = "<!-- rules -->\n\n"
+	docsEnd   = "\n<!-- end of the rules -->"
+)
+
+// docs writes the table of docs/reducer.md into the page.
+func docs(l *protocol.List, page []byte) ([]byte, error) {
+	before, rest, begins := strings.Cut(string(page), docsBegin)
+	_, after, ends := strings.Cut(rest, docsEnd)
+	if !begins || !ends {
+		return nil, errors.New("there is no place for the table of rules")
+	}
+	var table bytes.Buffer
+	table.WriteString("| Event | Field | JSON type | What it does |\n|---|---|---|---|\n")
+	for i := range l.Types {
+		t := &l.Types[i]
+		name := "`" + t.Name + "`"
+		row := func(field, kinds, effect string) {
+			fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", name, field, kinds, strings.ReplaceAll(effect, "|", `\|`))
+			name = ""
+		}
+		if t.Effect != "" {
+			row("", "", t.Effect)
+		}
+		for j := range t.Fields {
+			if f := &t.Fields[j]; f.IsRead() {
+				row("`"+f.Name+"`", kindsInDocs(t, f), f.Effect+limits(f))
+			}
+		}
+	}
+	return []byte(before + docsBegin + table.String() + docsEnd + after), nil
+}
+
+func kindsInDocs(t *protocol.Type, f *protocol.Field) string {
+	kinds := strings.Join(f.Kinds(), ", ")
+	if kinds == "" {
+		kinds = "any"
+	}
+	if f.IsNeeded() {
+		kinds += ", required"
+		if other := t.Alternative(f.Name); other != nil {
+			kinds += " without `" + other.Name + "`"
+		}
+	}
+	return kinds
+}
+
+func limits(f *protocol.Field) string {
+	if len(f.Limits) == 0 {
+		return ""
+	}
+	return " Limits: `" + strings.Join(f.Limits, "`, `") + "`."
+}

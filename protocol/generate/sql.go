@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgagui/pgagui/protocol"
+)
+
+// sets returns the sets of types that SQL asks for, by what they have in common.
+func sets(l *protocol.List) (words []string, types map[string][]string) {
+	types = map[string][]string{}
+	add := func(word, name string) {
+		if types[word] == nil {
+			words = append(words, word)
+		}
+		types[word] = append(types[word], name)
+	}
+	for _, t := range l.Types {
+		if t.Does != "" {
+			add(strings.TrimSuffix(t.Does+" "+t.Part, " "), t.Name)
+		}
+		if t.Brings != nil {
+			add("brings "+t.Brings[0], t.Name)
+		}
+		if !t.IsFolded() {
+			continue
+		}
+		if t.Closes != "" {
+			add("closes "+t.Closes, t.Name)
+		}
+		if t.Changes == nil {
+			add("changes nothing", t.Name)
+		}
+	}
+	slices.Sort(words)
+	return words, types
+}
+
+// eventTypes writes agui_internal.event_types.
+func eventTypes(l *protocol.List, _ []byte) ([]byte, error) {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, `-- %s
+create or replace function agui_internal.event_types(variadic those text[])
+returns text[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    that  text;
+    types text[] := '{}';
+begin
+    foreach that in array those loop
+        case that
+`, notice)
+	words, types := sets(l)
+	for _, word := range words {
+		fmt.Fprintf(&w, "            when '%s' then types := types || array['%s'];\n", word, strings.Join(types[word], "', '"))
+	}
+	fmt.Fprint(&w, `        end case;
+    end loop;
+    return types;
+end
+$$;
+
+comment on function agui_internal.event_types(text[]) is
+    'The event types that do what the words say: ''start text'', ''add result'', ''brings messageId'', '
+    '''closes own''. A call with constants costs nothing: the planner replaces it by an array.';
+
+revoke execute on function agui_internal.event_types(text[]) from public;
+`)
+	return w.Bytes(), nil
+}
+
+// eventRoles writes agui_internal.event_roles.
+func eventRoles(l *protocol.List, _ []byte) ([]byte, error) {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, `-- %s
+create or replace function agui_internal.event_roles(
+    out type text,
+    out does text,
+    out part text,
+    out part_no int,
+    out opens text,
+    out continues text,
+    out closes text,
+    out fails text,
+    out chunks text,
+    out named_by text
+)
+returns setof record
+language plpgsql
+immutable
+parallel safe
+rows 40
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    values
+`, notice)
+	var rows []string
+	for i, p := range l.Parts {
+		for _, does := range []struct {
+			does  string
+			types []string
+		}{{"start", p.Starts}, {"continue", p.Continues}, {"end", p.Ends}, {"chunk", p.Chunks}} {
+			for _, name := range does.types {
+				values := []string{literal(name), literal(does.does), literal(p.Name), fmt.Sprint(i + 1)}
+				for _, value := range []string{first(p.Starts), first(p.Continues), first(p.Ends), last(p.Ends), first(p.Chunks), p.ID} {
+					values = append(values, literal(value))
+				}
+				rows = append(rows, "        ("+strings.Join(values, ", ")+")")
+			}
+		}
+	}
+	fmt.Fprint(&w, strings.Join(rows, ",\n"))
+	fmt.Fprint(&w, `;
+end
+$$;
+
+comment on function agui_internal.event_roles() is
+    'The event types that start, continue or end a part, or are chunks of it: what they do, the part '
+    'and its number, the types that pgagui writes for it (fails: the end of one that failed), and '
+    'the field that names it (null: none).';
+
+revoke execute on function agui_internal.event_roles() from public;
+`)
+	return w.Bytes(), nil
+}
+
+func literal(value string) string {
+	if value == "" {
+		return "null"
+	}
+	return "'" + value + "'"
+}
+
+func last(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[len(names)-1]
+}

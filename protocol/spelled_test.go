@@ -1,0 +1,157 @@
+package protocol_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui/protocol"
+)
+
+var (
+	// What is no product, or is generated.
+	isNotChecked = regexp.MustCompile(`_test\.go$|\.test\.ts$|(^|/)(test|testdata|testing|bench|examples|frameworks|oracle|compactiontest)/|` +
+		`_generated\.go$|^sql/functions/core/protocol/|/src/protocol\.ts$|^protocol/|^cmd/pgagui/.*demo[a-z]*\.go$|/openapi\.ts$`)
+	comments = map[string]*regexp.Regexp{
+		".sql": regexp.MustCompile(`(?s)--[^\n]*|comment on .*?;\n`),
+		".go":  regexp.MustCompile(`(?m)^\s*//.*|\s//.*$`),
+		".ts":  regexp.MustCompile(`(?m)^\s*(?://|\*|/\*).*|\s//.*$`),
+	}
+	// An event that is written: {"type":"X"}, newEvent("X", …), newWriter("X").
+	written = regexp.MustCompile(`"?type"?: ?"[A-Z_]+"|new(?:Event|Writer|Reader)\("[A-Z_]+"`)
+	spelled = regexp.MustCompile("['\"`]([A-Z]+(?:_[A-Z]+)*)['\"`]|['\"`%](_?[A-Z]+_|_[A-Z]+)%?['\"`]")
+)
+
+// Only the list knows which types there are. Other files name a type where they write such an event, or where they do something with
+// this type alone; spelled.txt has these. RUN_STARTED, RUN_FINISHED and RUN_ERROR may be named anywhere: they are the life of a run.
+func TestTypesAreSpelledInTheListAlone(t *testing.T) {
+	t.Parallel()
+	types := map[string]bool{}
+	isFragment := map[string]bool{}
+	for _, e := range protocol.Events().Types {
+		isOfRun := strings.HasSuffix(e.Does, " run")
+		types[e.Name] = !isOfRun
+		words := strings.Split(e.Name, "_")
+		for i := 1; i < len(words) && !isOfRun; i++ {
+			isFragment[strings.Join(words[:i], "_")+"_"] = true
+			isFragment["_"+strings.Join(words[i:], "_")] = true
+		}
+	}
+	tracked, err := exec.Command("git", "-C", "..", "ls-files", "*.go", "*.sql", "*.ts").Output()
+	if err != nil {
+		t.Skip("this is no checkout of git")
+	}
+	found := map[string][]string{}
+	for path := range strings.Lines(string(tracked)) {
+		path = strings.TrimSpace(path)
+		if isNotChecked.MatchString(path) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", path))
+		if err != nil {
+			continue // removed, but not yet committed
+		}
+		text = comments[filepath.Ext(path)].ReplaceAll(text, nil)
+		text = written.ReplaceAll(text, nil)
+		names := map[string]bool{}
+		for _, m := range spelled.FindAllSubmatch(text, -1) {
+			if name := string(m[1]); types[name] {
+				names[name] = true
+			}
+			if fragment := string(m[2]); isFragment[fragment] {
+				names[fragment] = true
+			}
+		}
+		if len(names) > 0 {
+			found[path] = slices.Sorted(maps.Keys(names))
+		}
+	}
+
+	registered, err := os.ReadFile("spelled.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(registered)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		path, names, _ := strings.Cut(line, ": ")
+		if got := strings.Join(found[path], " "); got != names {
+			t.Errorf("spelled.txt says that %s names %q, but it names %q", path, names, got)
+		}
+		delete(found, path)
+	}
+	for path, names := range found {
+		t.Errorf("%s: names %s: if it does something with these types alone, say so in spelled.txt; if it has a list of types, generate it",
+			path, strings.Join(names, " "))
+	}
+}
+
+// Where a list would cost too much, code looks at a part of the name. The names of the list must fit.
+func TestNamesFitTheHotPaths(t *testing.T) {
+	t.Parallel()
+	list := protocol.Events()
+	reads := func(path, pattern string) {
+		if text, err := os.ReadFile(filepath.Join("../sql/functions", path)); err != nil || !strings.Contains(string(text), pattern) {
+			t.Errorf("%s does not contain %s any more: remove it here", path, pattern)
+		}
+	}
+	for _, path := range []string{"fold/events/fold_steps.sql", "api/history/history.sql"} {
+		reads(path, `^@ 'TOOL_CALL_'`)
+	}
+	reads("core/append/inspect_events.sql", `"RUN\\_%'`)
+	reads("upkeep/verify/life_cycle.sql", `'RUN_'`)
+	reads("fold/streams/compact_runs.sql", `'_CHUNK'`)
+	const ends = `_(START|END|FINISHED|ERROR)`
+	reads("core/live/open_parts.sql", "'"+ends+"'")
+	for _, e := range list.Types {
+		if isCall := e.Names == "toolCallId"; isCall != strings.HasPrefix(e.Name, "TOOL_CALL_") {
+			t.Errorf("%s: names a tool call: %t; the fold takes the prefix TOOL_CALL_ for that", e.Name, isCall)
+		}
+		if isOfRun := strings.HasSuffix(e.Does, " run"); isOfRun != strings.HasPrefix(e.Name, "RUN_") {
+			t.Errorf("%s: is of the life of a run: %t; append takes the prefix RUN_ for that", e.Name, isOfRun)
+		}
+		if isChunk := e.Does == "chunk"; isChunk != strings.HasSuffix(e.Name, "_CHUNK") {
+			t.Errorf("%s: is a chunk: %t; compact_runs looks for _CHUNK", e.Name, isChunk)
+		}
+		opens := e.Part != "" && (e.Does == "start" || e.Does == "end")
+		if opens && !regexp.MustCompile(ends).MatchString(e.Name) {
+			t.Errorf("%s: opens or closes something, but its name does not match %s, by which open_parts finds such batches", e.Name, ends)
+		}
+	}
+}
+
+// SQL asks for sets of types by words. Each has types.
+func TestSetsExist(t *testing.T) {
+	t.Parallel()
+	made, err := os.ReadFile("../sql/functions/core/protocol/event_types.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	err = filepath.WalkDir("../sql/functions", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".sql" || strings.Contains(path, "core/protocol") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, call := range regexp.MustCompile(`(?s)event_types\((.*?)\)`).FindAllSubmatch(text, -1) {
+			calls++
+			for _, word := range regexp.MustCompile(`'([^']*)'`).FindAllSubmatch(call[1], -1) {
+				if !strings.Contains(string(made), fmt.Sprintf("when '%s' then", word[1])) {
+					t.Errorf("%s: no type of protocol/events.json is %q", path, word[1])
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || calls < 20 {
+		t.Errorf("%d calls: %v", calls, err)
+	}
+}

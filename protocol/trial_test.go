@@ -1,0 +1,102 @@
+package protocol_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// trial is an entry for a type that does not exist, and that begins a message.
+const trial = `    "TEST_NOTE_START": {
+      "meaning": "A note begins.",
+      "since": "2",
+      "olderClientsTake": "TEXT_MESSAGE_START",
+      "part": "text",
+      "does": "start",
+      "closes": "own",
+      "brings": ["messageId"],
+      "changes": ["messages"],
+      "fields": {
+        "messageId": {"kind": "string", "required": true, "effect": "As in TEXT_MESSAGE_START."},
+        "role": {"kind": "string", "effect": "As in TEXT_MESSAGE_START."},
+        "subagentRunId": {"kind": "string", "effect": "As in TEXT_MESSAGE_START."},
+        "metadata": {"kind": "object", "effect": "As in TEXT_MESSAGE_START."}
+      }
+    },
+`
+
+// A new type is one entry of the list: all that reads events knows it then. The tests with the tag trial run on the code that is
+// generated with that entry, in place of the code of the checkout: the folds, the origin of a message, histories, replays, ends,
+// compaction, the branch of an edited conversation, the live filter, and the generators of streams.
+func TestANewTypeIsOneEntry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds and tests several packages")
+	}
+	t.Parallel()
+	source, err := os.ReadFile("events.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = `    "TEXT_MESSAGE_CONTENT": {`
+	with := bytes.Replace(source, []byte(before), []byte(trial+before), 1)
+	folder := t.TempDir()
+	events := filepath.Join(folder, "events.json")
+	if err := os.WriteFile(events, with, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, root, "go", "run", "./protocol/generate", "-events", events, "-out", folder)
+
+	// The generated files stand in place of those of the checkout. One lists what is about no message.
+	replace := map[string]string{filepath.Join(root, "protocol/events.json"): events}
+	err = filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path == events {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		replace[filepath.Join(root, name)] = path
+		text, readErr := os.ReadFile(path)
+		if readErr != nil {
+			return readErr
+		}
+		if isOfTheList := name != "js/client/src/protocol.ts"; isOfTheList != strings.Contains(string(text), "TEST_NOTE_START") {
+			t.Errorf("%s: has the type: %t", name, !isOfTheList)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	output := run(t, root, "go", "test", "-overlay", file, "-tags", "trial", "-vet", "off", "-count", "1", "-v",
+		"-run", "Trial|TestEachActionHasItsCode|TestStreamsHoldAllTypesOfEvents",
+		"./test", "./server", "./server/accept", "./compaction", "./compaction/compactiontest")
+	if passed := strings.Count(output, "\n--- PASS: TestTrial"); passed < 4 {
+		t.Errorf("only %d tests of the trial ran:\n%s", passed, output)
+	}
+}
+
+func run(t *testing.T, folder, name string, arguments ...string) string {
+	t.Helper()
+	command := exec.Command(name, arguments...)
+	command.Dir = folder
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, output)
+	}
+	return string(output)
+}

@@ -1,0 +1,409 @@
+package accept
+
+import (
+	"bytes"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
+
+// A Run names a run.
+type Run struct {
+	ThreadID string
+	RunID    string
+}
+
+// Stats count what a filter did, in events.
+type Stats struct {
+	// Added were put in by the filter.
+	Added int
+	// Changed lost members, or got those that they need.
+	Changed int
+	// Malformed were left out because they are no events, of no type that the clients know, too
+	// large, or because the schema of a client refuses them.
+	Malformed int
+	// Misplaced were left out because the verifier of a client refuses them at their place, or
+	// because a later RUN_FINISHED replaced them.
+	Misplaced int
+}
+
+// A Filter keeps the stream to one client valid; see the package. Its state depends on nothing but
+// the calls of its methods:
+//
+//   - A client that attaches with a new verifier gets a new filter. It takes the history of the
+//     attachment first, then the events behind it.
+//   - If a client resumes a stream with the same verifier, it gets a new filter, which first takes
+//     exactly what the old one took, and the caller drops the results: the history of the same
+//     attachment, if the stream began with one, and each event since. A snapshot or a compacted
+//     stream is not enough instead: the verifier has open what these leave out.
+//
+// A filter belongs to one goroutine at a time.
+type Filter struct {
+	clients  Clients
+	phase    phase
+	finished []byte // the RUN_FINISHED that waits for the end of the answer
+	threadID []byte // of the run, in JSON
+	runID    []byte
+	state    state
+	stats    Stats
+	// While an event is read:
+	event  event
+	before [][]byte
+	prune  []field // members that the event must lose
+}
+
+// A phase is the progress of a run, as the client knows it.
+type phase uint8
+
+const (
+	beforeRun phase = iota
+	running
+	hasFinished
+	hasFailed
+)
+
+// maxEvent keeps a frame under the 10 MiB (in UTF-16) that 1.0.0 buffers.
+const maxEvent = 10<<20 - 1<<10
+
+// New returns a filter for a stream that begins with a run. clients are those for which it must be
+// valid; 0 means all.
+func New(run Run, clients Clients) *Filter {
+	if clients == 0 {
+		clients = allClients
+	}
+	f := &Filter{clients: clients, state: newState()}
+	f.begin(run)
+	return f
+}
+
+// Begin says that the next events are those of another run of the same stream. It returns what to
+// send first, as End does, if the run before has no end. It is needed only where the run may lack
+// its RUN_STARTED, or the run before its end.
+func (f *Filter) Begin(run Run) [][]byte {
+	ends := f.End("")
+	f.begin(run)
+	return ends
+}
+
+func (f *Filter) begin(run Run) {
+	f.phase, f.threadID, f.runID = beforeRun, rawjson.Quote(nil, run.ThreadID), rawjson.Quote(nil, run.RunID)
+	f.state.reset()
+}
+
+// Push takes the next event of the log and returns what to send in its place: the events before,
+// which have no position, and then the event itself. If send is nil, the client gets the event's
+// position alone. send is the event, unless it had to lose members. Push keeps nothing of event.
+//
+// For RUN_FINISHED, too, send is nil. It comes with the next RUN_STARTED or RUN_ERROR, or from End;
+// see Holding.
+func (f *Filter) Push(event []byte) (before [][]byte, send []byte) {
+	f.before = nil
+	send = f.push(event)
+	f.event.forget()
+	return f.before, send
+}
+
+// Holding reports whether a RUN_FINISHED waits for End. A caller does not send its position: a
+// client that comes back with an earlier one gets the event then.
+func (f *Filter) Holding() bool { return f.finished != nil }
+
+// End says that the agent's answer ended, and returns the end of the run, with what must come before
+// it: the RUN_FINISHED that was held; if none came, a RUN_ERROR with the message failure, or a
+// RUN_FINISHED if failure is empty. After an end it returns nothing.
+func (f *Filter) End(failure string) [][]byte {
+	f.before = nil
+	if f.phase == hasFinished || f.phase == hasFailed {
+		return nil
+	}
+	f.startRun()
+	switch {
+	case f.finished != nil:
+		f.release()
+	case failure != "":
+		f.add(newEvent("RUN_ERROR", jsonMember{fieldMessage, rawjson.Quote(nil, failure)}))
+		f.phase = hasFailed
+	default:
+		f.finished = newEvent("RUN_FINISHED", jsonMember{fieldThreadID, f.threadID}, jsonMember{fieldRunID, f.runID})
+		f.stats.Added++
+		f.release()
+	}
+	return f.before
+}
+
+// Stats returns what the filter did so far.
+func (f *Filter) Stats() Stats { return f.stats }
+
+func (f *Filter) push(text []byte) []byte {
+	e := &f.event
+	if !e.scan(text) || f.isTooLarge(text) {
+		f.stats.Malformed++
+		return nil
+	}
+	kind := eventKinds[string(e.text(fieldType))]
+	if kind == nil {
+		return f.unknown(text)
+	}
+	isRepaired := false
+	if f.clients&^kind.knownTo != 0 {
+		if kind.instead == "" {
+			return f.unknown(text)
+		}
+		if text = withType(text, kind.instead); !e.scan(text) {
+			return nil
+		}
+		kind, isRepaired = eventKinds[kind.instead], true
+	}
+	if refuse, wrong, spare := e.refusals(kind.rules, f.clients); refuse != 0 || spare != nil {
+		text = f.repaired(kind, text, wrong, spare)
+		if text == nil || !e.scan(text) {
+			f.stats.Malformed++
+			return nil
+		}
+		isRepaired = true
+	}
+	f.prune = nil
+	if !f.admit(kind, text) {
+		f.stats.Misplaced++
+		return nil
+	}
+	if f.prune != nil {
+		text, isRepaired = without(text, f.prune), true
+	}
+	if isRepaired {
+		f.stats.Changed++
+	}
+	if kind.does == doesFinishRun {
+		return nil
+	}
+	return text
+}
+
+// unknown returns what to send in place of an event of a type that the clients do not know.
+func (f *Filter) unknown(text []byte) []byte {
+	if f.clients == Client1 && len(f.event.text(fieldType)) > 0 {
+		return text // this client drops it, unless a program has taught it the type
+	}
+	f.stats.Malformed++
+	return nil
+}
+
+// isTooLarge: 1.0.0 gives up on a frame over 10 MiB, counted in UTF-16.
+func (f *Filter) isTooLarge(text []byte) bool {
+	if f.clients&Client1 == 0 || len(text) <= maxEvent {
+		return false
+	}
+	units := 0
+	for _, c := range text {
+		if c < 0x80 || c >= 0xc0 {
+			units++ // the first byte of a character
+		}
+		if c >= 0xf0 {
+			units++ // of two units
+		}
+	}
+	return units > maxEvent
+}
+
+// repaired returns the event without the members that a client refuses and the event does not need; nil if that is not enough.
+func (f *Filter) repaired(kind *eventKind, text []byte, wrong, spare []field) []byte {
+	if wrong == nil {
+		return without(text, spare)
+	}
+	object, _ := rawjson.ParseObject(text)
+	for _, w := range spare {
+		object.Remove(fieldNames[w])
+	}
+	for _, w := range wrong {
+		switch {
+		case w == fieldMessages && f.event.values[w] != nil && f.event.values[w][0] == '[':
+			object.Set(fieldNames[w], f.accepted(f.event.values[w]))
+		case !kind.isOfRun():
+			return nil
+		case w == fieldThreadID:
+			object.Set(fieldNames[w], f.threadID)
+		case w == fieldRunID:
+			object.Set(fieldNames[w], f.runID)
+		case w == fieldMessage:
+			object.Set(fieldNames[w], []byte(`"The run failed."`))
+		default:
+			object.Remove(fieldNames[w])
+		}
+	}
+	return object.Text()
+}
+
+// accepted returns a list of messages without those that a client refuses. A message may lose members that are null.
+func (f *Filter) accepted(list []byte) []byte {
+	array, _ := rawjson.ParseArray(list)
+	kept := array.Members[:0]
+	for _, m := range array.Members {
+		if isMessage(m.Value)&f.clients != 0 {
+			if object, ok := rawjson.ParseObject(m.Value); ok {
+				for _, key := range object.Keys() {
+					if string(object.Get(key)) == "null" {
+						object.Remove(key)
+					}
+				}
+				m.Value = object.Text()
+			}
+		}
+		if isMessage(m.Value)&f.clients == 0 {
+			kept = append(kept, m)
+		}
+	}
+	array.Members = kept
+	return array.Text()
+}
+
+// --- the life of runs ---
+
+func (f *Filter) add(event []byte) {
+	f.stats.Added++
+	f.before = append(f.before, event)
+}
+
+// startRun puts in the RUN_STARTED that is missing.
+func (f *Filter) startRun() {
+	if f.phase == beforeRun {
+		f.add(newEvent("RUN_STARTED", jsonMember{fieldThreadID, f.threadID}, jsonMember{fieldRunID, f.runID}))
+		f.phase = running
+	}
+}
+
+// release puts in the RUN_FINISHED that was held, behind the ends of what is open.
+func (f *Filter) release() {
+	for _, closing := range f.state.closings() {
+		f.add(closing)
+	}
+	f.before = append(f.before, f.finished)
+	f.finished, f.phase = nil, hasFinished
+}
+
+// admit reports whether the verifier accepts the event here, and records what it means. It puts in what must come before.
+func (f *Filter) admit(kind *eventKind, text []byte) bool {
+	switch kind.does {
+	case doesStartRun:
+		return f.admitRunStarted()
+	case doesFinishRun:
+		return f.admitRunFinished(text)
+	case doesFailRun:
+		return f.admitRunError()
+	}
+	if f.phase == hasFinished || f.phase == hasFailed {
+		return false
+	}
+	closing := -1
+	tag := f.event.text(fieldSubagentRunID)
+	if kind.closesLane && len(f.state.lanes) > 0 {
+		closing = f.state.laneOf(tag)
+	}
+	isFirst := f.phase == beforeRun
+	f.startRun()
+	if kind.admit == nil {
+		f.state.closeLane(closing)
+		return true
+	}
+	if kind.admit(f, kind, tag, closing) {
+		return true
+	}
+	if closing >= 0 {
+		f.state.lanes[closing].hasEnded = true
+	}
+	if isFirst { // nothing has begun
+		f.stats.Added, f.before, f.phase = f.stats.Added-1, nil, beforeRun
+	}
+	return false
+}
+
+func (f *Filter) admitRunStarted() bool {
+	if f.phase == running && f.finished == nil {
+		f.state.endLanes()
+		return false
+	}
+	if f.finished != nil {
+		f.release()
+	}
+	f.phase = running
+	f.state.reset()
+	f.threadID, f.runID = bytes.Clone(f.event.values[fieldThreadID]), bytes.Clone(f.event.values[fieldRunID])
+	if input := f.event.values[fieldInput]; input != nil && input[0] == '{' {
+		f.learn(rawjson.MemberOf(input, "messages"), false)
+	}
+	return true
+}
+
+func (f *Filter) admitRunFinished(text []byte) bool {
+	if f.phase == hasFinished || f.phase == hasFailed {
+		return false
+	}
+	f.startRun()
+	if f.finished != nil {
+		f.stats.Misplaced++ // the last one counts
+	}
+	f.finished = bytes.Clone(text)
+	f.state.endLanes()
+	return true
+}
+
+func (f *Filter) admitRunError() bool {
+	if f.phase == hasFailed {
+		return false
+	}
+	if f.finished != nil {
+		f.release()
+	}
+	f.phase = hasFailed
+	return true
+}
+
+// learn records which agents the messages of a list and their calls belong to. A snapshot overwrites earlier records.
+func (f *Filter) learn(list []byte, isSnapshot bool) {
+	if list == nil || list[0] != '[' {
+		return
+	}
+	s := &f.state
+	record := func(b bucket, id, tag []byte) *part {
+		p := s.add(b, id)
+		if p != nil && (isSnapshot || !p.hasOwner) {
+			s.own(p, ownerOf(tag))
+		}
+		if p != nil {
+			p.isGone = false
+		}
+		return p
+	}
+	for message := range rawjson.Elements(list) {
+		id := stringOf(rawjson.MemberOf(message, "id"))
+		if id == nil {
+			continue
+		}
+		tag := stringOf(rawjson.MemberOf(message, "subagentRunId"))
+		b := messages
+		switch string(stringOf(rawjson.MemberOf(message, "role"))) {
+		case "reasoning":
+			b = reasoning
+		case "activity":
+			b = activities
+		}
+		record(b, id, tag)
+		calls := rawjson.MemberOf(message, "toolCalls")
+		if b != messages || calls == nil || calls[0] != '[' {
+			continue
+		}
+		for call := range rawjson.Elements(calls) {
+			if id := stringOf(rawjson.MemberOf(call, "id")); id != nil {
+				p := record(toolCalls, id, tag)
+				if function := rawjson.MemberOf(call, "function"); p != nil && function != nil && function[0] == '{' {
+					s.call(p, string(stringOf(rawjson.MemberOf(function, "name"))))
+				}
+			}
+		}
+	}
+}
+
+// stringOf decodes a JSON string; nil if it is none.
+func stringOf(value []byte) []byte {
+	if value == nil || value[0] != '"' {
+		return nil
+	}
+	return rawjson.Decode([]byte{}, value[1:len(value)-1])
+}

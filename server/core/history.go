@@ -1,0 +1,192 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
+)
+
+// conversation is the stored conversation at the end of a run, as agents and clients know it:
+// without activities, which only UIs get.
+type conversation struct {
+	messages []message
+	state    json.RawMessage
+}
+
+func readConversation(messages []json.RawMessage, state json.RawMessage) conversation {
+	c := conversation{state: state}
+	for _, text := range messages {
+		if message := readMessage(text); message.role != "activity" {
+			c.messages = append(c.messages, message)
+		}
+	}
+	return c
+}
+
+// ids returns the ids of messages, except those of instructions.
+func ids(messages []message) map[string]bool {
+	known := map[string]bool{}
+	for _, message := range messages {
+		if !message.isInstruction && message.id != "" {
+			known[message.id] = true
+		}
+	}
+	return known
+}
+
+func knowsAny(known map[string]bool, messages []message) bool {
+	for _, message := range messages {
+		if !message.isInstruction && known[message.id] {
+			return true
+		}
+	}
+	return false
+}
+
+// size returns the size of a conversation in bytes.
+func (c *conversation) size() int {
+	size := len(c.state)
+	for _, message := range c.messages {
+		size += len(message.json) + 1
+	}
+	return size
+}
+
+// isFilled reports whether the agent receives more than the client sent.
+func isFilled(in *Input, stored conversation, mode History) bool {
+	if len(stored.messages) == 0 && len(stored.state) == 0 {
+		return false
+	}
+	return mode == NewMessages || mode == FillHistory && !knowsAny(ids(stored.messages), in.messages)
+}
+
+// stateOfBranch returns the state with which a run begins that branches off here, if the client sent
+// another one. If it sent none, the log goes on with that state by itself.
+func (c *conversation) stateOfBranch(in *Input) (state json.RawMessage, isInLog bool) {
+	state = c.state
+	if len(state) == 0 || bytes.Equal(state, []byte("null")) {
+		state = json.RawMessage("{}")
+	}
+	isInLog = len(in.state) == 0 || bytes.Equal(in.state, []byte("null"))
+	if !isInLog && sameJSON(in.state, state) {
+		return nil, true
+	}
+	return state, isInLog
+}
+
+// filled returns the stored messages before those of the client, and the stored state if the client
+// sent none, as members of an input.
+func filled(in *Input, stored conversation) map[string]json.RawMessage {
+	known := ids(stored.messages)
+	hasInstructions := false
+	for _, message := range in.messages {
+		hasInstructions = hasInstructions || message.isInstruction
+	}
+	var list []json.RawMessage
+	for _, message := range stored.messages {
+		if !message.isInstruction || !hasInstructions {
+			list = append(list, message.json)
+		}
+	}
+	for _, message := range in.messages {
+		if !known[message.id] || message.isInstruction {
+			list = append(list, message.json)
+		}
+	}
+	changes := map[string]json.RawMessage{"messages": jsontext.Array(list)}
+	if in.isEmpty && len(stored.state) > 0 {
+		changes["state"] = stored.state
+	}
+	return changes
+}
+
+// withMembers returns an object with other values of some members. The other members keep their
+// bytes.
+func withMembers(of json.RawMessage, changes map[string]json.RawMessage) json.RawMessage {
+	var out jsontext.Object
+	written := map[string]bool{}
+	for name, value := range compaction.Members(of) {
+		changed, isChanged := changes[name]
+		switch {
+		case !isChanged:
+			out.Raw(name, value)
+		case !written[name]:
+			out.Raw(name, changed)
+			written[name] = true
+		}
+	}
+	for _, name := range []string{"messages", "state"} {
+		if changed, isChanged := changes[name]; isChanged && !written[name] {
+			out.Raw(name, changed)
+		}
+	}
+	return out.End()
+}
+
+// branchPoint says where the messages of a client leave the stored conversation.
+type branchPoint int
+
+const (
+	atHead    branchPoint = iota // they continue it, or have nothing to do with it
+	before                       // they edit a message, or regenerate what follows
+	elsewhere                    // they were trimmed or reordered
+)
+
+// branchOf compares the messages of a client with the stored conversation at the head. For before,
+// messageID is the first stored message that the client's conversation does not have.
+func branchOf(in *Input, stored conversation) (point branchPoint, messageID string) {
+	known := ids(stored.messages)
+	if !knowsAny(known, in.messages) {
+		return atHead, ""
+	}
+	sent, have := turns(in.messages), turns(stored.messages)
+	k := 0
+	for k < len(sent) && k < len(have) && isSame(sent[k], have[k]) {
+		k++
+	}
+	if k == len(have) {
+		return atHead, ""
+	}
+	rest := sent[k:]
+	if len(rest) > 0 && rest[0].id == have[k].id {
+		return before, have[k].id
+	}
+	for _, message := range rest {
+		if known[message.id] {
+			return elsewhere, ""
+		}
+	}
+	return before, have[k].id
+}
+
+// turns returns the messages that every client keeps: without instructions, and without the
+// reasoning of the model, which some clients drop.
+func turns(messages []message) (kept []message) {
+	for _, message := range messages {
+		if !message.isInstruction && message.role != "reasoning" {
+			kept = append(kept, message)
+		}
+	}
+	return kept
+}
+
+// isSame compares id, role and, for a message of the user, the content.
+func isSame(a, b message) bool {
+	return a.id == b.id && a.role == b.role && (a.role != "user" || sameJSON(a.content, b.content))
+}
+
+// sameJSON compares two values. Clients and databases write the same value in several ways.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var left, right any
+	if json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
+		return false
+	}
+	leftText, _ := json.Marshal(left)
+	rightText, _ := json.Marshal(right)
+	return bytes.Equal(leftText, rightText)
+}

@@ -1,0 +1,549 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/server/accept"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
+	"github.com/pgagui/pgagui/server/problem"
+)
+
+// Started is a run that a client requested.
+type Started struct {
+	Run         pgagui.RunRef
+	ParentRunID string
+	// recorded is closed when this process has recorded the run. nil: another request began it,
+	// perhaps in another process.
+	recorded <-chan struct{}
+	clients  accept.Clients
+}
+
+// maxHeldBytes bounds what an agent may send after the end of a run, without the last event.
+const maxHeldBytes = 4 << 20
+
+// recordedRun is a run that this process records.
+type recordedRun struct {
+	pgagui.RunRef
+	tenant    Tenant
+	agent     *Agent
+	recording *pgagui.Recording
+	recorded  chan struct{}
+	isNew     bool                            // the thread has no earlier run
+	state     json.RawMessage                 // what the state is from the first event on. nil: as the client said
+	ended     func(outcome string, err error) // of the observer
+
+	// input is what the agent receives. nil: it has it.
+	input json.RawMessage
+	// memory is that of input, and of the input of the client until the log has it.
+	memory     *Holding
+	clientSize int // of the input of the client
+
+	mu   sync.Mutex     // guards what follows: the timer of an end works beside the reader
+	open *accept.Filter // what is open in the run so far
+	took bool           // the recording took an event
+
+	// held are the ends that the agent sent. They are stored when its answer ends, behind what came
+	// after them: agents send a RUN_FINISHED for each turn of the model. After RUN_ERROR, everything
+	// is held. If nothing follows within Agent.EndTimeout, they are stored then.
+	held       []json.RawMessage
+	heldBytes  int
+	hasFailed  bool      // RUN_ERROR is held
+	goesOn     bool      // events came after the last end
+	endedAt    time.Time // when the last end came
+	outcome    string    // of the ends that are stored; what comes later are late events
+	isReceived bool      // the answer of the agent has ended
+}
+
+// Start takes the place of a run in its thread, decides where the run continues from, and calls the
+// agent. It returns when the run is accepted. The run continues when ctx ends.
+func (s *Server) Start(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header) (*Started, error) {
+	if in.RunID == "" {
+		return nil, problem.Errorf(http.StatusBadRequest, `the body has no "runId"`)
+	}
+	run, err := s.start(ctx, to, agent, in, headers)
+	if errors.Is(err, pgagui.ErrRunInProgress) {
+		known, _ := problem.Of(err)
+		known.RunID = runInProgress(ctx, to, in.ThreadID)
+		return nil, known
+	}
+	return run, err
+}
+
+// runInProgress returns the id of a run that is in progress in a thread, or about to begin.
+func runInProgress(ctx context.Context, from Tenant, threadID string) string {
+	if attached, err := from.Status(ctx, pgagui.RunRef{ThreadID: threadID}); err == nil && attached.Status == pgagui.Running {
+		return attached.RunID
+	}
+	if claims, err := from.Claims(ctx, threadID); err == nil && len(claims) > 0 {
+		return claims[0].Run.RunID
+	}
+	return ""
+}
+
+func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header) (*Started, error) {
+	run := pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}
+	claim, err := to.Claim(ctx, run, pgagui.ClaimOptions{
+		Input: in.json, ParentRunID: in.parentRunID, NoParent: in.hasParent && in.parentRunID == "", Parallel: agent.Parallel,
+	})
+	if errors.Is(err, pgagui.ErrRunIDInUse) { // the same request came before
+		s.metrics.repeated.Inc()
+		return &Started{Run: run, clients: ClientsOf(in.Protocol)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	in.Held.DropCopies()
+	begun, err := s.begin(ctx, to, agent, in, headers, claim)
+	if err != nil {
+		// The client gets the error, and the run will not begin.
+		if err := to.ReleaseClaim(context.WithoutCancel(ctx), claim); err != nil {
+			s.Options.Logger.Warn("a claim could not be released, it expires", "thread", run.ThreadID, "run", run.RunID, "error", err)
+		}
+		return nil, err
+	}
+	return begun, nil
+}
+
+func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header, claim *pgagui.Claim) (*Started, error) {
+	parent, stored, branches, err := s.parentOf(ctx, to, in, claim)
+	if err != nil {
+		return nil, err
+	}
+	mode := agent.History
+	if in.history != "" {
+		mode = in.history
+	}
+	keepsState := agent.BranchState
+	if in.branchState != nil {
+		keepsState = *in.branchState
+	}
+	var state json.RawMessage
+	isInLog := true
+	if branches && keepsState {
+		state, isInLog = stored.stateOfBranch(in)
+	}
+	input, err := s.inputOf(ctx, in, stored, mode, state)
+	if err != nil {
+		return nil, err
+	}
+	run := &recordedRun{
+		RunRef: pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, tenant: to, agent: agent, recorded: make(chan struct{}),
+		input: input, memory: in.Held.Move(), clientSize: len(in.json),
+		isNew: parent == "", open: accept.New(accept.Run{ThreadID: in.ThreadID, RunID: in.RunID}, 0),
+	}
+	if !isInLog {
+		run.state = state
+	}
+	claim.ParentRunID = parent
+	var runContext context.Context
+	runContext, run.ended = s.Options.ObserveRun(ctx, s.background, ObservedRun{RunRef: run.RunRef, Agent: agent.Name, Scope: to.scope, ParentRunID: parent})
+	run.recording, err = s.recorder.Begin(runContext, run.RunRef, pgagui.BeginOptions{Claim: claim})
+	if err == nil && !s.add(run) {
+		err = errors.Join(ErrShutdown, run.recording.Close(ctx))
+	}
+	if err != nil {
+		run.memory.Release()
+		run.ended("refused", err)
+		return nil, err
+	}
+	agentHeaders := agent.headers(headers)
+	go func() {
+		defer s.remove(run)
+		defer run.memory.Release()
+		s.record(run, agentHeaders)
+	}()
+	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol)}, nil
+}
+
+// inputOf returns what the agent receives. If state is not nil, it replaces the state of the client.
+func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mode History, state json.RawMessage) (json.RawMessage, error) {
+	isFilled := isFilled(in, stored, mode)
+	if !isFilled && state == nil {
+		return in.json, nil
+	}
+	err := in.Held.Wait(ctx, heldSize(in.json)+stored.size()+len(in.json))
+	if err == nil {
+		err = in.Held.Copy(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.Held.DropCopies()
+	changes := map[string]json.RawMessage{}
+	if isFilled {
+		changes = filled(in, stored)
+	}
+	if state != nil {
+		changes["state"] = state
+	}
+	return withMembers(in.json, changes), nil
+}
+
+// heldSize returns the size of a text as it counts.
+func heldSize(text []byte) int {
+	if len(text) <= SmallSize {
+		return 0
+	}
+	return len(text)
+}
+
+// parentOf decides which run a new one continues, and returns the conversation at its end. An empty
+// parent means none. branches says that the messages of the client leave the conversation at the head.
+func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, claim *pgagui.Claim) (
+	parent string, stored conversation, branches bool, err error,
+) {
+	parent = claim.ParentRunID
+	if parent == "" {
+		return "", conversation{}, false, nil
+	}
+	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent {
+		return parent, stored, false, err
+	}
+	switch point, messageID := branchOf(in, stored); point {
+	case elsewhere:
+		s.metrics.unplaced.Inc()
+	case before:
+		origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
+		if errors.Is(err, pgagui.ErrUnknownMessage) {
+			return parent, stored, false, nil
+		}
+		if err != nil {
+			return parent, stored, false, err
+		}
+		if origin.ParentRunID == "" {
+			return "", conversation{}, true, nil
+		}
+		stored, err = from.conversation(ctx, in.ThreadID, origin.ParentRunID)
+		return origin.ParentRunID, stored, true, err
+	}
+	return parent, stored, false, nil
+}
+
+func (t Tenant) conversation(ctx context.Context, threadID, runID string) (conversation, error) {
+	restored, err := t.Restore(ctx, threadID, pgagui.At{RunID: runID})
+	if err != nil {
+		return conversation{}, err
+	}
+	return readConversation(restored.Messages, restored.State), nil
+}
+
+// record calls the agent and records what it answers, up to the end of the run.
+func (s *Server) record(run *recordedRun, headers http.Header) {
+	s.metrics.running.WithLabelValues(run.agent.Name).Inc()
+	defer s.metrics.running.WithLabelValues(run.agent.Name).Dec()
+	log := s.Options.Logger.With("agent", run.agent.Name, "thread", run.ThreadID, "run", run.RunID)
+
+	failed := s.receive(run, headers)
+	outcome, err := s.finish(run, failed)
+	// After a failure, Close ends the run in the log with that reason, or releases its claim.
+	closed := run.recording.Close(context.WithoutCancel(s.background))
+	if err == nil {
+		err = closed
+	}
+	if run.outcome != "" && errors.Is(err, pgagui.ErrRunEnded) {
+		failed, err = err, nil // another run continues from its end, so its late events are refused
+	}
+	if outcome == string(pgagui.Cancelled) {
+		failed = nil // the call ended as requested
+	}
+	if err != nil {
+		outcome = "unrecorded"
+		log.Error("a run could not be recorded to its end", "error", err)
+	} else if failed != nil {
+		log.Warn("the agent failed", "outcome", outcome, "error", failed)
+	}
+	s.metrics.runs.WithLabelValues(run.agent.Name, outcome).Inc()
+	run.ended(outcome, errors.Join(failed, err))
+}
+
+// receive records the events of the agent, except for those that it holds.
+func (s *Server) receive(run *recordedRun, headers http.Header) error {
+	timer := time.AfterFunc(run.agent.RunTimeout, func() { s.storeEnds(run) }) // each end resets it
+	defer func() {
+		timer.Stop()
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		run.isReceived = true
+	}()
+	for event, err := range run.agent.call(run.recording.Context(), s.client, &run.input, headers) {
+		if err := s.receiveEvent(run, event, err, timer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveEvent records or holds an event, or returns the error that came instead.
+func (s *Server) receiveEvent(run *recordedRun, event json.RawMessage, err error, timer *time.Timer) error {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if !run.took {
+		_ = run.memory.Resize(run.clientSize)
+	}
+	if err != nil {
+		return err
+	}
+	kind := compaction.EventType(event)
+	if kind == "" {
+		return failure(codeProtocol, `the agent sent an event that has no type (expected a JSON object with a string member "type")`)
+	}
+	event, replaced := ownIDs(event, run.RunRef)
+	s.metrics.replacedIDs.Add(float64(replaced))
+	if size := run.clientSize + len("[]") + len(event) + len(run.state); size > maxCall && !run.took && run.held == nil {
+		return failure(codeProtocol, "the input and the first event of the agent have %d bytes (at most %d are stored at once)", size, maxCall)
+	}
+	if kind == "RUN_FINISHED" || kind == "RUN_ERROR" || run.hasFailed {
+		if !isJSON(event) { // Record would refuse it too late
+			return errNoJSON
+		}
+		if run.heldBytes > maxHeldBytes {
+			return failure(codeProtocol, "the agent sent more than %d bytes after the end of the run", maxHeldBytes)
+		}
+		run.held, run.goesOn, run.endedAt = append(run.held, event), false, time.Now()
+		run.heldBytes += len(event)
+		run.hasFailed = run.hasFailed || kind == "RUN_ERROR"
+		if run.agent.EndTimeout > 0 {
+			timer.Reset(run.agent.EndTimeout)
+		}
+		return nil
+	}
+	if err := s.take(run, event); err != nil {
+		if !isJSON(event) { // Record refused it
+			return errNoJSON
+		}
+		return err
+	}
+	run.goesOn = true
+	return nil
+}
+
+// storeEnds stores the ends that are held, if nothing has followed them for long enough: some agents
+// keep their answer open for minutes, and the client waits for the end.
+func (s *Server) storeEnds(run *recordedRun) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.isReceived || run.held == nil || run.goesOn || time.Since(run.endedAt) < run.agent.EndTimeout {
+		return
+	}
+	if s.take(run, run.held...) == nil { // else the next event fails
+		run.outcome = string(statusAfter(run.held))
+		run.held, run.heldBytes, run.hasFailed = nil, 0, false
+	}
+}
+
+func isJSON(event json.RawMessage) bool { return utf8.Valid(event) && json.Valid(event) }
+
+var errNoJSON = failure(codeProtocol, "the agent sent an event that is no JSON object in UTF-8")
+
+// take records events. It waits while the recorder's buffer is full.
+func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
+	ctx := context.WithoutCancel(s.background)
+	if !run.took && run.state != nil { // behind RUN_STARTED, with whose input the client's state comes
+		events = slices.Insert(slices.Clone(events), 1, new(jsontext.Object).Value("type", "STATE_SNAPSHOT").Raw("snapshot", run.state).End())
+	}
+	isLarge := !run.took && run.clientSize > SmallSize
+	if isLarge { // the input goes to the database with the first events
+		if err := run.memory.copy(ctx, run.agent.RunTimeout); err != nil {
+			return err
+		}
+	}
+	err := run.recording.Record(ctx, events...)
+	if isLarge {
+		if err == nil {
+			err = run.recording.Flush(ctx)
+		}
+		run.memory.Release()
+	}
+	if err != nil {
+		return err
+	}
+	s.metrics.events.WithLabelValues(run.agent.Name).Add(float64(len(events)))
+	for _, event := range events {
+		run.open.Push(event)
+	}
+	if !run.took && run.isNew {
+		s.nameAgent(run)
+	}
+	run.took = true
+	return nil
+}
+
+// nameAgent stores which agent began a thread.
+func (s *Server) nameAgent(run *recordedRun) {
+	ctx := context.WithoutCancel(s.background)
+	err := run.recording.Flush(ctx)
+	if err == nil {
+		_, err = run.tenant.SetThread(ctx, run.ThreadID, pgagui.ThreadChanges{Agent: &run.agent.Name})
+	}
+	if err != nil {
+		s.Options.Logger.Warn("the agent of a thread could not be stored", "thread", run.ThreadID, "error", err)
+	}
+}
+
+// finish records the end of a run: that of the agent, or one that says why there is none.
+func (s *Server) finish(run *recordedRun, failed error) (outcome string, err error) {
+	var reason *agentError
+	switch cause := context.Cause(run.recording.Context()); {
+	case run.held != nil && (failed == nil || !run.goesOn || run.outcome != ""):
+		return string(statusAfter(run.held)), s.take(run, run.held...)
+	case run.outcome != "":
+		return run.outcome, nil
+	case errors.Is(cause, pgagui.ErrStopRequested):
+		// Clients of the protocol before 1.0 do not know the outcome, and read the result.
+		result, err := json.Marshal(stoppedResult{true, pgagui.StopReason(cause)})
+		if err != nil {
+			return "", err
+		}
+		return string(pgagui.Cancelled), s.end(run, events.RunFinished{
+			ThreadID: run.ThreadID, RunID: run.RunID, Result: result, Outcome: json.RawMessage(`{"type":"cancelled"}`),
+		})
+	case errors.Is(cause, ErrShutdown):
+		reason = failure(codeShutdown, "the server shut down during the run")
+	case errors.As(failed, &reason):
+	case failed != nil:
+		return "unrecorded", failed // the recording takes no more events
+	default:
+		reason = failure(codeIncomplete, "the agent's answer ended without RUN_FINISHED or RUN_ERROR")
+	}
+	return reason.code, s.end(run, events.RunError{Message: reason.message, Code: reason.code})
+}
+
+// statusAfter returns the status of a run after events of which one ends it, as
+// agui_internal.status_after does in the database: the last end decides.
+func statusAfter(held []json.RawMessage) pgagui.Status {
+	for _, event := range slices.Backward(held) {
+		switch compaction.EventType(event) {
+		case "RUN_ERROR":
+			return pgagui.Failed
+		case "RUN_FINISHED":
+			outcome := members(members(event)["outcome"])
+			var kind string
+			var interrupts []json.RawMessage
+			_ = json.Unmarshal(outcome["type"], &kind) // another type leaves it empty
+			switch {
+			case kind == "cancelled":
+				return pgagui.Cancelled
+			case kind == "interrupt" && json.Unmarshal(outcome["interrupts"], &interrupts) == nil && interrupts != nil:
+				return pgagui.Interrupted
+			}
+			return pgagui.Finished
+		}
+	}
+	return pgagui.Running
+}
+
+// members returns the members of an object, and none of any other value.
+func members(value json.RawMessage) (found map[string]json.RawMessage) {
+	_ = json.Unmarshal(value, &found)
+	return found
+}
+
+// stoppedResult is the result of a run that the server ends because it was requested to stop.
+type stoppedResult struct {
+	Stopped bool   `json:"stopped"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// end records an end that the server writes. Before RUN_FINISHED it ends what is open.
+func (s *Server) end(run *recordedRun, end interface {
+	Event() (json.RawMessage, error)
+}) error {
+	var ending []json.RawMessage
+	if !run.took {
+		start, err := events.RunStarted{ThreadID: run.ThreadID, RunID: run.RunID}.Event()
+		if err != nil {
+			return err
+		}
+		run.open.Push(start)
+		ending = append(ending, start)
+	}
+	last, err := end.Event()
+	if err != nil {
+		return err
+	}
+	if _, isFinished := end.(events.RunFinished); isFinished {
+		ends := run.open.End("") // the last of them is a RUN_FINISHED
+		for _, event := range ends[:max(0, len(ends)-1)] {
+			ending = append(ending, event)
+		}
+	}
+	return s.take(run, append(append(ending, run.held...), last)...)
+}
+
+// ownIDs replaces the thread id and the run id of an event that begins or ends a run, if they are
+// others than those of the client. All other bytes stay. It returns the number of ids replaced.
+func ownIDs(event json.RawMessage, run pgagui.RunRef) (json.RawMessage, int) {
+	switch compaction.EventType(event) {
+	case "RUN_STARTED", "RUN_FINISHED", "RUN_ERROR":
+	default:
+		return event, 0
+	}
+	var out []byte
+	copied, replaced := 0, 0
+	decoder := json.NewDecoder(bytes.NewReader(event))
+	_, err := decoder.Token() // the brace
+	for err == nil && decoder.More() {
+		var name json.Token
+		var value json.RawMessage
+		if name, err = decoder.Token(); err == nil {
+			err = decoder.Decode(&value)
+		}
+		if err != nil {
+			return event, 0
+		}
+		own, isID := map[string]string{"threadId": run.ThreadID, "runId": run.RunID}[fmt.Sprint(name)]
+		var id string
+		if !isID || json.Unmarshal(value, &id) != nil || id == own {
+			continue
+		}
+		end := int(decoder.InputOffset())
+		text, _ := json.Marshal(own)
+		out = append(append(out, event[copied:end-len(value)]...), text...)
+		copied = end
+		replaced++
+	}
+	if replaced == 0 {
+		return event, 0
+	}
+	return append(out, event[copied:]...), replaced
+}
+
+// runs are the runs that the process records.
+type runs struct {
+	mu       sync.Mutex
+	all      map[*recordedRun]struct{}
+	isClosed bool
+	ended    sync.WaitGroup
+}
+
+// add registers a run, unless the server shuts down.
+func (s *Server) add(run *recordedRun) bool {
+	s.runs.mu.Lock()
+	defer s.runs.mu.Unlock()
+	if s.runs.isClosed {
+		return false
+	}
+	s.runs.all[run] = struct{}{}
+	s.runs.ended.Add(1)
+	return true
+}
+
+func (s *Server) remove(run *recordedRun) {
+	s.runs.mu.Lock()
+	defer s.runs.mu.Unlock()
+	delete(s.runs.all, run)
+	close(run.recorded)
+	s.runs.ended.Done()
+}

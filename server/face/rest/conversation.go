@@ -1,0 +1,193 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/face"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
+	"github.com/pgagui/pgagui/server/problem"
+)
+
+// getConversation returns messages, state and interrupts at a point of a thread.
+func (s handler) getConversation(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	restored, err := s.Tenant(r.Context()).Restore(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, restored.JSON)
+}
+
+// atOf returns the point of a thread that a request names, if that is all that it names.
+func atOf(r *http.Request) (pgagui.At, error) {
+	q := face.QueryOf(r)
+	return q.At(""), q.Check()
+}
+
+func (s handler) getMessages(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	messages, err := s.Tenant(r.Context()).Messages(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	return answerTexts(s, w, r, "messages", messages, func(message pgagui.Message) json.RawMessage { return message.JSON })
+}
+
+func (s handler) getState(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	state, err := s.Tenant(r.Context()).State(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	var body jsontext.Object
+	return s.AnswerJSON(w, r, body.Raw("state", state).End())
+}
+
+func (s handler) getAttachments(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	attachments, err := s.Tenant(r.Context()).Attachments(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	return answerList(s, w, r, "attachments", attachments)
+}
+
+func (s handler) getAttachment(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil {
+		return problem.Errorf(http.StatusBadRequest, "%q is no number of an attachment (expected an integer, from 1)", r.PathValue("n"))
+	}
+	attachment, data, err := s.Tenant(r.Context()).AttachmentData(r.Context(), r.PathValue("thread"), n, at)
+	if err != nil {
+		return err
+	}
+	return s.AnswerFile(w, r, attachment.MIMEType, attachment.Filename, data)
+}
+
+func (s handler) getInterrupts(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	interrupts, err := s.Tenant(r.Context()).Interrupts(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	var body jsontext.Object
+	texts, expired := make([]json.RawMessage, len(interrupts)), []string{}
+	for i, interrupt := range interrupts {
+		texts[i] = interrupt.JSON
+		if interrupt.Expired {
+			expired = append(expired, interrupt.ID)
+		}
+	}
+	return s.AnswerJSON(w, r, body.List("interrupts", texts).Value("expired", expired).End())
+}
+
+// getReplay returns a short stream of events that brings a client to a point of a thread.
+func (s handler) getReplay(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.ReplayOptions{
+		At: q.At(""), Shape: compaction.Shape(q.OneOf("shape", string(compaction.SnapshotShape), string(compaction.StreamShape))),
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	replayed, err := s.Tenant(r.Context()).Replay(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	var body jsontext.Object
+	return s.AnswerJSON(w, r, body.List("events", replayed).End())
+}
+
+func (s handler) getDiff(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.DiffOptions{From: q.At("from_"), To: q.At("to_")}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	diff, err := s.Tenant(r.Context()).Diff(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(diff)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, text)
+}
+
+func (s handler) getToolCalls(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.ToolCallsOptions{At: q.At(""), AfterSeq: q.Number("after_seq")}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	calls, err := s.Tenant(r.Context()).ToolCalls(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	return answerList(s, w, r, "toolCalls", calls)
+}
+
+func (s handler) getActivities(w http.ResponseWriter, r *http.Request) error {
+	at, err := atOf(r)
+	if err != nil {
+		return err
+	}
+	activities, err := s.Tenant(r.Context()).Activities(r.Context(), r.PathValue("thread"), at)
+	if err != nil {
+		return err
+	}
+	return answerList(s, w, r, "activities", activities)
+}
+
+// getHistory returns a page of a thread's log. The payloads keep their bytes.
+func (s handler) getHistory(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.HistoryOptions{
+		AfterSeq: q.Number("after_seq"), Limit: q.Limit(), RunID: q.Text("run"), NoLineage: !q.Is("lineage", true),
+		Types: q.Names("type"), Since: q.Time("since"), Until: q.Time("until"), Raw: q.Is("raw", false),
+		MaxBytes: int(q.Number("max_bytes")), MaxIdle: q.Duration("max_idle"),
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	page, err := s.Tenant(r.Context()).History(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	events := make([]json.RawMessage, len(page.Events))
+	for i, event := range page.Events {
+		var shown jsontext.Object
+		shown.Value("seq", event.Seq).Value("lastSeq", event.LastSeq).Value("runId", event.RunID).Value("type", event.Type).
+			Value("eventCount", event.Count).Value("createdAt", event.CreatedAt)
+		if !event.CompletedAt.IsZero() {
+			shown.Value("completedAt", event.CompletedAt)
+		}
+		events[i] = shown.Raw("payload", event.JSON).End()
+	}
+	var body jsontext.Object
+	return s.AnswerJSON(w, r, body.List("events", events).Value("afterSeq", page.AfterSeq).Value("hasMore", page.HasMore).End())
+}

@@ -1,0 +1,226 @@
+create or replace function agui.append_many(
+    thread_ids text[],
+    run_ids    text[],
+    events     json[],
+    after_seqs bigint[] default null,
+    inputs     json[] default null,
+    parent_run_ids text[] default null,
+    parallel   boolean[] default null,
+    strict     boolean default false,
+    wait       boolean default true,
+    durable    boolean default true,
+    scopes     text[] default null
+)
+returns setof agui.append_result
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    max_calls constant int := 1000;
+    max_bytes constant int := agui_internal.max_call_bytes();
+    calls     int := coalesce(cardinality(thread_ids), 0);
+    keys      uuid[];
+    stamp     timestamptz;
+    is_done   boolean[] := array_fill(false, array[calls]);
+    last_seqs bigint[] := array_fill(null::bigint, array[calls]);
+    call      record;
+    own       record;
+    answer    agui.append_result;
+begin
+    if calls <> coalesce(cardinality(run_ids), 0) or calls <> coalesce(cardinality(events), 0)
+        or calls <> coalesce(cardinality(after_seqs), calls) or calls <> coalesce(cardinality(inputs), calls)
+        or calls <> coalesce(cardinality(parent_run_ids), calls) or calls <> coalesce(cardinality(append_many.parallel), calls)
+        or calls <> coalesce(cardinality(scopes), calls)
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = format('agui.append_many: all arrays must have one item for each call; got %s threads, %s runs and %s arrays of events',
+                calls, coalesce(cardinality(run_ids), 0), coalesce(cardinality(events), 0));
+    end if;
+    if calls > max_calls then
+        raise exception using
+            errcode = 'UI011',
+            message = format('agui.append_many: at most %s calls are accepted, got %s', max_calls, calls);
+    end if;
+    if (
+        select sum(coalesce(octet_length(item.events::text), 0) + coalesce(octet_length(item.input::text), 0))
+        from unnest(append_many.events, inputs) as item (events, input)
+    ) > max_bytes then
+        raise exception using
+            errcode = 'UI011',
+            message = format('agui.append_many: at most %s bytes of events and inputs are accepted', max_bytes);
+    end if;
+    if not durable then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
+
+    keys := array(
+        select agui.thread_key(coalesce(item.scope, ''), item.thread_id)
+        from unnest(thread_ids, scopes) with ordinality as item (thread_id, scope, call_no)
+        order by item.call_no
+    );
+
+    if agui_internal.has_row_security() then
+        select * into own from agui_internal.own_keys();
+        for call in
+            select item.call_no, refusal.message, refusal.hint
+            from unnest(keys, scopes) with ordinality as item (key, scope, call_no)
+            cross join lateral agui_internal.scope_refusal(item.key, coalesce(item.scope, '')) as refusal
+            where item.key is not null and (item.key >= own.low and item.key <= own.high) is not true
+        loop
+            is_done[call.call_no] := true;
+            keys[call.call_no] := null;
+            answer := row(call.call_no, null, '42501', call.message, null, call.hint, null);
+            return next answer;
+        end loop;
+    end if;
+
+    -- Take all locks in one order, so that two callers cannot deadlock, and in a separate
+    -- statement, as agui.append does.
+    if wait then
+        perform agui_internal.wait_for_lock(lock, format('the thread with key %s', key))
+        from (
+            select agui_internal.thread_lock_id(key) as lock, min(key::text) as key
+            from unnest(keys) as item (key)
+            group by lock
+            order by lock
+            offset 0
+        ) as item
+        where not pg_try_advisory_xact_lock(lock);
+    else
+        for call in
+            with taken as materialized (
+                select lock, pg_try_advisory_xact_lock(lock) as is_taken
+                from (select distinct agui_internal.thread_lock_id(key) as lock from unnest(keys) as item (key)) as item
+            )
+            select item.*
+            from unnest(keys, thread_ids, run_ids) with ordinality as item (key, thread_id, run_id, call_no)
+            join taken on taken.lock = agui_internal.thread_lock_id(item.key)
+            where not taken.is_taken
+        loop
+            is_done[call.call_no] := true;
+            answer := row(
+                call.call_no, null, '55P03',
+                format('run "%s" of thread "%s": another transaction holds the lock of the thread', call.run_id, call.thread_id),
+                null, 'Repeat the call, or call with wait => true.', null
+            );
+            return next answer;
+        end loop;
+    end if;
+
+    -- Fast path: one statement appends the next tokens of runs in progress, for the first call of
+    -- each thread. As in agui.append, it is valid under READ COMMITTED only.
+    if current_setting('transaction_isolation') = 'read committed' then
+        stamp := clock_timestamp();
+        for call in
+            with plain as materialized (
+                select item.*, agui_internal.plain_event_count(item.events) as n
+                from (
+                    select
+                        item.*,
+                        row_number() over (partition by item.key order by item.call_no) as nth
+                    from unnest(keys, scopes, thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids) with ordinality
+                        as item (key, scope, thread_id, run_id, events, after_seq, input, parent_run_id, call_no)
+                    where not is_done[item.call_no]
+                ) as item
+                where item.nth = 1 and item.input is null and item.parent_run_id is null
+            ),
+            appended as (
+                insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, text_bytes, hash)
+                select
+                    plain.key, place.first_seq, greatest(place.recorded_at, stamp), plain.n, place.run_no, plain.events,
+                    agui_internal.text_bytes_to_store(plain.events),
+                    case
+                        when place.hash is not null then agui_internal.next_link(
+                            place.hash, place.first_seq, plain.n, greatest(place.recorded_at, stamp), plain.run_id, plain.events
+                        )
+                    end
+                from plain
+                cross join lateral agui_internal.next_place(plain.key, coalesce(plain.scope, ''), plain.thread_id, plain.run_id, plain.after_seq) as place
+                where plain.n is not null and (place.hash is null or agui_internal.is_dense_call(plain.events, plain.n))
+                on conflict do nothing
+                returning batch.thread_key, batch.first_seq + batch.n - 1 as last_seq, batch.recorded_at
+            )
+            -- Only the first call of each thread is here, so the key identifies it. A join would be
+            -- planned without row estimates.
+            select array_position(keys, appended.thread_key) as call_no, appended.last_seq, appended.recorded_at
+            from appended
+        loop
+            is_done[call.call_no] := true;
+            answer := row(call.call_no, call.last_seq, null, null, null, null, call.recorded_at);
+            return next answer;
+        end loop;
+    end if;
+
+    if true = all (is_done) then
+        return;
+    end if;
+
+    -- The remaining calls run one after the other. The first attempt uses a single savepoint,
+    -- because one for each call slows down every call. Only if a call is refused does each get its
+    -- own.
+    begin
+        for call in
+            select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+                as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
+            where not is_done[call_no]
+            order by call_no
+        loop
+            last_seqs[call.call_no] := agui.append(
+                call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
+            );
+        end loop;
+    exception
+        when others then
+            last_seqs := array_fill(null::bigint, array[calls]);
+    end;
+
+    for call in
+        select * from unnest(thread_ids, run_ids, append_many.events, after_seqs, inputs, parent_run_ids, append_many.parallel, scopes) with ordinality
+            as item (thread_id, run_id, events, after_seq, input, parent_run_id, parallel, scope, call_no)
+        where not is_done[call_no]
+        order by call_no
+    loop
+        answer := row(call.call_no, last_seqs[call.call_no], null, null, null, null, null);
+        if answer.last_seq is null then
+            begin
+                answer.last_seq := agui.append(
+                    call.thread_id, call.run_id, call.events, call.after_seq, call.input, call.parent_run_id,
+                    coalesce(call.parallel, false), append_many.strict, coalesce(call.scope, '')
+                );
+            exception
+                when others then
+                    if sqlstate !~ '^(UI|22|54)' then
+                        raise;  -- the call is not at fault: store none of the calls
+                    end if;
+                    get stacked diagnostics
+                        answer.error_code = returned_sqlstate,
+                        answer.error = message_text,
+                        answer.detail = pg_exception_detail,
+                        answer.hint = pg_exception_hint;
+            end;
+        end if;
+        return next answer;
+    end loop;
+end
+$$;
+
+comment on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) is
+    'Runs up to 1,000 calls of agui.append in one transaction, for a process that writes many '
+    'runs. Each array holds one argument of all calls, in the order of execution. Returns one row '
+    'for each call, identified by its number, in no particular order. A refused call does not '
+    'affect the others. With wait => false, a call for a thread that another transaction is '
+    'writing to is not executed and returns 55P03. strict applies to all calls. durable => false '
+    'commits without waiting for the disk: if the server crashes, the last calls may be lost (see '
+    'UI017). '
+    'Errors: UI002 unknown run, UI003 unknown parent, UI004 the parent is in progress, UI005 the '
+    'run has ended, UI006 another run is in progress or claimed, UI007 the repeated call differs '
+    'from the log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
+    'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
+    'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
+    'RUN_STARTED names another thread (strict).';
+
+revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;

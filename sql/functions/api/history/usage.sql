@@ -1,0 +1,111 @@
+create or replace function agui.usage(
+    thread_id    text,
+    run_id       text default null,
+    lineage      boolean default true,
+    whole_thread boolean default false,
+    scope        text default ''
+)
+returns setof agui.model_usage
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
+begin
+    if whole_thread and (run_id is not null or lineage is false) then
+        raise exception using
+            errcode = '22023',
+            message = format('usage of thread "%s": whole_thread reads all runs, so it takes neither run_id nor lineage => false', thread_id);
+    end if;
+    return query
+    with counted as materialized (
+        select (source.run).run_no, agui_internal.reported_usage(source.run) as usage
+        from (
+            select ancestor as run
+            from agui_internal.ancestors(leaf) as ancestor
+            where whole_thread is not true and (lineage is not false or ancestor.run_no = leaf.run_no)
+            union all
+            select every_run
+            from agui.run as every_run
+            where whole_thread and every_run.thread_key = leaf.thread_key
+        ) as source
+    ),
+    entry as materialized (
+        select
+            counted.run_no,
+            nullif(agui_internal.json_string_text(member.provider::text), '') as provider,
+            nullif(agui_internal.json_string_text(member.model::text), '') as model,
+            given.input,
+            given.output,
+            coalesce(agui_internal.json_count(member."totalTokens"), given.input + given.output) as total,
+            agui_internal.json_count(member."reasoningTokens") as reasoning,
+            agui_internal.json_count(member."cachedInputTokens") as cached,
+            agui_internal.json_count(member."cacheWriteInputTokens") as cache_write
+        from counted
+        cross join lateral json_array_elements(counted.usage) as item (value)
+        cross join lateral json_to_record(case when json_typeof(item.value) = 'object' then item.value else '{}' end) as member (
+            provider json, model json, "inputTokens" json, "outputTokens" json, "totalTokens" json,
+            "reasoningTokens" json, "cachedInputTokens" json, "cacheWriteInputTokens" json
+        )
+        cross join lateral (
+            select agui_internal.json_count(member."inputTokens") as input, agui_internal.json_count(member."outputTokens") as output
+        ) as given
+    ),
+    reported as (
+        select *
+        from entry
+        where coalesce(entry.input, entry.output, entry.total, entry.reasoning, entry.cached, entry.cache_write) is not null
+    ),
+    by_model as (
+        select
+            reported.provider,
+            reported.model,
+            sum(reported.input) as input,
+            sum(reported.output) as output,
+            sum(reported.total) as total,
+            sum(reported.reasoning) as reasoning,
+            sum(reported.cached) as cached,
+            sum(reported.cache_write) as cache_write,
+            count(distinct reported.run_no) as runs
+        from reported
+        group by reported.provider, reported.model
+    ),
+    all_of as (
+        select
+            (select count(*) from counted) as runs,
+            (select count(distinct reported.run_no) from reported) as runs_with_usage
+    )
+    select
+        by_model.provider,
+        by_model.model,
+        agui_internal.saturated(by_model.input),
+        agui_internal.saturated(by_model.output),
+        agui_internal.saturated(by_model.total),
+        agui_internal.saturated(by_model.reasoning),
+        agui_internal.saturated(by_model.cached),
+        agui_internal.saturated(by_model.cache_write),
+        coalesce(by_model.runs, 0),
+        all_of.runs,
+        all_of.runs - all_of.runs_with_usage
+    from all_of
+    left join by_model on true
+    order by by_model.provider collate "C", by_model.model collate "C";
+end
+$function$;
+
+comment on function agui.usage(text, text, boolean, boolean, text) is
+    'Returns the tokens that the lineage of a run (null: the head) used, a row for each provider '
+    'and model, as RUN_FINISHED and RUN_ERROR report them; at least one row, of nulls if no run '
+    'reported any. lineage => false: only those of the run itself. whole_thread => true: those of '
+    'all runs of the thread, on all branches, each run once. The calls of subagents are in the '
+    'count of their run, and a run that resumes another reports only its own calls, so nothing is '
+    'counted twice. Of a run the last end counts; after RUN_FINISHED a RUN_ERROR without usage '
+    'changes nothing. A count that is no whole number from 0 to 2^53 - 1 is left out. Where an '
+    'entry has no totalTokens, the sum of inputTokens and outputTokens stands for it. Reads the '
+    'ends in the log, not the rest. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, 22023 '
+    'whole_thread with a run or without the lineage.';
+
+revoke execute on function agui.usage(text, text, boolean, boolean, text) from public;

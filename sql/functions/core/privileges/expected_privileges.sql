@@ -1,0 +1,95 @@
+create or replace function agui_internal.expected_privileges(out privilege text, out object text, out grantee text)
+returns setof record
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    with rule (privileges, objects, grantees) as (values
+        (
+            array['usage'],
+            array['schema agui', 'schema agui_internal'],
+            array['agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'pg_monitor']
+        ),
+        (array['usage'], array['schema agui'], array['agui_recorder']),
+        -- Only the owner writes to tables: the functions that write have the rights of the owner.
+        (
+            array['select'],
+            array[
+                'table agui.thread', 'table agui.run', 'table agui.batch', 'table agui.run_input', 'table agui.input_part', 'table agui.input',
+                'table agui.thread_activity', 'table agui.message_version', 'table agui.message',
+                'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
+                'table agui.checkpoint_write', 'table agui.channel', 'table agui.channel_part', 'table agui.channel_value',
+                'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller', 'table agui_internal.erased_caller',
+                'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+            ],
+            array['agui_reader']
+        ),
+        (
+            array['select'],
+            array['table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
+            array['agui_reader', 'pg_monitor']
+        ),
+        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
+    ),
+    changer (grantee, routines) as (
+        values
+            ('agui_writer', array[
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.put_checkpoint',
+                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
+            ]),
+            ('agui_worker', array[
+                'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
+                -- The steps that the procedures and the jobs in Go share.
+                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step',
+                'agui_internal.choose_thread_to_compact', 'agui_internal.choose_to_compact',
+                'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
+                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
+                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
+                'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
+                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt'
+            ]),
+            -- For a server that records and follows for all scopes, and has another role for the rest.
+            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
+            ('agui_maintainer', array[
+                'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_snapshots', 'agui.set_setting',
+                'agui_internal.begin_step', 'agui_internal.erase_thread'
+            ])
+    )
+    select privilege.name, object.name, grantee.name
+    from rule
+    cross join unnest(rule.privileges) as privilege (name)
+    cross join unnest(rule.objects) as object (name)
+    cross join unnest(rule.grantees) as grantee (name)
+    union all
+    select 'execute', format('routine %s', routine.oid::regprocedure), grantee.name
+    from agui_internal.installed() as installed
+    cross join unnest(installed.objects) as owned (object)
+    join pg_namespace as namespace
+        on namespace.nspname in ('agui', 'agui_internal')
+    join pg_proc as routine
+        on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
+    cross join lateral (
+        -- Functions that cannot write are for readers, except the one that computes keys of erased
+        -- threads. pg_monitor gets agui.stats and agui.lag, and the functions that the command line
+        -- calls.
+        select 'agui_reader'
+        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
+        union all
+        select changer.grantee
+        from changer
+        where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
+        union all
+        select 'pg_monitor'
+        where routine.proname in (
+            'stats', 'lag', 'installed', 'known_settings'
+        )
+    ) as grantee (name)
+    where routine.prorettype <> 'trigger'::regtype
+$$;
+
+comment on function agui_internal.expected_privileges() is
+    'The privileges that agui.grant_access() establishes.';
+
+revoke execute on function agui_internal.expected_privileges() from public;

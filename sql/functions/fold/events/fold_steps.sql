@@ -1,0 +1,493 @@
+-- The first half of the reducer in SQL: translates events to steps (agui_internal.fold_step), which
+-- agui_internal.fold_events executes.
+-- This function interprets a single event: whether it is well-formed, to which stream a chunk
+-- belongs, which spelling it has. It does not know what a step will find, or whether the step has
+-- an effect.
+-- Most events are another piece of a string. The pieces of a string become one step, also if
+-- several strings grow in parallel: while nothing else happens to the messages, the order in which
+-- they grow does not matter. So there are about an eighth as many steps as events.
+-- PL/pgSQL prefetches up to 50 rows of a query. So a batch that may be large is excluded from the
+-- query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
+-- Invariants: A field that is null counts as absent. An event with a field of the wrong type is
+-- skipped before it has any effect. The strings that grow are returned before the next step for
+-- messages.
+-- It counts what the events bring, in bytes: for a piece of a string the piece plus one byte, for
+-- any other step the texts in it. A step 'look' checks the limits of the fold after each further
+-- quarter of the permitted size, and after a patch that copies. compaction.Fold counts in the same
+-- way.
+create or replace function agui_internal.fold_steps(
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[],
+    given json,
+    takes_input boolean[],
+    lanes text,
+    limits agui_internal.fold_limits,
+    known_ids text[]
+)
+returns setof agui_internal.fold_step
+language plpgsql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    event record;
+
+    -- The meaning of the event: a step, a piece of the string of the node that step.id names, and a
+    -- patch of the activity that it names.
+    step  agui_internal.fold_step;
+    piece text;
+    patch text;
+
+    -- The strings that grow: their keys and their pieces (agui_internal.fold_growth). The last
+    -- pieces of the string that grew last are in the buffer.
+    grown_keys  text[] := '{}';
+    grown_texts text[] := '{}';
+    growing     int;
+    buffer      text := '';
+
+    -- The bytes so far, without the buffer; the bytes at which the next check is due; and how long
+    -- the buffer may become until then.
+    brought    bigint := 0;
+    look_every constant bigint := greatest(limits.fold_bytes / 4, 1);
+    next_look  bigint := look_every;
+    long       bigint := least(4000, next_look);
+
+    -- The event that brought the last piece, while no other event has followed.
+    grown_type  text;
+    grown_id    text;
+    grown_owner text;
+
+    -- The open chunk streams (agui_internal.fold_chunk).
+    open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
+    chunk      record;
+
+    -- The raw event, and those of its batch, which begins at raws_seq.
+    raw      json;
+    raws     json[];
+    raws_seq bigint;
+
+    is_text       boolean;  -- it may start a message of text
+    is_chunk      boolean;
+    shows         boolean;  -- an activity
+    patches       boolean;
+    owner_fits    boolean;
+    metadata_fits boolean;
+    key           text;
+    place         int;
+    input         json;
+    beside        record;  -- the input that is stored beside the events
+    left_out_bytes bigint := 0;  -- of its messages that are known
+    messages      json;
+    content       text;
+    patched       text;
+    is_for_state  boolean;
+    is_due        boolean;
+    begins_run    boolean := false;
+    last_seq      bigint;
+
+    large     constant int := 256 * 1024;  -- bytes
+    from_seq  bigint;  -- the batches that begin before it are folded
+    large_seq bigint;  -- the beginning of the large batch that is read separately; null: none
+begin
+    <<segments>>
+    for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    from_seq := 0;
+    large_seq := null;
+    <<parts>>
+    loop
+    <<events>>
+    for event in
+        select
+            element.*,
+            case when element.type ^@ 'TOOL_CALL_' then element."toolCallId" else element."messageId" end::text as id,
+            batch.first_seq,
+            batch.is_put_off
+        from (
+            (
+                select
+                    stored.first_seq,
+                    size.is_large as is_put_off,
+                    case when size.is_large then '[{}]' else agui_internal.json_guarded(stored.events) end as events
+                from agui.batch as stored
+                cross join lateral (
+                    select large_seq is null and agui_internal.batch_bytes(stored.events, stored.text_bytes) > large as is_large
+                ) as size
+                where stored.thread_key = fold_steps.thread_key
+                and stored.run_no = run_nos[segment]
+                and stored.first_seq >= from_seq
+                and stored.first_seq <= coalesce(large_seq, through_seqs[segment])
+                and stored.first_seq + stored.n - 1 > after_seqs[segment]
+                and stored.first_seq >= coalesce(
+                    (
+                        select max(before.first_seq)
+                        from agui.batch as before
+                        where before.thread_key = fold_steps.thread_key
+                        and before.first_seq <= after_seqs[segment] + 1
+                    ),
+                    1
+                )
+                order by stored.first_seq
+            )
+            union all
+            select 1, false, agui_internal.json_guarded(given)
+            where given is not null
+        ) as batch
+        cross join lateral json_populate_recordset(null::agui_internal.event_fields, batch.events) with ordinality as element
+        where batch.is_put_off
+        or element.ordinality > after_seqs[segment] - batch.first_seq + 1
+        and element.ordinality <= through_seqs[segment] - batch.first_seq + 1
+    loop
+        -- Fast path: another piece of the string that grew last.
+
+        if event.type = grown_type
+            and event.id is not distinct from grown_id
+            and event."subagentRunId"::text is not distinct from grown_owner
+            and event.delta::text ^@ '"'
+            and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
+            and octet_length(buffer) < long
+        then
+            buffer := buffer || event.delta::text || E'\x01';
+            continue;
+        end if;
+
+        -- Interpret the event.
+
+        grown_type := null;
+        owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
+        metadata_fits := (event.metadata::text ^@ '{') is not false;
+        piece := null;
+        patch := null;
+        messages := null;
+        step := null;
+        step.seq := event.first_seq + event.ordinality - 1;
+        step.id := event.id;
+        step.is_call := event.type ^@ 'TOOL_CALL_';
+        is_text := event.type = any (agui_internal.event_types('start text', 'chunk text'));
+        step.owner := event."subagentRunId"::text;
+        step.metadata := event.metadata::text;
+
+        is_chunk := event.type = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'));
+        if is_chunk and event.delta is null or event.snapshot is null and event.type = any (agui_internal.event_types('set state')) then
+            if raws_seq is distinct from event.first_seq then
+                raws := agui_internal.fold_raw_events(thread_key, event.first_seq, given);
+                raws_seq := event.first_seq;
+            end if;
+            raw := raws[event.ordinality];
+        end if;
+
+        case
+            when event.type = any (agui_internal.event_types('continue text', 'continue reasoning', 'continue tool')) then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event.delta::text ^@ '"') is not true;
+                piece := event.delta;
+
+            when is_chunk then
+                continue when not owner_fits
+                    or not metadata_fits
+                    or not event.id ^@ '"'
+                    or not event.delta::text ^@ '"'
+                    or is_text and (not event.role::text ^@ '"' or not event.name::text ^@ '"')
+                    or step.is_call and (not event."toolCallName"::text ^@ '"' or not event."parentMessageId"::text ^@ '"');
+                chunk := agui_internal.fold_chunk(
+                    open_lanes,
+                    case when is_text then 'text' when step.is_call then 'tool' else 'reasoning' end,
+                    step.id,
+                    step.owner
+                );
+                continue when chunk.id is null or step.is_call and event."toolCallName" is null and not chunk.goes_on;
+                open_lanes := chunk.lanes;
+                step.id := chunk.id;
+                if jsonb_array_length(open_lanes) > limits.fold_lanes and not chunk.goes_on then
+                    step.action := 'refuse lanes';
+                elsif chunk.goes_on then
+                    continue when event.delta is null and not agui_internal.fold_chunk_has_content(raw);
+                    piece := coalesce(event.delta::text, '""');
+                else
+                    step.action := case when step.is_call then 'start call' else 'start message' end;
+                    piece := coalesce(event.delta::text, case when raw -> 'rawEvent' is not null then '""' end);
+                end if;
+
+            when event.type = any (agui_internal.event_types('start text', 'start reasoning')) then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true
+                    or is_text and (not event.role::text ^@ '"' or not event.name::text ^@ '"');
+                step.action := 'start message';
+
+            when event.type = any (agui_internal.event_types('start tool')) then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event."toolCallName"::text ^@ '"') is not true
+                    or not event."parentMessageId"::text ^@ '"';
+                step.action := 'start call';
+
+            when event.type = any (agui_internal.event_types('end text', 'end reasoning', 'end tool')) then
+                continue when (owner_fits and metadata_fits and event.id ^@ '"') is not true;
+                step.action := case when event.metadata is not null then 'merge' end;
+
+            when event.type = any (agui_internal.event_types('add result')) then
+                step.content := event.content;
+                step.parent_id := event."messageId";
+                continue when (
+                        owner_fits and metadata_fits and event.id ^@ '"' and step.parent_id ^@ '"' and left(step.content, 1) in ('"', '[')
+                    ) is not true
+                    or not event.role::text ^@ '"';
+                step.action := 'add result';
+                step.role := coalesce(nullif(event.role::text, '""'), '"tool"');
+
+            when event.type = any (agui_internal.event_types('show activity', 'patch activity', 'show or patch activity')) then
+                shows := event.type = any (agui_internal.event_types('show activity'));
+                patches := event.type = any (agui_internal.event_types('patch activity'));
+                step.activity_type := event."activityType";
+                step.replaces := not shows or event.replace::text is distinct from 'false';
+                step.content := case when shows then event.content when not patches then event.snapshot end;
+                patch := case when not shows then event.patch end;
+                continue when (metadata_fits and event.id ^@ '"' and step.activity_type ^@ '"') is not true
+                    or not owner_fits and not patches
+                    or not step.content ^@ '{'
+                    or shows and (step.content is null or event.replace::text not in ('true', 'false'))
+                    or not shows and not patches
+                        and (step.content is null and patch is null or left(patch, 1) not in ('[', '{'));
+                patch := case
+                    when patches then coalesce(patch, '[]')
+                    when patch ^@ '{' then '[' || patch || ']'
+                    else patch
+                end;
+                step.action := case when step.content is not null then 'show activity' end;
+
+            when event.type = any (agui_internal.event_types('encrypt')) then
+                step.id := event."entityId";
+                step.is_call := (event.subtype::text = '"tool-call"') is true;
+                step.content := event."encryptedValue";
+                step.metadata := null;
+                continue when (step.id ^@ '"' and step.content ^@ '"') is not true or not event.subtype::text ^@ '"';
+                step.action := 'encrypt';
+
+            when event.type = any (agui_internal.event_types('list messages')) then
+                continue when (metadata_fits and event.messages::text ^@ '[') is not true;
+                step.action := 'list messages';
+                step.messages := event.messages;
+                known_ids := '{}';
+
+            when event.type = any (agui_internal.event_types('set state')) then
+                step.content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
+                continue when not owner_fits or step.content is null;
+                step.action := 'set state';
+
+            when event.type = any (agui_internal.event_types('patch state')) then
+                step.content := coalesce(event.delta::text, event.patch::text);
+                continue when (owner_fits and left(step.content, 1) in ('[', '{')) is not true or event.delta::text ^@ '{';
+                step.action := 'patch state';
+                if step.content ^@ '{' then
+                    step.content := '[' || step.content || ']';
+                end if;
+
+            when event.type = any (agui_internal.event_types('start run')) then
+                -- A run begins with its input: messages, of which the new ones are added, and a
+                -- state.
+                input := event.input;
+                if takes_input[segment] then  -- the input that is stored beside the events
+                    takes_input[segment] := false;
+                    select * into beside from agui_internal.new_input(thread_key, run_nos[segment], known_ids);
+                    input := agui_internal.json_guarded(beside.input);
+                    known_ids := known_ids || beside.new_ids;
+                    left_out_bytes := coalesce(beside.left_out_bytes, 0);
+                end if;
+                messages := input -> 'messages';
+                continue when not input::text ^@ '{' or json_typeof(messages) not in ('array', 'null');
+                if json_typeof(messages) = 'null' then
+                    messages := null;
+                end if;
+                step.metadata := null;
+                step.content := nullif((input -> 'state')::text, 'null');
+                step.action := case when step.content is not null then 'set state' end;
+                begins_run := given is not null;
+
+            when event.type = any (agui_internal.event_types('finish run')) then
+                step.content := '[]';
+                if json_typeof(event.outcome) = 'object' and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"' then
+                    continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
+                    step.content := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
+                end if;
+                step.action := 'set interrupts';
+
+            when event.type = any (agui_internal.event_types('changes nothing')) then
+                -- It only closes chunk streams.
+                continue when open_lanes is null or not owner_fits and event.type <> all (agui_internal.event_types('fail run'));
+
+            else
+                exit events when event.is_put_off;
+                continue;
+        end case;
+
+        if step.action = 'start call' then
+            step.name := event."toolCallName";
+            step.parent_id := event."parentMessageId";
+        elsif step.action = 'start message' then
+            step.name := case when is_text then event.name end;
+            step.role := case when is_text then coalesce(event.role::text, '"assistant"') else '"reasoning"' end;
+        end if;
+
+        -- Close the chunk streams that end with it.
+
+        if open_lanes is not null then
+            open_lanes := case
+                when event.type = any (agui_internal.event_types('closes all')) then null
+                when event.type = any (agui_internal.event_types('closes own'))
+                    or event.type = any (agui_internal.event_types('closes named')) and event."subagentRunId" is not null
+                    then agui_internal.fold_close_lane(open_lanes, event."subagentRunId"::text)
+                else open_lanes
+            end;
+        end if;
+
+        -- Return the strings that grew: before the next step for messages, and when they are many
+        -- or long. Steps for the state and the run are independent of steps for the messages.
+
+        is_for_state := step.action in ('set state', 'patch state', 'set interrupts');
+        if patch is not null or step.action = 'patch state' then
+            patched := coalesce(patch, step.content);
+            step.costs := patched ~ '"copy"|"move"|/[0-9]+"|\\u00';
+            step.copies := step.costs and agui_internal.fold_patch_copies(patched);
+        end if;
+        is_due := brought + octet_length(buffer) >= next_look;
+        if growing is not null
+            and (
+                case when is_for_state then messages is not null else coalesce(step.action, patch, messages::text) is not null end
+                or piece is not null and step.metadata is not null
+                or cardinality(grown_keys) > 30
+                or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
+                or is_due
+                or step.copies
+                or begins_run
+            )
+        then
+            brought := brought + octet_length(buffer);
+            grown_texts[growing] := grown_texts[growing] || buffer;
+            for place in 1 .. cardinality(grown_keys) loop
+                return next agui_internal.fold_growth(step.seq, grown_keys[place], grown_texts[place]);
+            end loop;
+            grown_keys := '{}';
+            grown_texts := '{}';
+            growing := null;
+            buffer := '';
+        end if;
+        if is_due then
+            return next agui_internal.fold_look('look', brought);
+            next_look := (brought / look_every + 1) * look_every;
+        end if;
+        if begins_run then
+            return next agui_internal.fold_look('end run', brought);
+            begins_run := false;
+            brought := 0;
+            next_look := look_every;
+        end if;
+
+        -- Count what the event brings.
+
+        if coalesce(step.action, patch, messages::text, case when piece is not null then step.metadata end) is not null then
+            brought := brought + octet_length(concat(
+                step.id, step.owner, step.metadata, event.role, step.name, step.parent_id, step.activity_type, step.content, step.messages,
+                patch, messages, case when step.action is null then piece end
+            )) + left_out_bytes;
+            left_out_bytes := 0;
+        end if;
+        long := least(4000, next_look - brought);
+
+        -- Return the steps of this event. Its metadata belongs to the first of them.
+
+        if step.action is not null then
+            return next step;
+            exit segments when step.action = 'refuse lanes';
+            step.metadata := null;
+        end if;
+        if is_for_state then
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
+            continue when messages is null;
+        end if;
+
+        if messages is not null then
+            step.action := 'add message';
+            foreach content in array agui_internal.fold_message_list(messages) loop
+                step.id := content::json -> 'id';
+                step.id := case when step.id ^@ '"' then agui_internal.json_string_token(step.id) end;
+                step.content := content;
+                return next step;
+            end loop;
+
+        elsif patch is not null or piece is not null and step.metadata is not null then
+            step.action := case when patch is not null then 'patch activity' else 'grow' end;
+            step.content := coalesce(patch, piece);
+            return next step;
+            if step.copies then
+                return next agui_internal.fold_look('look', brought);
+            end if;
+
+        elsif piece is not null then
+            key := case when step.is_call then 'call ' || step.id else step.id end;
+            place := array_position(grown_keys, key);
+            if place is null then
+                place := cardinality(grown_keys) + 1;
+                grown_keys[place] := key;
+                grown_texts[place] := '';
+            end if;
+            if growing <> place then
+                brought := brought + octet_length(buffer);
+                long := least(4000, next_look - brought);
+                grown_texts[growing] := grown_texts[growing] || buffer;
+                buffer := '';
+            end if;
+            growing := place;
+            buffer := buffer || piece || E'\x01';
+            grown_type := event.type;
+            grown_id := event.id;
+            grown_owner := event."subagentRunId";
+        end if;
+    end loop events;
+    -- The variable keeps the last event of the loop; null: there was none.
+    if event.is_put_off then
+        large_seq := event.first_seq;
+        from_seq := large_seq;
+        continue parts;
+    end if;
+    last_seq := coalesce(event.first_seq + event.ordinality - 1, last_seq);
+    exit parts when large_seq is null;
+    from_seq := large_seq + 1;
+    large_seq := null;
+    end loop parts;
+
+    if growing is not null then
+        brought := brought + octet_length(buffer);
+        grown_texts[growing] := grown_texts[growing] || buffer;
+        for place in 1 .. cardinality(grown_keys) loop
+            return next agui_internal.fold_growth(last_seq, grown_keys[place], grown_texts[place]);
+        end loop;
+        grown_keys := '{}';
+        grown_texts := '{}';
+        growing := null;
+        buffer := '';
+    end if;
+    if segment < cardinality(run_nos) then
+        return next agui_internal.fold_look('end run', brought);
+        grown_type := null;
+        brought := 0;
+        next_look := look_every;
+        long := least(4000, next_look);
+    end if;
+    end loop segments;
+
+    step := null;
+    step.seq := last_seq;
+    step.action := 'end';
+    step.content := agui_internal.json_unguard(open_lanes::text);
+    step.brought := brought;
+    return next step;
+end
+$function$;
+
+comment on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits, text[]) is
+    'Translates events to steps of a fold. The arguments are those of agui_internal.fold_events, '
+    'the chunk lanes that are open before, the limits, and the ids of the messages before.';
+
+revoke execute on function agui_internal.fold_steps(uuid, int[], bigint[], bigint[], json, boolean[], text, agui_internal.fold_limits, text[]) from public;

@@ -1,0 +1,545 @@
+-- RFC 6902 for many patches on one document, without exceptions: the fold continues when a patch
+-- fails, and a block with an exception handler cannot run in a parallel query before PostgreSQL 17.
+-- jsonb_set and similar functions rebuild their whole argument. So a large value that is patched
+-- repeatedly is taken apart: the document becomes a tree of nodes, whose root is node 1. A node
+-- holds its value in one piece, or it is opened: then its members or items are separate nodes, and
+-- an operation rebuilds only the piece that it changes. At the end the tree is put back together.
+-- The nodes are in arrays of this function, because PL/pgSQL changes an element of an array
+-- variable in place. The state before a patch is noted once for each thing that it changes, so that
+-- a failing patch can be undone.
+-- An operation is executed in phases: read, descend, change, measure, note. Its target is a node,
+-- or a member or item that an opened node lacks, or inside the piece of a node.
+-- The limits are those of compaction.Limits in Go, so that a patch fails in both or in neither. The
+-- size of a value is agui_internal.json_size of what jsonb prints. If sizes may matter, each node has
+-- its size, and an operation updates the sizes on its path.
+create or replace function agui_internal.json_patch_apply(
+    inout document jsonb,
+    in patches jsonb[],
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    in null_is_empty boolean,
+    in is_unread boolean default false,
+    out last_applied int,
+    out problem text,
+    out spent bigint
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    -- An operation opens a large value if it is at least the n-th operation in it. Taking apart a
+    -- value that is patched once does not pay.
+    visits_to_open constant int := 2;
+    bytes_to_open  constant int := 500;
+
+    -- Nodes. A removed member keeps its node, without a piece and without what it was opened to.
+    node_count int := 1;
+    pieces     jsonb[] := array[document];
+    opened     int[] := '{}'; -- what the node was opened to
+    visits     int[] := '{}'; -- operations in the piece
+    sizes      bigint[];      -- null: the document cannot come near its limit
+    given      text := document;
+    given_size bigint := octet_length(given);
+    element_bytes constant int := agui_internal.json_element_bytes();
+    given_depth int;          -- of the original document; null: not measured
+    added_depth int := 0;     -- nothing that patches have added since is deeper
+
+    -- What nodes were opened to.
+    opened_count int := 0;
+    members      jsonb[] := '{}';           -- for an object: the node of each member
+    added        jsonb[] := '{}';           -- the same for recently added members
+    items        agui_internal.json_nodes[] := '{}'; -- for an array: the nodes in order
+    counts       int[] := '{}';             -- for an object, if there are sizes: the number of its members
+
+    -- What changed things were before the current patch.
+    noted        int;
+    notes        agui_internal.json_note[] := '{}';
+    noted_pieces jsonb[] := '{}';
+    noted_items  agui_internal.json_nodes[] := '{}';
+    node_noted   int[] := '{}'; -- the patch that noted the node
+    owner_noted  int[] := '{}';
+    is_emptied   boolean;       -- the document was null
+    first_depth  int;           -- added_depth
+
+    -- The patch.
+    patch    jsonb;
+    patch_no int := 0;
+    failure  text;
+    copied   bigint;
+    shifted  bigint;
+
+    -- The operation, as one step or two: a value is fetched or taken from one place and added to
+    -- another.
+    operation   jsonb;
+    step        text;   -- the operation itself, or 'take' or 'fetch', then 'add' for one with two steps
+    pointer     text;
+    target      text[];
+    destination text[]; -- of the second step
+    value       jsonb;
+    printed     text;   -- the value as text, once it was needed
+    value_size  bigint; -- the same
+
+    -- The way to the target, and the new piece of what changes.
+    way        int[] := array[1]; -- the nodes from the root on
+    token      text;
+    place      int;  -- items before it in the container
+    child      int;
+    piece      jsonb;
+    depth      int;  -- of the value, or more
+    item_count int;
+begin
+    last_applied := 0;
+    spent := 0;
+
+    -- Without copies, a document grows at most by the size of the patches. A byte counts most if every
+    -- second one begins an element.
+    printed := patches::text;
+    if (given_size + octet_length(printed)) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
+        given_size := agui_internal.json_size(given);
+        if given_size + octet_length(printed) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
+            sizes := array[given_size];
+        end if;
+    end if;
+    given := null;
+    printed := null;
+
+    <<patches>>
+    foreach patch in array patches loop
+        exit when spent > fuel;
+        patch_no := patch_no + 1;
+        failure := case
+            when jsonb_typeof(patch) is distinct from 'array' then 'the patch: it is not a JSON array of operations'
+            when is_unread and (patch #>> '{0,path}' = '' and patch #>> '{0,op}' in ('add', 'replace', 'remove')) is not true
+                then 'the document has too many elements'
+            when jsonb_array_length(patch) > limits.patch_operations then format('the patch: it has more than %s operations', limits.patch_operations)
+        end;
+        if failure is not null then
+            problem := coalesce(problem, failure);
+            continue patches;
+        end if;
+
+        copied := 0;
+        shifted := 0;
+        noted := 0;
+        first_depth := added_depth;
+        is_emptied := null_is_empty and pieces[1] = 'null';
+        if is_emptied then
+            pieces[1] := '{}';
+            if sizes is not null then
+                sizes[1] := agui_internal.json_size('{}');
+            end if;
+        end if;
+
+        <<operations>>
+        for position in 1 .. jsonb_array_length(patch) loop
+            -- Read the operation.
+
+            -- A member of the wrong type reads as text that is neither an operation nor a pointer.
+            operation := patch -> (position - 1);
+            step := operation ->> 'op';
+            pointer := operation ->> 'path';
+            target := agui_internal.json_pointer(pointer);
+            value := operation -> 'value';
+            printed := null;
+            value_size := null;
+            failure := agui_internal.json_operation_problem(operation, step, target, value);
+            if failure is null and step in ('move', 'copy') then
+                destination := target;
+                pointer := operation ->> 'from';
+                target := agui_internal.json_pointer(pointer);
+                -- What is moved into itself only has to exist.
+                step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+            end if;
+
+            <<steps>>
+            while failure is null loop
+            declare
+                node    int := 1; -- the target or, if it is in a piece or does not exist, the last on the way
+                used    int := 0; -- nodes above the change, which the first tokens lead to
+                owner   int;      -- the container of the next token or, at the target, of the node
+                changed int;      -- the node that changes
+                listed  int[];    -- new items of the owner
+                behind  int;      -- items after the place of one that comes or goes
+                size    bigint;   -- of the new piece
+                grown   bigint := 0; -- how much the nodes above grow
+                grown_count int := 0; -- and by how many members the owner
+                is_inside boolean := false; -- the target is inside the piece of the node
+            begin
+                -- Descend to the target, or as far as there are nodes.
+
+                foreach token in array target loop
+                    if opened[node] is null then
+                        exit when pg_column_size(pieces[node]) < bytes_to_open;
+                        visits[node] := coalesce(visits[node], 0) + 1;
+                        exit when visits[node] < visits_to_open or jsonb_typeof(pieces[node]) not in ('object', 'array');
+                        <<open>>
+                        declare
+                            apart record := agui_internal.json_take_apart(pieces[node], node_count);
+                        begin
+                            opened_count := opened_count + 1;
+                            opened[node] := opened_count;
+                            pieces[node] := null;
+                            members[opened_count] := apart.members;
+                            items[opened_count] := apart.items;
+                            counts[opened_count] := cardinality(apart.pieces);
+                            foreach piece in array apart.pieces loop
+                                node_count := node_count + 1;
+                                pieces[node_count] := piece;
+                                if sizes is not null then
+                                    sizes[node_count] := agui_internal.json_size(piece::text);
+                                end if;
+                            end loop;
+                        end open;
+                    end if;
+
+                    owner := opened[node];
+                    if members[owner] is not null then
+                        child := coalesce(members[owner] ->> token, added[owner] ->> token);
+                        exit when child is null or pieces[child] is null and opened[child] is null;
+                    else
+                        place := agui_internal.json_index(token);
+                        child := (items[owner])[place + 1];
+                        exit when child is null;
+                    end if;
+                    node := child;
+                    used := used + 1;
+                    way[used + 1] := node;
+                end loop;
+
+                -- Check how deep the document becomes.
+
+                if step in ('add', 'replace') then
+                    depth := case
+                        when jsonb_typeof(value) not in ('object', 'array') then 0
+                        when sizes is null or pg_column_size(value) <= 400 then pg_column_size(value) / 8
+                        when printed is null then agui_internal.json_depth(value::text)
+                        else greatest(given_depth, added_depth)
+                    end;
+                    if cardinality(target) + depth > limits.document_depth then
+                        depth := agui_internal.json_depth(coalesce(printed, value::text));
+                        if cardinality(target) + depth > limits.document_depth then
+                            failure := 'the document would be too deep';
+                            exit steps;
+                        end if;
+                    end if;
+                    added_depth := greatest(added_depth, cardinality(target) + depth);
+                end if;
+
+                <<change>>
+                begin
+                    -- The node is the target.
+
+                    if used = cardinality(target) then
+                        if step in ('take', 'fetch') then
+                            value := agui_internal.json_node_value(node, pieces, opened, members, added, items);
+                            value_size := sizes[node];
+                            -- Putting the value together takes longer than returning it, so it
+                            -- stays in one piece unless an undo would need its parts.
+                            if noted = 0 and opened[node] is not null then
+                                pieces[node] := value;
+                                opened[node] := null;
+                                visits[node] := 0;
+                            end if;
+                            exit change when step = 'fetch';
+                        elsif step = 'test' then
+                            if coalesce(pieces[node], agui_internal.json_node_value(node, pieces, opened, members, added, items)) <> value then
+                                failure := 'the value there is another one';
+                            end if;
+                            exit change;
+                        end if;
+                        if step = 'replace' or items[owner] is null then
+                            changed := node;
+                            piece := case when step in ('replace', 'add') then value when owner is null then 'null' end;
+                            visits[node] := 0;
+                            exit change;
+                        end if;
+                        listed := items[owner];
+                        item_count := cardinality(listed);
+                        if step = 'add' then
+                            node_count := node_count + 1;
+                            changed := node_count;
+                            piece := value;
+                            behind := item_count - place;
+                            listed := listed[: place] || changed || listed[place + 1 :];
+                        else
+                            behind := item_count - place - 1;
+                            listed := listed[: place] || listed[place + 2 :];
+                        end if;
+                        exit change;
+                    end if;
+
+                    -- The node is opened, and the member or item that the target names does not
+                    -- exist.
+
+                    if opened[node] is not null then
+                        failure := agui_internal.json_place_problem(step, case
+                            when used + 1 < cardinality(target) then null
+                            when items[owner] is null or token in ('-', cardinality(items[owner])::text) then 'object'
+                            else 'array'
+                        end);
+                        exit change when failure is not null;
+                        used := used + 1;
+                        changed := child;  -- of a member that was removed
+                        if changed is null then
+                            node_count := node_count + 1;
+                            changed := node_count;
+                            if items[owner] is not null then
+                                listed := items[owner] || changed;
+                            else
+                                -- An object that grows by many members is rebuilt once for many of
+                                -- them.
+                                added[owner] := coalesce(added[owner], '{}') || jsonb_build_object(token, changed);
+                                if pg_column_size(added[owner]) > 2000 then
+                                    members[owner] := members[owner] || added[owner];
+                                    added[owner] := null;
+                                end if;
+                            end if;
+                        end if;
+                        piece := value;
+                        visits[changed] := 0;
+                        exit change;
+                    end if;
+
+                    -- The target is in the piece of the node, or does not exist.
+
+                    <<inside>>
+                    declare
+                        rest   text[] := target[used + 1 :];
+                        length int := cardinality(rest);
+                        parent jsonb;  -- of the target
+                        kind   text;
+                        found  jsonb;
+                    begin
+                        is_inside := true;
+                        piece := pieces[node];
+                        if jsonb_typeof(piece) not in ('object', 'array') then
+                            failure := agui_internal.json_place_problem(step, case when length = 1 then 'scalar' end);
+                            exit change;
+                        end if;
+
+                        if step <> 'add' then
+                            -- Usually there is one token left.
+                            found := case
+                                when length = 1 and jsonb_typeof(piece) = 'object' then piece -> token
+                                else agui_internal.json_pointer_get(piece, rest)
+                            end;
+                            if found is null then
+                                failure := agui_internal.json_place_problem(step, null);
+                            elsif step = 'replace' then
+                                changed := node;
+                                piece := jsonb_set(piece, rest, value);
+                            elsif step = 'test' and found <> value then
+                                failure := 'the value there is another one';
+                            end if;
+                            exit change when found is null or step in ('replace', 'test');
+                            if step in ('take', 'fetch') then
+                                value := found;
+                            end if;
+                            exit change when step = 'fetch';
+                        end if;
+
+                        parent := case when length = 1 then piece else agui_internal.json_pointer_get(piece, rest[: length - 1]) end;
+                        kind := jsonb_typeof(parent);
+                        item_count := case when kind = 'array' then jsonb_array_length(parent) end;
+                        if step in ('take', 'remove') then
+                            changed := node;
+                            behind := item_count - agui_internal.json_index(rest[length]) - 1;
+                            piece := piece #- rest;
+                            exit change;
+                        end if;
+
+                        token := rest[length];
+                        place := case when token = '-' then item_count else agui_internal.json_index(token) end;
+                        if (kind = 'object' or place <= item_count) is not true then
+                            failure := agui_internal.json_place_problem(step, kind);
+                            exit change;
+                        end if;
+                        behind := item_count - place;
+                        -- Check the size before creating a value that would be too large.
+                        if sizes is not null and (kind = 'array' or not parent ? token) then
+                            value_size := coalesce(value_size, agui_internal.json_size(value::text));
+                            size := sizes[node] + value_size
+                                + case when kind = 'object' then octet_length(to_jsonb(token)::text) + 2 else 0 end
+                                + case when parent in ('{}', '[]') then 0 else 2 + element_bytes end;
+                            if sizes[1] + size - sizes[node] > limits.document_bytes then
+                                failure := 'the document would be too large';
+                                exit change;
+                            end if;
+                        end if;
+                        changed := node;
+                        piece := case kind
+                            when 'object' then jsonb_set(piece, rest, value)
+                            else jsonb_insert(piece, rest[: length - 1] || place::text, value)
+                        end;
+                    end inside;
+                end change;
+
+                if behind is not null then
+                    shifted := shifted + behind;
+                    spent := spent + case when behind <= 500 then behind else item_count end;
+                    if shifted > limits.patch_shifted_items then
+                        failure := 'the patch moves too many array items';
+                    end if;
+                end if;
+
+                -- Measure how much the document grows.
+
+                if sizes is not null and failure is null then
+                    if changed is not null and size is null then
+                        size := case
+                            when not is_inside and step <> 'take' and value_size is not null then value_size
+                            else agui_internal.json_size(piece::text)
+                        end;
+                    end if;
+                    if listed is not null then
+                        grown := case
+                            when changed is null then -sizes[node] - case when cardinality(listed) > 0 then 2 + element_bytes else 0 end
+                            else size + case when cardinality(listed) > 1 then 2 + element_bytes else 0 end
+                        end;
+                    elsif changed is not null then
+                        if pieces[changed] is null and opened[changed] is null then
+                            grown := size;
+                            grown_count := 1;
+                        else
+                            grown := coalesce(size, 0) - sizes[changed];
+                            grown_count := case when piece is null then -1 else 0 end;
+                        end if;
+                        if grown_count <> 0 then
+                            grown := grown + grown_count * (
+                                octet_length(to_jsonb(token)::text) + 2
+                                + case when counts[owner] + least(grown_count, 0) > 0 then 2 + element_bytes else 0 end
+                            );
+                        end if;
+                    end if;
+                    if step not in ('take', 'fetch') and sizes[1] + grown > limits.document_bytes then
+                        failure := 'the document would be too large';
+                    end if;
+                end if;
+                exit steps when failure is not null;
+
+                -- Note what changes, unless nothing comes after the change that could fail.
+
+                if step = 'take' or position < jsonb_array_length(patch) then
+                    foreach child in array case when grown = 0 or used = 0 then array[changed] else way[: used] || changed end loop
+                        continue when child is null or node_noted[child] = patch_no;
+                        node_noted[child] := patch_no;
+                        noted := noted + 1;
+                        notes[noted] := (child, null, opened[child], sizes[child], null)::agui_internal.json_note;
+                        noted_pieces[noted] := pieces[child];
+                    end loop;
+                    if (listed is not null or grown_count <> 0) and owner_noted[owner] is distinct from patch_no then
+                        owner_noted[owner] := patch_no;
+                        noted := noted + 1;
+                        notes[noted] := (null, owner, null, null, counts[owner])::agui_internal.json_note;
+                        noted_items[noted] := items[owner];
+                    end if;
+                end if;
+
+                -- Change it.
+
+                if grown <> 0 and used > 0 then
+                    foreach child in array way[: used] loop
+                        sizes[child] := sizes[child] + grown;
+                    end loop;
+                    if grown_count <> 0 then
+                        counts[owner] := counts[owner] + grown_count;
+                    end if;
+                end if;
+                if listed is not null then
+                    items[owner] := listed;
+                end if;
+                if changed is not null then
+                    pieces[changed] := piece;
+                    opened[changed] := null;
+                    if sizes is not null then
+                        sizes[changed] := size;
+                    end if;
+                end if;
+
+                -- The second step.
+
+                exit steps when step not in ('take', 'fetch');
+                if step = 'fetch' and operation ->> 'op' = 'move' then
+                    failure := case
+                        when target <> destination then 'a value cannot be moved into itself'
+                        when sizes[1] > limits.document_bytes then 'the document would be too large'
+                    end;
+                    exit steps;
+                end if;
+                printed := value::text;
+                value_size := coalesce(value_size, agui_internal.json_size(printed));
+                copied := copied + value_size;
+                spent := spent + 4 * value_size;
+                if copied > limits.patch_copied_bytes then
+                    failure := 'the patch copies too much';
+                end if;
+                -- The value is at most as deep as the document, which is measured once.
+                if given_depth is null and sizes is not null and pg_column_size(value) > 400 then
+                    given_depth := agui_internal.json_depth(document::text);
+                end if;
+                step := 'add';
+                target := destination;
+            end;
+            end loop steps;
+
+            if failure is not null then
+                -- Without the path, which may contain names of people: refused patches appear in
+                -- the log of the server.
+                failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
+                exit operations;
+            end if;
+        end loop operations;
+
+        if failure is null then
+            last_applied := patch_no;
+            is_unread := false;
+            continue patches;
+        end if;
+
+        -- Undo what the failed patch has changed.
+
+        for position in 1 .. noted loop
+            declare
+                note agui_internal.json_note := notes[position];
+            begin
+                if note.node is not null then
+                    pieces[note.node] := noted_pieces[position];
+                    opened[note.node] := note.opened;
+                    if sizes is not null then
+                        sizes[note.node] := note.size;
+                    end if;
+                else
+                    items[note.owner] := noted_items[position];
+                    counts[note.owner] := note.member_count;
+                end if;
+            end;
+        end loop;
+        if is_emptied then
+            pieces[1] := 'null';
+            opened[1] := null;
+            if sizes is not null then
+                sizes[1] := octet_length('null');
+            end if;
+        end if;
+        added_depth := first_depth;
+        problem := coalesce(problem, failure);
+    end loop patches;
+
+    document := agui_internal.json_node_value(1, pieces, opened, members, added, items);
+end
+$function$;
+
+comment on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean, boolean) is
+    'Applies RFC 6902 patches to a document, one after the other. A patch with a failing operation '
+    'has no effect. Returns the document, the number of the last patch that was applied (0: none), '
+    'the problem of the first one that was not, and the fuel used: 4 for each byte that is copied '
+    'or moved, 1 for each array item that is shifted (for all items of the array if the place is '
+    'far from its end). A patch that exceeds a limit fails too. When more '
+    'than fuel is used (null: no limit), the remaining patches are skipped. '
+    'null_is_empty: if the document is null, a patch finds an empty object. '
+    'is_unread: the document given stands for one that has too many elements. Only a patch that begins with a new document can succeed.';
+
+revoke execute on function agui_internal.json_patch_apply(jsonb, jsonb[], agui_internal.fold_limits, bigint, boolean, boolean) from public;

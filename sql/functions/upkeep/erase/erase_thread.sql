@@ -1,0 +1,78 @@
+create or replace function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval default null)
+returns agui.erasure
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    is_known boolean;
+    erasure  agui.erasure;
+begin
+    perform agui_internal.own_key(thread_key);
+    -- Meanwhile nothing can be appended to the thread or saved in it, and no compaction runs.
+    if older_than is null then
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
+        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    else
+        -- A job does not wait for other transactions.
+        if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
+            raise exception using
+                errcode = '55P03',
+                message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
+        end if;
+        perform set_config('lock_timeout', '200ms', true);
+        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
+    end if;
+    is_known := found;
+    -- A thread may have nothing yet but the claim of its first run.
+    perform
+    from agui_internal.claim as claim
+    where claim.thread_key = erase_thread.thread_key and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp()
+    limit 1;
+    if found and older_than is not null or not found and not is_known then
+        return null;
+    end if;
+    if agui_internal.last_activity_at(thread_key) > now() - older_than then
+        return null;
+    end if;
+
+    insert into agui.erasure (erased_key, reason, runs, events)
+    select
+        agui_internal.erasure_key(erase_thread.thread_key), erase_thread.reason,
+        (select count(*) from agui.run as run where run.thread_key = erase_thread.thread_key),
+        coalesce((
+            select batch.first_seq + batch.n - 1
+            from agui.batch as batch
+            where batch.thread_key = erase_thread.thread_key
+            order by batch.first_seq desc
+            limit 1
+        ), 0)
+    returning * into erasure;
+
+    delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
+    delete from agui.message_version as message where message.thread_key = erase_thread.thread_key;
+    perform agui_internal.delete_checkpoints(thread_key);
+    delete from agui.session_state as state where state.thread_key = erase_thread.thread_key;
+    delete from agui.session_key as known where known.thread_key = erase_thread.thread_key;
+    delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;
+    delete from agui_internal.job_note as note where note.thread_key = erase_thread.thread_key;
+    delete from agui.thread_activity as activity where activity.thread_key = erase_thread.thread_key;
+    perform agui_internal.allow_log_change(true);
+    delete from agui.run_input as given where given.thread_key = erase_thread.thread_key;
+    delete from agui.input_part as part where part.thread_key = erase_thread.thread_key;
+    delete from agui.batch as batch where batch.thread_key = erase_thread.thread_key;
+    delete from agui.run as run where run.thread_key = erase_thread.thread_key;
+    delete from agui.thread as thread where thread.thread_key = erase_thread.thread_key;
+    perform agui_internal.allow_log_change(false);
+    return erasure;
+end
+$$;
+
+comment on function agui_internal.erase_thread(uuid, text, interval) is
+    'Removes all rows of a thread and records that in agui.erasure. Returns null and removes '
+    'nothing if there is no such thread. With older_than the same if something was appended or '
+    'saved in it less than older_than ago, or if a run of it is claimed. With older_than it also '
+    'does not wait: 55P03 if another transaction holds the thread.';
+
+revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;
