@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -72,22 +71,7 @@ var poisons = map[string]poison{
 		// The note is committed without waiting for the disk.
 		written := count(t, pool, `select pg_current_wal_insert_lsn() - '0/0'`)
 		wait.For(t, "the note on the disk", func() bool { return count(t, pool, `select pg_current_wal_flush_lsn() - '0/0'`) >= written })
-		const recovered = `select extract(epoch from pg_stat_get_bgwriter_stat_reset_time())::bigint`
-		before := count(t, pool, recovered)
-		pid := count(t, pool, `select pid from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
-		if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-		wait.For(t, "the server to recover", func() bool {
-			connection, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-			if err != nil {
-				return false
-			}
-			defer connection.Close(t.Context())
-			var at int64
-			return connection.QueryRow(t.Context(), recovered).Scan(&at) == nil && at != before
-		})
-		pool.Reset()
+		testdb.KillBackend(t, pool, int(count(t, pool, `select pid from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)))
 	}},
 }
 

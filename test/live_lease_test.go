@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -151,19 +150,7 @@ func TestRunsHaveTheirWholeLeaseAfterACrashOfAProcess(t *testing.T) {
 		_, pool := startCluster(t, map[string]string{"restart_after_crash": "on"})
 		leaveRuns(t, pool, lease)
 		passLease(lease)
-		pid := answerOf[int](t, pool, `select pg_backend_pid()`)
-		process, err := os.FindProcess(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := process.Signal(syscall.SIGKILL); err != nil {
-			t.Skip("the processes of the server are not ours to kill: ", err)
-		}
-		wait.For(t, "the server to recover", func() bool {
-			pool.Reset()
-			return pool.Ping(t.Context()) == nil
-		})
-		pool.Reset()
+		testdb.KillBackend(t, pool, answerOf[int](t, pool, `select pg_backend_pid()`))
 		return hasWholeLease(t, pool, "append", "reap")
 	})
 }

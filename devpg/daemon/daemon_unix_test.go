@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -180,6 +181,38 @@ func TestLockNamesItsHolder(t *testing.T) {
 	}
 	if err := unlock(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A child has the files of its parent until it executes its own program.
+func TestUnlockedWhileAProcessStarts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	var starts sync.WaitGroup
+	defer starts.Wait()
+	done := make(chan struct{})
+	defer close(done)
+	starts.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := exec.Command("true").Run(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 3000 {
+		unlock, err := TakeLock(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

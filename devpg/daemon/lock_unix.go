@@ -32,5 +32,8 @@ func TakeLock(path string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return file.Close, nil
+	return func() error {
+		// A child that is between fork and exec has the file open too: closing ours would leave the lock with it.
+		return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+	}, nil
 }
