@@ -21,6 +21,13 @@ demo: ## Run the demo on a private PostgreSQL server
 
 PACKAGES ?= work
 
+# How packages are tested, with flags. RERUN=1, as CI has it, tests once more what failed, if that is few tests, and says what
+# that was: each is a fault to repair.
+test_packages = go test $(2) $(1)
+ifdef RERUN
+test_packages = $$($(TOOL) -n gotestsum) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --packages='$(1)' -- $(2)
+endif
+
 # The PostgreSQL server of these tests keeps the memory that it frees, which takes a quarter less CPU: new memory costs much in virtual
 # machines. The benchmark measures a server as users have it.
 test test-costly test-long test-race: export MALLOC_TOP_PAD_ := 1048576
@@ -29,7 +36,7 @@ test test-costly test-long test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
 
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
-	$(WITH_SERVER) go test -short -vet=off -timeout 20m $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) $(call test_packages,$(PACKAGES),-short -vet=off -timeout 20m $(ARGS))
 ifeq ($(PACKAGES),work)
 	@$(MAKE) --no-print-directory test-packages
 endif
@@ -50,7 +57,7 @@ publish-packages: packages ## Publish the tarballs of make packages; PUBLISH add
 
 .PHONY: test-costly
 test-costly: oracle-client bench-peers ## The tests that make test leaves out, because they take minutes: memory, work, the benchmark, a new event type
-	$(WITH_SERVER) go test -vet=off -timeout 20m $(ARGS) $(COSTLY_PACKAGES) -run $(COSTLY)
+	$(WITH_SERVER) $(call test_packages,$(COSTLY_PACKAGES),-vet=off -timeout 20m -run $(COSTLY) $(ARGS))
 
 COSTLY_PACKAGES := ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./protocol ./server ./server/accept
 COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType"
@@ -79,7 +86,7 @@ GENERATED := "Attaching|AttachedInSQL|CompactedEventsMean|Repaired|AgreeWithTheC
 
 .PHONY: test-race
 test-race: oracle-client bench-peers clients ## The same with the race detector
-	$(WITH_SERVER) go test -short -race -timeout 20m $(ARGS) $(PACKAGES)
+	$(WITH_SERVER) $(call test_packages,$(PACKAGES),-short -race -timeout 20m $(ARGS))
 
 # Servers of other major versions than the system's packages have, from npm; the account that runs them must be able to read them.
 SERVERS := $(if $(filter 0,$(shell id -u)),/var/cache/pgagui/servers,$(CURDIR)/bin/servers)
@@ -129,7 +136,7 @@ clients: ## Install the clients that the server is tested with, where npm is the
 
 .PHONY: test-js
 test-js: clients test/clients/frameworks/node_modules/.package-lock.json test-frameworks ## Run the tests with stock clients, agents, frameworks and a browser; installs 750 MB
-	$(WITH_SERVER) go test ./test/clients $(ARGS)
+	$(WITH_SERVER) $(call test_packages,./test/clients,$(ARGS))
 
 .PHONY: test-frameworks
 test-frameworks: js/node_modules/.package-lock.json js/frameworks/node_modules/.package-lock.json build ## Test the npm packages, as users install them, with the frameworks; VITEST adds to vitest
