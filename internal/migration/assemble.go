@@ -11,8 +11,11 @@ const (
 )
 
 // Assemble returns the migrations of a version of pgagui in order: those in the folder schema, to which it adds their records unless they are
-// released, and one more for what the folder functions says beyond them.
-func Assemble(functions, schema fs.FS) ([]Migration, error) {
+// released, and one more for what the folder functions says beyond them. That one is unreleased: another build may have another one of its
+// number. So its record has the sources, from which [FromUnreleased] goes on.
+func Assemble(functions, schema fs.FS) ([]Migration, error) { return chainOf(functions, schema, true) }
+
+func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
 	target, err := readSources(functions)
 	if err != nil {
 		return nil, err
@@ -35,9 +38,9 @@ func Assemble(functions, schema fs.FS) ([]Migration, error) {
 		if !m.isReleased() {
 			m.Up = wrap(m.Up, after.installed())
 			if before.version == 0 { // the schema goes in the end
-				m.Down = wrap(before.restored(), m.Down)
+				m.Down = wrap(keepData, before.restored(after), m.Down)
 			} else {
-				m.Down = wrap(m.Down, before.restored())
+				m.Down = wrap(m.Down, before.restored(after))
 			}
 		}
 		before = after
@@ -55,12 +58,37 @@ func Assemble(functions, schema fs.FS) ([]Migration, error) {
 	version := uint(len(migrations) + 1)
 	next := Migration{Version: version, Name: fmt.Sprintf("%06d%s", version, suffix)}
 	fingerprint.add(version, join(header, up, target.grant()))
+	if isUnreleased {
+		fingerprint.add(version, "unreleased") // the release of the same text leaves no build behind
+	}
 	next.Fingerprint = fingerprint.String()
+	after := newRecord(next, target)
+	if isUnreleased {
+		if after.build, err = newBuild(before, target); err != nil {
+			return nil, err
+		}
+	}
+	guard := ""
+	if current.grant() == "" { // without the functions the tables are of no use
+		guard = keepData
+	}
 	// The privileges come after the record, which says what they are about.
-	next.Up = wrap(header, up, newRecord(next, target).installed(), target.grant())
-	next.Down = wrap(header, down, before.restored(), current.grant())
+	next.Up = wrap(header, up, after.installed(), target.grant())
+	next.Down = wrap(header, guard, down, before.restored(after), current.grant())
 	return append(migrations, next), nil
 }
+
+// keepData refuses the way back while something is stored.
+const keepData = `do $$
+begin
+    if coalesce(current_setting('agui.allow_removal', true), '') <> 'on' and exists (select from agui.thread) then
+        raise exception using
+            errcode = 'object_not_in_prerequisite_state',
+            message = 'the schema agui holds conversations, which would be deleted: to allow that, set agui.allow_removal = on',
+            hint = 'Export what you want to keep. The setting is one of the session: in a connection string, options=-cagui.allow_removal=on.';
+    end if;
+end
+$$;`
 
 // grant is the SQL that creates missing roles and gives privileges, if the state has the procedure for it.
 func (s *state) grant() string {

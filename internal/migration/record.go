@@ -13,6 +13,7 @@ type record struct {
 	objects     []string
 	// recordsObjects: the install has the procedure that records what the catalog says of the objects.
 	recordsObjects bool
+	build          *Build // nil: it is released
 }
 
 const (
@@ -51,6 +52,11 @@ revoke execute on function %[1]s() from public;
 	if r.recordsObjects {
 		call = fmt.Sprintf("\ncall %s();\n", recordProcedure)
 	}
+	build, objects := "", r.objects
+	if r.build != nil {
+		build = r.build.recorded()
+		objects = append(slices.Clone(objects), "routine "+buildFunction)
+	}
 	return fmt.Sprintf(`%s
 create or replace function %s(out version int, out fingerprint text, out objects text[])
 language sql
@@ -60,15 +66,18 @@ set search_path = pg_catalog, pg_temp
 as 'select %d, ''%s'', ''{
 %s
 }''::text[]';
-%s%s%s`, recordBegin, installedFunction, r.version, r.fingerprint, lines(r.objects), comment, call, recordEnd)
+%s%s%s%s`, recordBegin, installedFunction, r.version, r.fingerprint, lines(objects), comment, build, call, recordEnd)
 }
 
-// restored is the SQL for the way back: the record as it was, and the removal of what it no longer has.
-func (r record) restored() string {
+// restored is the SQL for the way back from another record: this one as it was, and the removal of what it no longer has.
+func (r record) restored(from record) string {
 	if r.version == 0 {
 		return fmt.Sprintf("%s\ndrop function %s();\n%s", recordBegin, installedFunction, recordEnd)
 	}
 	text := r.installed()
+	if from.build != nil {
+		text = strings.Replace(text, recordBegin, fmt.Sprintf("%s\ndrop function if exists %s();\n", recordBegin, buildFunction), 1)
+	}
 	if !r.recordsObjects {
 		// What comes after this version is gone, and with it who granted privileges and who recorded the catalog.
 		text = strings.Replace(text, "create or replace function", fmt.Sprintf("drop function %s();\n\ncreate or replace function", installedFunction), 1)

@@ -18,7 +18,7 @@ func Release(functions, schema fs.FS) (map[string][]byte, error) {
 	if err := CheckReleased(schema); err != nil {
 		return nil, err
 	}
-	migrations, err := Assemble(functions, schema)
+	migrations, err := chainOf(functions, schema, false)
 	if err != nil {
 		return nil, err
 	}

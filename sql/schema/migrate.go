@@ -20,6 +20,9 @@ import (
 	"github.com/pgagui/pgagui/internal/address"
 )
 
+// settle sets what a connection that migrates needs.
+var settle = fmt.Sprintf("%s; set lock_timeout = %d", pinPath, lockTimeout.Milliseconds())
+
 var (
 	// ErrUnsupported means that the server is too old, or the database not in UTF8.
 	ErrUnsupported = errors.New("unsupported database")
@@ -47,10 +50,12 @@ const (
 type Option func(*settings)
 
 type settings struct {
+	sources       sources
 	chain         chain
 	notice        func(string)
 	acceptChanges bool
 	force         bool
+	deleteData    bool
 	rowSecurity   *bool
 	err           error
 }
@@ -61,7 +66,7 @@ func settingsOf(options []Option) (*settings, error) {
 		option(s)
 	}
 	if s.chain == nil {
-		s.chain = program()
+		s.chain, s.sources = program(), ofProgram
 	}
 	return s, s.err
 }
@@ -79,6 +84,9 @@ func RowSecurity(on bool) Option { return func(s *settings) { s.rowSecurity = &o
 // Force makes Down remove also what another tool has installed, and what comes from a build that left no record: then the schemas agui and
 // agui_internal go with all that is in them.
 func Force() Option { return func(s *settings) { s.force = true } }
+
+// DeleteData makes Down remove the schemas also while conversations are stored.
+func DeleteData() Option { return func(s *settings) { s.deleteData = true } }
 
 // Up installs the schema, or upgrades it to the latest version. Then, or when there is nothing to upgrade, it makes roles and
 // privileges that are missing: those of a database that was restored on another server, for instance. While another process
@@ -98,7 +106,8 @@ func Up(ctx context.Context, databaseURL string, options ...Option) error {
 			return err
 		}
 		err = state.Problem()
-		mayGoOn := err == nil || errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrOlder) || errors.Is(err, ErrChanged) && settings.acceptChanges
+		mayGoOn := err == nil || errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrOlder) || errors.Is(err, ErrUnreleased) ||
+			errors.Is(err, ErrChanged) && settings.acceptChanges
 		if !mayGoOn {
 			return err
 		}
@@ -106,9 +115,12 @@ func Up(ctx context.Context, databaseURL string, options ...Option) error {
 			return fmt.Errorf("%w: it has version %d: add what is new to the migrations of that tool: pgagui migrate sql --from %d",
 				ErrInstalledOtherwise, state.Version, state.Version)
 		}
-		if state.Version == state.Latest {
+		switch {
+		case state.build != nil:
+			err = goOnFrom(ctx, databaseURL, settings, state)
+		case state.Version == state.Latest:
 			err = repair(ctx, connection, databaseURL, settings, state)
-		} else {
+		default:
 			err = upgrade(ctx, connection, databaseURL, settings, state.Version)
 		}
 		if err != nil || settings.rowSecurity == nil {
@@ -169,6 +181,41 @@ func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, setting
 		}
 	}
 	return nil
+}
+
+// goOnFrom makes of an unreleased build the version of this program. Another tool records at most which number it has run, and that stays.
+func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state State) (err error) {
+	next, err := settings.sources.from(*state.build)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOtherBuild, err)
+	}
+	connection, err := connect(ctx, databaseURL, settings)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	if _, err := connection.Exec(ctx, settle); err != nil {
+		return err
+	}
+	err = untilLocked(ctx, func() error {
+		_, err := connection.Exec(ctx, next.Up, pgx.QueryExecModeSimpleProtocol) // in one transaction
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("migration %s from another unreleased build: %w", next.UpFile(), namingDependents(err))
+	}
+	if state.OtherTool {
+		return nil
+	}
+	engine, err := newEngine(databaseURL, settings)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		sourceErr, databaseErr := engine.Close()
+		err = errors.Join(err, sourceErr, databaseErr)
+	}()
+	return readable(engine.Force(int(next.Version)))
 }
 
 // engineVersion is how golang-migrate calls a version.
@@ -339,7 +386,6 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 	if err != nil {
 		return nil, err
 	}
-	settle := fmt.Sprintf("%s; set lock_timeout = %d", pinPath, lockTimeout.Milliseconds())
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, connection *pgx.Conn) error {
 		_, err := connection.Exec(ctx, settle)
 		return err

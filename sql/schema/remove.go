@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // Down removes the schemas with all that they store: the objects that the install has recorded as its own, whichever build made
 // them. What others made in the schemas stays, and so do the schemas then; when something of others depends on what is to be
-// removed, nothing is, and the error names it.
+// removed, nothing is, and the error names it. While conversations are stored, the error is ErrHoldsData unless DeleteData allows it.
 func Down(ctx context.Context, databaseURL string, options ...Option) error {
 	settings, err := settingsOf(options)
 	if err != nil {
@@ -25,6 +26,12 @@ func Down(ctx context.Context, databaseURL string, options ...Option) error {
 		objects, err := toRemove(ctx, connection, state, settings.force)
 		if err != nil {
 			return err
+		}
+		if !settings.deleteData && slices.Contains(objects, "table agui.thread") {
+			var holdsData bool
+			if err := connection.QueryRow(ctx, `select exists (select from agui.thread)`).Scan(&holdsData); err != nil || holdsData {
+				return cmp.Or(err, ErrHoldsData)
+			}
 		}
 		if err := untilLocked(ctx, func() error { return remove(context.WithoutCancel(ctx), connection, objects) }); err != nil {
 			return namingDependents(err)

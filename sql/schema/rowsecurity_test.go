@@ -168,7 +168,7 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 		t.Errorf("only %d tables", all)
 	}
 	check("upgraded")
-	if err := schema.Down(t.Context(), address, newer.migrations()); err != nil || schemaExists(t, pool) {
+	if err := schema.Down(t.Context(), address, newer.migrations(), schema.DeleteData()); err != nil || schemaExists(t, pool) {
 		t.Errorf("Down: %v", err)
 	}
 }

@@ -70,9 +70,21 @@ func GooseSQL(from uint) string {
 // chain are the migrations of a program in order.
 type chain []migration.Migration
 
+// sources are the folders that migrations are made of.
+type sources struct{ functions, schema fs.FS }
+
+var ofProgram = sources{functions.Files, embedded}
+
+func (s sources) chain() (chain, error) { return migration.Assemble(s.functions, s.schema) }
+
+// from is the migration from another unreleased build.
+func (s sources) from(build migration.Build) (migration.Migration, error) {
+	return migration.FromUnreleased(s.functions, s.schema, build)
+}
+
 // program are the migrations of this program.
 var program = sync.OnceValue(func() chain {
-	migrations, err := migration.Assemble(functions.Files, embedded)
+	migrations, err := ofProgram.chain()
 	if err != nil {
 		panic(err) // the sources are part of the program; a test reads all of them
 	}

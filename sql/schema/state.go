@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgagui/pgagui/internal/migration"
 )
 
 var (
@@ -19,6 +21,10 @@ var (
 	ErrNewer = errors.New("the schema agui is newer than this program")
 	// ErrOtherBuild means that the schema comes from migrations whose text is not that of this program's.
 	ErrOtherBuild = errors.New("the schema agui was installed by another build of pgagui")
+	// ErrUnreleased means that the schema is of another unreleased build, from which Up goes on.
+	ErrUnreleased = errors.New("the schema agui is of another unreleased build of pgagui")
+	// ErrHoldsData means that Down would delete conversations, and DeleteData does not allow it.
+	ErrHoldsData = errors.New("the schema agui holds conversations")
 	// ErrChanged means that objects of the schema are not as the migrations left them.
 	ErrChanged = errors.New("the schema agui was changed by hand")
 	// ErrInstalledOtherwise means that another tool has run the migrations: there is no version table agui.schema_migrations.
@@ -52,7 +58,8 @@ type State struct {
 	// RowSecurity says that row-level security is on. It is false where there are Changes.
 	RowSecurity bool
 
-	isThere bool // although nothing may say which version
+	isThere bool             // although nothing may say which version
+	build   *migration.Build // of a database that is of another, unreleased build with tables that this program knows
 }
 
 // Change is a difference between an object and what the migrations made.
@@ -83,7 +90,7 @@ type Database interface {
 }
 
 // Check reports whether a database has the schema as this program has it, with one query. Errors are ErrNotInstalled, ErrOlder,
-// ErrNewer and ErrOtherBuild; others come from the connection.
+// ErrNewer, ErrUnreleased and ErrOtherBuild; others come from the connection.
 func Check(ctx context.Context, database Database) error {
 	state, err := program().readInstalled(ctx, database)
 	if err != nil {
@@ -99,7 +106,10 @@ func (c chain) readInstalled(ctx context.Context, database Database) (State, err
 	if err == nil {
 		state.Expected = c.fingerprint(state.Version)
 		state.isThere = true
-		return state, nil
+		if state.Expected != "" && state.Fingerprint != state.Expected {
+			state.build, err = c.readBuild(ctx, database)
+		}
+		return state, err
 	}
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || refusal.Code != noSuchSchema && refusal.Code != noSuchFunction {
@@ -114,6 +124,21 @@ func (c chain) readInstalled(ctx context.Context, database Database) (State, err
 				on namespace.oid operator(pg_catalog.=) class.relnamespace
 			where namespace.nspname operator(pg_catalog.=) 'agui' and class.relname operator(pg_catalog.=) 'batch')`).Scan(&state.isThere)
 	return state, err
+}
+
+// readBuild reads which unreleased build a database is of; nil if it is of none, or of one with other tables.
+func (c chain) readBuild(ctx context.Context, database Database) (*migration.Build, error) {
+	var isUnreleased bool
+	err := database.QueryRow(ctx, `select $1 operator(pg_catalog.=) any ((agui_internal.installed()).objects)`, migration.BuildObject).Scan(&isUnreleased)
+	if err != nil || !isUnreleased {
+		return nil, err
+	}
+	build := &migration.Build{}
+	err = database.QueryRow(ctx, migration.BuildQuery).Scan(&build.Base, &build.BaseFingerprint, &build.Sources)
+	if err != nil || !build.HasTablesOf(c) {
+		return nil, err
+	}
+	return build, nil
 }
 
 // readState reads what the migrations have recorded, and by which tool, but not what was changed since.
@@ -135,7 +160,7 @@ func (c chain) readState(ctx context.Context, connection *pgx.Conn) (State, erro
 // readAll is readState with the changes by hand.
 func (c chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error) {
 	state, err := c.readState(ctx, connection)
-	if err != nil || state.Version == 0 || state.Fingerprint != state.Expected {
+	if err != nil || state.Version == 0 || state.Fingerprint != state.Expected && state.build == nil {
 		return state, err
 	}
 	var recordsCatalog bool // version 1 does not
@@ -174,10 +199,10 @@ func changedObjects(ctx context.Context, connection *pgx.Conn) (changes []Change
 }
 
 // Problem is what keeps this program from working with the database, and what to do about it: nil, or one of ErrNotInstalled,
-// ErrOlder, ErrNewer, ErrOtherBuild and ErrChanged.
+// ErrOlder, ErrNewer, ErrUnreleased, ErrOtherBuild and ErrChanged.
 func (s State) Problem() error {
 	err := s.mismatch()
-	if err == nil || errors.Is(err, ErrOlder) {
+	if err == nil || errors.Is(err, ErrOlder) || errors.Is(err, ErrUnreleased) {
 		if changed := s.changed(); changed != nil {
 			return changed
 		}
@@ -192,6 +217,9 @@ func (s State) mismatch() error {
 		return fmt.Errorf("%w: run pgagui migrate up", ErrNotInstalled)
 	case s.Version > s.Latest:
 		return fmt.Errorf("%w: it has version %d, this program has up to %d: use a newer program", ErrNewer, s.Version, s.Latest)
+	case s.build != nil:
+		return fmt.Errorf("%w: its version %d has the fingerprint %s, that of this program %s: run pgagui migrate up, which keeps the data",
+			ErrUnreleased, s.Version, short(s.Fingerprint), short(s.Expected))
 	case s.Fingerprint != s.Expected || s.Version == 0:
 		return s.otherBuild()
 	case s.Version < s.Latest:

@@ -20,9 +20,10 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// otherBuild is a build with the same versions whose migrations differ.
+// otherBuild is a build with the same versions whose tables differ.
 func otherBuild(t *testing.T) release {
 	r := thisRelease(t)
+	r.replace("schema/000001_tables.up.sql", `create table agui.thread `, "-- Otherwise.\ncreate table agui.thread ")
 	r.write("functions/core/sample.sql", `create or replace function agui_internal.other_build()
 returns agui_internal.installed_object
 language sql
@@ -257,6 +258,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 	t.Parallel()
 	newer := thisRelease(t)
 	newer.freeze()
+	installed := newer.next()
 	newer.write("functions/core/sample.sql", `create or replace function agui_internal.newer() returns int return 1;`)
 	newer.replace("functions/api/views/quarantine.sql", `(?s)create or replace view agui.quarantine.*`, `create or replace view agui.quarantine as select 1 as other;`)
 	newer.freeze()
@@ -277,7 +279,8 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 	})
 	t.Run("this package", func(t *testing.T) {
 		t.Parallel()
-		address := testdb.New(t)
+		address := testdb.Empty(t)
+		installed.mustUp(address)
 		state, err := schema.Status(t.Context(), address, newer.migrations())
 		if err != nil || !errors.Is(state.Problem(), schema.ErrOlder) {
 			t.Errorf("%v, %v", state.Problem(), err)

@@ -259,89 +259,106 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 	installed := testdb.Pool(t)
 	want, wantPrivileges := objects(t, installed), tablePrivileges(t, installed)
 
-	psql := func(t *testing.T, address, text string) {
+	psql := func(t *testing.T, address, text string, options ...string) error {
 		t.Helper()
-		command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address)
+		command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), append(options, "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)...)
 		command.Stdin = strings.NewReader(text)
 		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("psql: %v: %s", err, output)
+			return fmt.Errorf("psql: %w: %s", err, output)
 		}
+		return nil
 	}
-	mustRun := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	// What fails leaves the version table of golang-migrate dirty, at the version that it did not reach. All at once would leave
+	// goroutines behind, too.
+	down := func(engine *migrate.Migrate) error {
+		for {
+			before, _, err := engine.Version()
+			if errors.Is(err, migrate.ErrNilVersion) {
+				return nil
+			}
+			if err == nil {
+				err = engine.Steps(-1)
+			}
+			if err != nil {
+				return errors.Join(err, engine.Force(int(before)))
+			}
 		}
 	}
 	for name, install := range map[string]struct {
 		otherTool bool
-		up, down  func(t *testing.T, address string)
+		up, down  func(t *testing.T, address string) error
 	}{
 		"golang-migrate": {
-			up:   func(t *testing.T, address string) { mustRun(t, documentedGolangMigrate(t, address, "postgres").Up()) },
-			down: func(t *testing.T, address string) { mustRun(t, documentedGolangMigrate(t, address, "postgres").Down()) },
+			up:   func(t *testing.T, address string) error { return documentedGolangMigrate(t, address, "postgres").Up() },
+			down: func(t *testing.T, address string) error { return down(documentedGolangMigrate(t, address, "postgres")) },
 		},
 		"golang-migrate as a library, from the file system of this package": {
-			up: func(t *testing.T, address string) {
+			up: func(t *testing.T, address string) error {
 				exec(t, testdb.Connect(t, address), `create schema agui`)
-				mustRun(t, ownChain(t, address, schema.Migrations(), ourVersionTable()).Up())
+				return ownChain(t, address, schema.Migrations(), ourVersionTable()).Up()
 			},
-			down: func(t *testing.T, address string) {
-				mustRun(t, ownChain(t, address, schema.Migrations(), ourVersionTable()).Down())
+			down: func(t *testing.T, address string) error {
+				return down(ownChain(t, address, schema.Migrations(), ourVersionTable()))
 			},
 		},
 		"golang-migrate, in the chain of the team": {
 			otherTool: true,
-			up:        func(t *testing.T, address string) { mustRun(t, ownChain(t, address, copied(), "").Up()) },
-			down:      func(t *testing.T, address string) { mustRun(t, ownChain(t, address, copied(), "").Down()) },
+			up:        func(t *testing.T, address string) error { return ownChain(t, address, copied(), "").Up() },
+			down:      func(t *testing.T, address string) error { return down(ownChain(t, address, copied(), "")) },
 		},
 		"goose, in the chain of the team": {
 			otherTool: true,
-			up: func(t *testing.T, address string) {
+			up: func(t *testing.T, address string) error {
 				_, err := gooseProvider(t, address, gooseFile()).Up(t.Context())
-				mustRun(t, err)
+				return err
 			},
-			down: func(t *testing.T, address string) {
+			down: func(t *testing.T, address string) error {
 				_, err := gooseProvider(t, address, gooseFile()).DownTo(t.Context(), 0)
-				mustRun(t, err)
+				return err
 			},
 		},
 		"psql": {
 			otherTool: true,
-			up:        func(t *testing.T, address string) { psql(t, address, schema.UpSQL(0)) },
-			down:      func(t *testing.T, address string) { psql(t, address, schema.DownSQL(0)) },
+			up: func(t *testing.T, address string) error {
+				return psql(t, address, schema.UpSQL(0), "--single-transaction")
+			},
+			down: func(t *testing.T, address string) error {
+				return psql(t, address, schema.DownSQL(0), "--single-transaction")
+			},
 		},
 		"psql, a version at a time": {
 			otherTool: true,
-			up: func(t *testing.T, address string) {
+			up: func(t *testing.T, address string) error {
 				// What is after a version, less what is after the next one.
 				for from := range schema.Latest() {
-					psql(t, address, strings.TrimSuffix(schema.UpSQL(from), schema.UpSQL(from+1)))
+					if err := psql(t, address, strings.TrimSuffix(schema.UpSQL(from), schema.UpSQL(from+1)), "--single-transaction"); err != nil {
+						return err
+					}
 				}
+				return nil
 			},
-			down: func(t *testing.T, address string) {
+			down: func(t *testing.T, address string) error {
 				for from := schema.Latest(); from > 0; from-- {
-					psql(t, address, strings.TrimPrefix(schema.DownSQL(from-1), schema.DownSQL(from)))
+					if err := psql(t, address, strings.TrimPrefix(schema.DownSQL(from-1), schema.DownSQL(from)), "--single-transaction"); err != nil {
+						return err
+					}
 				}
+				return nil
 			},
 		},
 		"statement by statement, as Atlas does": {
 			otherTool: true,
-			up: func(t *testing.T, address string) {
-				command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)
-				command.Stdin = strings.NewReader(schema.UpSQL(0))
-				if output, err := command.CombinedOutput(); err != nil {
-					t.Fatalf("psql: %v: %s", err, output)
-				}
-			},
-			down: func(t *testing.T, address string) { psql(t, address, schema.DownSQL(0)) },
+			up:        func(t *testing.T, address string) error { return psql(t, address, schema.UpSQL(0)) },
+			down:      func(t *testing.T, address string) error { return psql(t, address, schema.DownSQL(0)) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := testdb.Empty(t)
 			pool := testdb.Connect(t, address)
-			install.up(t, address)
+			if err := install.up(t, address); err != nil {
+				t.Fatal(err)
+			}
 			if got := objects(t, pool); got != want {
 				t.Errorf("got\n%s\n\nwant\n%s", got, want)
 			}
@@ -366,7 +383,19 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 					t.Error("there is a version table beside that of the other tool")
 				}
 			}
-			install.down(t, address)
+			exec(t, pool, `select agui.append('kept', 'r', '[{"type":"RUN_STARTED"}]')`)
+			if err := install.down(t, address); err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
+				t.Errorf("down, with a conversation: %v", err)
+			}
+			if got := objects(t, pool); got != want {
+				t.Errorf("down was refused, and changed\n%s", differences(got, want))
+			}
+			if got := ask[int](t, pool, `select count(*) from agui.events('kept')`); got != 1 {
+				t.Errorf("%d events are left, of 1", got)
+			}
+			if err := install.down(t, address+"&options=-cagui.allow_removal%3Don"); err != nil {
+				t.Error(err)
+			}
 			if got := objects(t, pool); got != "" {
 				t.Errorf("left behind:\n%s", got)
 			}

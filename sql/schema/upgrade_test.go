@@ -120,6 +120,20 @@ func (r release) unreleased() release {
 	return fresh
 }
 
+// thawed is a release before it was released: its functions are not in a migration yet.
+func (r release) thawed() release {
+	r.t.Helper()
+	thawed := r.next()
+	migrations := slices.DeleteFunc(slices.Sorted(maps.Keys(r.files)), func(name string) bool { return !strings.HasSuffix(name, ".up.sql") })
+	last, isOfFunctions := strings.CutSuffix(migrations[len(migrations)-1], "_functions.up.sql")
+	if !isOfFunctions {
+		r.t.Fatalf("the last migration is %s", last)
+	}
+	delete(thawed.files, last+"_functions.up.sql")
+	delete(thawed.files, last+"_functions.down.sql")
+	return thawed
+}
+
 func (r release) migrations() schema.Option {
 	r.t.Helper()
 	return schema.FromSources(r.folder("functions"), r.folder("schema"))
@@ -302,7 +316,7 @@ func catalog(t *testing.T, pool *pgxpool.Pool) string {
 				case prokind when 'a' then (select to_jsonb(pg_aggregate)::text from pg_aggregate where aggfnoid = routine.oid) else pg_get_functiondef(routine.oid) end,
 				proacl
 			from pg_proc as routine join namespace on namespace.oid = pronamespace
-			where proname <> 'installed'
+			where proname not in ('installed', 'unreleased_build')
 			union all
 			select 'pg_type'::regclass, type.oid, 'type ' || type.oid::regtype, format_type(typbasetype, typtypmod), typacl
 			from pg_type as type join namespace on namespace.oid = typnamespace
@@ -430,11 +444,11 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	w.repeats = map[string]int{}
 	defer w.ended.Store(true)
 	call := func(events string) error {
-		begin := time.Now()
+		began := time.Now()
 		for attempt := 0; ; attempt++ {
 			var seq int
 			err := pool.QueryRow(ctx, `select agui.append($1, 'r', $2::text::json, after_seq => $3)`, w.thread, events, w.written).Scan(&seq)
-			w.longest = max(w.longest, time.Since(begin))
+			w.longest = max(w.longest, time.Since(began))
 			w.calls.Add(1)
 			if err == nil {
 				if seq != w.written+1 {
@@ -560,6 +574,76 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 			t.Errorf("%s waited %s", writer.thread, writer.longest)
 		}
 		t.Logf("%s: %d events, longest wait %s, repeats %v", writer.thread, writer.written, writer.longest.Round(time.Millisecond), writer.repeats)
+	}
+}
+
+// A build that is not released gives way to another one, of the same version or of a later one, released or not, beside a writer.
+func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
+	t.Parallel()
+	first := firstRelease(t)
+	second := secondRelease(first)
+	third := thirdRelease(second)
+	other := first.thawed()
+	other.changeBodies("other")
+	other.replace("functions/api/sample/sample_event.sql", `run.run_id, run.status from`, `run.status, run.run_id from`)
+
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	first.thawed().mustUp(address)
+	fill(t, pool)
+	atFirst := tables(t, pool)
+	data := kept(t, pool, atFirst)
+	exec(t, pool, `call agui.enable_row_security()`)
+
+	var stop atomic.Bool
+	var working sync.WaitGroup
+	w := writer{thread: "writer"}
+	working.Go(func() { w.work(t.Context(), pool, &stop) })
+	for _, step := range []struct {
+		name string
+		to   release
+	}{
+		{"another build of the version", other},
+		{"back", first.thawed()},
+		{"the next version, unreleased", second.thawed()},
+		{"the same, released", second},
+		{"the version after that, released", third},
+	} {
+		state, err := schema.Status(t.Context(), address, step.to.migrations())
+		if err != nil || !errors.Is(state.Problem(), schema.ErrUnreleased) && !errors.Is(state.Problem(), schema.ErrOlder) {
+			t.Errorf("%s, before: %v, %v", step.name, state.Problem(), err)
+		}
+		step.to.mustUp(address)
+		if state, err = schema.Status(t.Context(), address, step.to.migrations()); err != nil || state.Problem() != nil || !state.RowSecurity {
+			t.Errorf("%s: %v, %v", step.name, state.Problem(), err)
+		}
+		if got := kept(t, pool, atFirst); got != data {
+			t.Errorf("%s: rows have changed:\n%s", step.name, differences(got, data))
+		}
+		freshAddress := testdb.Empty(t)
+		step.to.mustUp(freshAddress)
+		fresh := testdb.Connect(t, freshAddress)
+		exec(t, fresh, `call agui.enable_row_security()`)
+		if got, want := catalog(t, pool), catalog(t, fresh); got != want {
+			t.Errorf("%s: upgraded (+) and installed (-) differ:\n%s", step.name, differences(got, want))
+		}
+		const recorded = `select array_to_string(objects, e'\n') from agui_internal.installed()`
+		if got, want := ask[string](t, pool, recorded), ask[string](t, fresh, recorded); got != want {
+			t.Errorf("%s: what belongs to the install, upgraded (+) and fresh (-):\n%s", step.name, differences(got, want))
+		}
+		before := w.calls.Load()
+		wait.For(t, "the writer to append more", func() bool { return w.calls.Load() > before+5 || w.ended.Load() })
+	}
+	stop.Store(true)
+	working.Wait()
+	if w.failure != nil {
+		t.Error(w.failure)
+	}
+	if err := schema.Down(t.Context(), address, third.migrations()); !errors.Is(err, schema.ErrHoldsData) || !schemaExists(t, pool) {
+		t.Errorf("Down, with conversations: %v", err)
+	}
+	if err := schema.Down(t.Context(), address, third.migrations(), schema.DeleteData()); err != nil || schemaExists(t, pool) {
+		t.Errorf("Down: %v", err)
 	}
 }
 

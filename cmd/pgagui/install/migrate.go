@@ -63,8 +63,8 @@ func (p *program) migrateUpCommand() *cobra.Command {
 version, the command creates roles and privileges that are missing, for example in a database that
 was restored on another server.
 
-It refuses a schema that another build of pgagui installed, a newer schema, and one whose objects
-were changed by hand.
+It refuses a newer schema, one that another build of pgagui made with other tables, and one whose
+objects were changed by hand.
 
 --rls turns row-level security on: each role can access only the threads of the scope that it is
 mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role without a mapping none.
@@ -107,10 +107,12 @@ func (p *program) migrateUp(ctx context.Context, options []schema.Option) error 
 	if p.JSON {
 		return p.PrintJSON(migrated{From: before.Version, Version: now.Version, RowSecurity: now.RowSecurity})
 	}
-	switch before.Version {
-	case before.Latest:
+	switch {
+	case errors.Is(before.Problem(), schema.ErrUnreleased):
+		fmt.Fprintf(p.Out, "upgraded the schema agui from another unreleased build to version %d of this program\n", before.Latest)
+	case before.Version == before.Latest:
 		fmt.Fprintf(p.Out, "agui is at version %d already\n", before.Latest)
-	case 0:
+	case before.Version == 0:
 		fmt.Fprintf(p.Out, "installed the schema agui, version %d\n", before.Latest)
 	default:
 		fmt.Fprintf(p.Out, "upgraded the schema agui from version %d to %d\n", before.Version, before.Latest)
@@ -171,7 +173,7 @@ func (p *program) migrateDown(command *cobra.Command, yes, force bool) error {
 				return err
 			}
 		}
-		if err := schema.Down(ctx, p.DatabaseURL, options...); err != nil {
+		if err := schema.Down(ctx, p.DatabaseURL, append(options, schema.DeleteData())...); err != nil {
 			return err
 		}
 	}
@@ -249,7 +251,7 @@ func (p *program) migrateStatus(ctx context.Context) error {
 	} else if _, err := fmt.Fprintln(p.Out, describeState(state)); err != nil {
 		return err
 	}
-	if errors.Is(problem, schema.ErrNotInstalled) || errors.Is(problem, schema.ErrOlder) {
+	if errors.Is(problem, schema.ErrNotInstalled) || errors.Is(problem, schema.ErrOlder) || errors.Is(problem, schema.ErrUnreleased) {
 		return nil // "migrate up" resolves it
 	}
 	return problem
@@ -271,6 +273,8 @@ func describeState(state schema.State) string {
 		return fmt.Sprintf("%s: pgagui migrate sql --from %d prints the upgrade to %d", version, state.Version, state.Latest)
 	case errors.Is(problem, schema.ErrOlder):
 		return fmt.Sprintf("%s: pgagui migrate up upgrades to %d", version, state.Latest)
+	case errors.Is(problem, schema.ErrUnreleased):
+		return fmt.Sprintf("%s of another unreleased build: pgagui migrate up upgrades to %d of this program", version, state.Latest)
 	case errors.Is(problem, schema.ErrNewer):
 		return fmt.Sprintf("%s, newer than this program, which has versions up to %d", version, state.Latest)
 	case errors.Is(problem, schema.ErrOtherBuild) && state.Version == 0:

@@ -149,8 +149,8 @@ func hasNoSchema(err error) bool {
 // IsUnfit reports whether this program cannot work with the database or its schema.
 func IsUnfit(err error) bool {
 	for _, unfit := range []error{
-		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrOtherBuild, schema.ErrChanged, schema.ErrInstalledOtherwise,
-		schema.ErrUnsupported,
+		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrUnreleased, schema.ErrOtherBuild, schema.ErrChanged,
+		schema.ErrInstalledOtherwise, schema.ErrUnsupported,
 	} {
 		if errors.Is(err, unfit) {
 			return true
