@@ -190,6 +190,8 @@ func TestPrivilegeMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Only a schema that is not released yet has this function.
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "function agui_internal.unreleased_build(") })
 	text := strings.Join(lines, "\n") + "\n"
 	if *updatePrivileges {
 		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {

@@ -1,8 +1,11 @@
 package migration
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 )
 
 const (
@@ -25,6 +28,10 @@ func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
 		return nil, err
 	}
 
+	serves, err := readServes(schema, uint(len(migrations)+1))
+	if err != nil {
+		return nil, err
+	}
 	current, before := newState(), record{}
 	var fingerprint fingerprint
 	for i := range migrations {
@@ -34,7 +41,7 @@ func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
 		}
 		fingerprint.add(m.Version, Body(m.Up))
 		m.Fingerprint = fingerprint.String()
-		after := newRecord(*m, current)
+		after := newRecord(*m, current, serves)
 		if !m.isReleased() {
 			m.Up = wrap(m.Up, after.installed())
 			if before.version == 0 { // the schema goes in the end
@@ -62,7 +69,7 @@ func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
 		fingerprint.add(version, "unreleased") // the release of the same text leaves no build behind
 	}
 	next.Fingerprint = fingerprint.String()
-	after := newRecord(next, target)
+	after := newRecord(next, target, serves)
 	if isUnreleased {
 		if after.build, err = newBuild(before, target); err != nil {
 			return nil, err
@@ -89,6 +96,24 @@ begin
     end if;
 end
 $$;`
+
+// servesFile is the file in the folder schema with the oldest version whose programs work with the schema as it is.
+const servesFile = "serves"
+
+// readServes reads the file; without one the schema serves programs of the last version alone.
+func readServes(schema fs.FS, last uint) (uint, error) {
+	content, err := fs.ReadFile(schema, servesFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return last, nil
+	} else if err != nil {
+		return 0, err
+	}
+	serves, err := strconv.ParseUint(strings.TrimSpace(string(content)), 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", servesFile, err)
+	}
+	return uint(serves), nil
+}
 
 // grant is the SQL that creates missing roles and gives privileges, if the state has the procedure for it.
 func (s *state) grant() string {

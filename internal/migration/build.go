@@ -133,8 +133,12 @@ func FromUnreleased(functions, schema fs.FS, from Build) (Migration, error) {
 		return Migration{}, err
 	}
 
+	serves, err := readServes(schema, uint(len(chain)))
+	if err != nil {
+		return Migration{}, err
+	}
 	last := chain[len(chain)-1]
-	record, withdrawn := newRecord(last, target), ""
+	record, withdrawn := newRecord(last, target, serves), ""
 	if len(chain) == len(files) {
 		withdrawn = "drop function " + buildFunction + "();"
 	} else if record.build, err = newBuild(baseOf(chain), target); err != nil {

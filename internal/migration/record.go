@@ -11,6 +11,7 @@ type record struct {
 	version     uint // 0: nothing is installed
 	fingerprint string
 	objects     []string
+	serves      uint // the oldest version whose programs work with this one
 	// recordsObjects: the install has the procedure that records what the catalog says of the objects.
 	recordsObjects bool
 	build          *Build // nil: it is released
@@ -24,14 +25,14 @@ const (
 )
 
 // newRecord is the record that a migration leaves in a database, which then has the state.
-func newRecord(m Migration, s *state) record {
+func newRecord(m Migration, s *state, serves uint) record {
 	objects := []string{"routine " + installedFunction}
 	for _, object := range s.objects {
 		objects = append(objects, object.key())
 	}
 	slices.Sort(objects)
 	return record{
-		version: m.Version, fingerprint: m.Fingerprint, objects: objects,
+		version: m.Version, fingerprint: m.Fingerprint, objects: objects, serves: min(serves, m.Version),
 		recordsObjects: s.find("routine "+recordProcedure) != nil,
 	}
 }
@@ -42,8 +43,8 @@ func (r record) installed() string {
 	if r.version == 1 {
 		comment = fmt.Sprintf(`
 comment on function %[1]s() is
-    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, and what belongs to them. '
-    'The migrations write it, whichever tool runs them.';
+    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, what belongs to them, and the '
+    'oldest version whose programs work with it. The migrations write it, whichever tool runs them.';
 
 revoke execute on function %[1]s() from public;
 `, installedFunction)
@@ -58,15 +59,15 @@ revoke execute on function %[1]s() from public;
 		objects = append(slices.Clone(objects), "routine "+buildFunction)
 	}
 	return fmt.Sprintf(`%s
-create or replace function %s(out version int, out fingerprint text, out objects text[])
+create or replace function %s(out version int, out fingerprint text, out objects text[], out serves int)
 language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as 'select %d, ''%s'', ''{
 %s
-}''::text[]';
-%s%s%s%s`, recordBegin, installedFunction, r.version, r.fingerprint, lines(objects), comment, build, call, recordEnd)
+}''::text[], %d';
+%s%s%s%s`, recordBegin, installedFunction, r.version, r.fingerprint, lines(objects), r.serves, comment, build, call, recordEnd)
 }
 
 // restored is the SQL for the way back from another record: this one as it was, and the removal of what it no longer has.

@@ -2,7 +2,8 @@
 //
 //	go run ./internal/sqlgen           write db/queries
 //	go run ./internal/sqlgen -check    fail when they are not what it would write, or a released migration was changed
-//	go run ./internal/sqlgen -release  freeze the migrations as they are: write them to sql/schema, and their hashes to released.sum
+//	go run ./internal/sqlgen -release  freeze the migrations as they are: write them to sql/schema, and their hashes to released.sum;
+//	                                   write what programs of the version send to sql/schema/testdata
 package main
 
 import (
@@ -13,6 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/qualify"
@@ -112,8 +115,39 @@ func freeze(folder string) error {
 		return err
 	}
 	files := map[string][]byte{}
+	version := ""
 	for name, content := range frozen {
 		files[filepath.Join(schema, name)] = content
+		if number, _, isMigration := strings.Cut(name, "_"); isMigration {
+			version = max(version, number)
+		}
 	}
+	sent, err := statements(filepath.Join(folder, "..", "db"))
+	if err != nil {
+		return err
+	}
+	files[filepath.Join(schema, "testdata", "sent_"+version+".sql")] = sent
 	return write(files)
 }
+
+// statements are those that a program sends through its accessors, each with the line that names it.
+func statements(db string) ([]byte, error) {
+	sources, err := filepath.Glob(filepath.Join(db, "*.sql.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range query.FindAllSubmatch(text, -1) {
+			fmt.Fprintf(&all, "%s;\n\n", bytes.TrimSpace(match[1]))
+		}
+	}
+	return all.Bytes(), nil
+}
+
+// query finds the statements in what sqlc has written.
+var query = regexp.MustCompile("(?s)\nconst \\w+ = `(-- name: .*?)`")

@@ -118,6 +118,8 @@ func Up(ctx context.Context, databaseURL string, options ...Option) error {
 		switch {
 		case state.build != nil:
 			err = goOnFrom(ctx, databaseURL, settings, state)
+		case state.Version > state.Latest:
+			settings.notice(fmt.Sprintf("the schema has version %d, which serves this program of version %d too", state.Version, state.Latest))
 		case state.Version == state.Latest:
 			err = repair(ctx, connection, databaseURL, settings, state)
 		default:

@@ -156,8 +156,8 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 	newer.replace("functions/core/tenants/visible_key.sql", `function agui_internal.visible_key\(uuid\) from`, "function agui_internal.visible_key(uuid, text) from")
 	newer.replace("functions/core/tenants/has_row_security.sql", "-- The planner", "-- Still the planner")
 	newer.replace("functions/core/views/caller.sql", "where tenant.role_name", "where true and tenant.role_name")
-	newer.write("schema/000003_more.up.sql", `create table agui_internal.more (thread_key uuid primary key); comment on table agui_internal.more is 'More.';`)
-	newer.write("schema/000003_more.down.sql", `drop table agui_internal.more;`)
+	newer.migrate("more", `create table agui_internal.more (thread_key uuid primary key); comment on table agui_internal.more is 'More.';`,
+		`drop table agui_internal.more;`)
 	newer.freeze()
 	newer.mustUp(address)
 	state, err := schema.Status(t.Context(), address, newer.migrations())

@@ -27,7 +27,7 @@ import (
 	"github.com/pgagui/pgagui/sql/functions"
 )
 
-//go:embed *.sql
+//go:embed *.sql serves
 var embedded embed.FS
 
 // Migrations are the files of the migrations, for golang-migrate's package source/iofs and for other tools that read a file system.

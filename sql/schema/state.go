@@ -17,7 +17,7 @@ var (
 	ErrNotInstalled = errors.New("the database has no schema agui")
 	// ErrOlder means that the database has a version of the schema from before this program.
 	ErrOlder = errors.New("the schema agui is older than this program")
-	// ErrNewer means that the database was migrated by a newer version of this program.
+	// ErrNewer means that the database was migrated by a newer version of this program, and that its schema does not serve this version.
 	ErrNewer = errors.New("the schema agui is newer than this program")
 	// ErrOtherBuild means that the schema comes from migrations whose text is not that of this program's.
 	ErrOtherBuild = errors.New("the schema agui was installed by another build of pgagui")
@@ -48,6 +48,8 @@ type State struct {
 	Fingerprint string
 	// Expected is what Fingerprint is when the migrations up to Version are those of this program; empty: it has no such version.
 	Expected string
+	// Serves is the oldest version whose programs work with the schema. A program of version 2 works with a schema of version 3 that serves 2.
+	Serves uint
 	// OtherTool says that the migrations were run by another tool than golang-migrate and this package, or with another version table.
 	OtherTool bool
 	// Changes are the objects that are not as the migrations left them.
@@ -102,7 +104,7 @@ func Check(ctx context.Context, database Database) error {
 // readInstalled reads what the migrations have recorded.
 func (c chain) readInstalled(ctx context.Context, database Database) (State, error) {
 	state := State{Latest: c.latest()}
-	err := database.QueryRow(ctx, `select version, fingerprint from agui_internal.installed()`).Scan(&state.Version, &state.Fingerprint)
+	err := database.QueryRow(ctx, `select version, fingerprint, serves from agui_internal.installed()`).Scan(&state.Version, &state.Fingerprint, &state.Serves)
 	if err == nil {
 		state.Expected = c.fingerprint(state.Version)
 		state.isThere = true
@@ -215,6 +217,8 @@ func (s State) mismatch() error {
 	switch {
 	case s.Version == 0 && !s.isThere:
 		return fmt.Errorf("%w: run pgagui migrate up", ErrNotInstalled)
+	case s.Version > s.Latest && s.Serves <= s.Latest:
+		return nil
 	case s.Version > s.Latest:
 		return fmt.Errorf("%w: it has version %d, this program has up to %d: use a newer program", ErrNewer, s.Version, s.Latest)
 	case s.build != nil:

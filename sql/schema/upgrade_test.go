@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,13 +18,14 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
+	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -39,7 +41,7 @@ func thisRelease(t *testing.T) release {
 	r := release{t, fstest.MapFS{}}
 	folder := os.DirFS("..")
 	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(file) != ".sql" {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".sql", ".sum", ""}, path.Ext(file)) {
 			return err
 		}
 		content, err := fs.ReadFile(folder, file)
@@ -60,6 +62,18 @@ func (r release) next() release {
 
 func (r release) write(file, content string) {
 	r.files[file] = &fstest.MapFile{Data: []byte(content)}
+}
+
+// migrate adds a migration written by hand.
+func (r release) migrate(name, up, down string) {
+	r.t.Helper()
+	released, err := fs.Glob(r.files, "schema/*.up.sql")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	path := fmt.Sprintf("schema/%06d_%s", len(released)+1, name)
+	r.write(path+".up.sql", up)
+	r.write(path+".down.sql", down)
 }
 
 // replace replaces what a pattern matches first in a file.
@@ -216,11 +230,10 @@ revoke execute on procedure agui.old_sample(int) from public;`)
 // column more, comments, privileges and tables, and removes a procedure.
 func secondRelease(first release) release {
 	r := first.next()
-	r.write("schema/000003_labels.up.sql", `alter table agui.erasure add column label text;
+	r.migrate("labels", `alter table agui.erasure add column label text;
 comment on column agui.erasure.label is 'Label.';
 alter table agui.batch add column label text;
-comment on column agui.batch.label is 'Label.';`)
-	r.write("schema/000003_labels.down.sql", `alter table agui.erasure drop column label;
+comment on column agui.batch.label is 'Label.';`, `alter table agui.erasure drop column label;
 alter table agui.batch drop column label;`)
 	r.write("functions/core/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text, c timestamptz);
 comment on type agui_internal.sample is 'Sample with its time.';`)
@@ -251,9 +264,8 @@ revoke execute on function agui.new_sample(int) from public;`)
 // less; what had come goes, what had gone comes in another kind.
 func thirdRelease(second release) release {
 	r := second.next()
-	r.write("schema/000005_index.up.sql", `create index sample_by_status on agui.run (status) where status = 'failed';
-comment on index agui.sample_by_status is 'Sample.';`)
-	r.write("schema/000005_index.down.sql", `drop index agui.sample_by_status;`)
+	r.migrate("index", `create index sample_by_status on agui.run (status) where status = 'failed';
+comment on index agui.sample_by_status is 'Sample.';`, `drop index agui.sample_by_status;`)
 	r.replace("functions/core/sample/sample.sql", `returns agui_internal.sample\n`, `returns setof agui_internal.sample`+"\n")
 	r.replace("functions/core/sample/sample.sql", `return taken;`, `return next taken;`)
 	r.replace("functions/core/sample/count.sql", `as event where .*`, `as event cross join agui_internal.take_sample(event.run_id) as sample where sample.a = 1;`)
@@ -358,77 +370,6 @@ func differences(got, want string) string {
 	return all.String()
 }
 
-// fill puts rows into every table, in threads that the writers leave alone.
-func fill(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	for _, statement := range []string{
-		`select agui.append('kept', 'r1', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`,
-		`select agui.append('kept', 'r2', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`,
-		`select agui.append('kept', 'r3', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0,
-			('{"messages":[{"id":"u","role":"user","content":"' || repeat('x', 9000) || '"}]}')::json, '', true)`,
-		`select agui.save_session_state('kept', 'k', '1', 'r1')`,
-		`select agui.save_checkpoint('kept', 'c', '{}')`,
-		`select agui.put_checkpoint('kept', 'g', '{"channel_versions":{"list":1}}', channels => '{list}', versions => '{1}', types => '{json}',
-			channel_values => json_build_array(json_build_array(repeat('x', 300)))), agui.put_checkpoint_writes('kept', 'g', 'task', '{list}', '{json}', '[1]')`,
-		`call agui.compact()`,
-		`select agui.append('gone', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`,
-		`select agui.erase('gone')`,
-		// Nothing writes these yet, or not in what is above.
-		`insert into agui.run_input select thread_key, run_no, '{}' from agui.run on conflict do nothing`,
-		`insert into agui.thread_activity (thread_key, scope_key, active_at) select thread_key, 0, now() from agui.thread on conflict do nothing`,
-		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
-			select thread_key, run_no, first_seq, '{}', '{}', '[]' from agui.run where run_id = 'r1' on conflict do nothing`,
-		`insert into agui.message_version (thread_key, message_no, body) select thread_key, 99, '{}' from agui.thread on conflict do nothing`,
-	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
-
-// tables are the tables of the schema with the columns that they have.
-func tables(t *testing.T, pool *pgxpool.Pool) map[string][]string {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `
-		select c.oid::regclass::text, array_agg(attname::text order by attnum)
-		from pg_class c join pg_attribute on attrelid = c.oid and attnum > 0 and not attisdropped
-		where relnamespace = 'agui'::regnamespace and relkind = 'r' and relname <> 'schema_migrations'
-		group by 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string][]string{}
-	var table string
-	var columns []string
-	if _, err := pgx.ForEachRow(rows, []any{&table, &columns}, func() error {
-		all[table] = slices.Clone(columns)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// kept is what the tables hold in some columns of the threads that fill made.
-func kept(t *testing.T, pool *pgxpool.Pool, tables map[string][]string) string {
-	t.Helper()
-	var all strings.Builder
-	for _, table := range slices.Sorted(maps.Keys(tables)) {
-		threads := `thread_key in (agui.thread_key('', 'kept'), agui.thread_key('', 'gone'))`
-		if table == "agui.erasure" {
-			threads = `erased_key = agui_internal.erasure_key(agui.thread_key('', 'gone'))`
-		}
-		rows := ask[string](t, pool, fmt.Sprintf(`
-			select coalesce(string_agg(concat_ws(' | ', %s), e'\n' order by concat_ws(' | ', %[1]s)), '') from %s
-			where %s`, strings.Join(tables[table], ", "), table, threads))
-		if rows == "" {
-			t.Errorf("%s has no row that could get lost in an upgrade: fill it", table)
-		}
-		fmt.Fprintf(&all, "%s\n%s\n", table, rows)
-	}
-	return all.String()
-}
-
 // writer appends one event after the other to a run of its own until it is stopped, and repeats calls that failed.
 type writer struct {
 	thread  string
@@ -472,6 +413,47 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	}
 }
 
+// follower reads a thread while it is written.
+type follower struct {
+	seen    atomic.Int64
+	ended   atomic.Bool
+	failure error
+}
+
+func (f *follower) follow(ctx context.Context, store *pgagui.Store, thread string) {
+	defer f.ended.Store(true)
+	for event, err := range store.Follow(ctx, thread, pgagui.FollowOptions{Stay: true}) {
+		if ctx.Err() != nil {
+			return
+		}
+		if seen := f.seen.Load(); err != nil || event.Seq != seen+1 {
+			f.failure = fmt.Errorf("after event %d: event %d, %w", seen, event.Seq, err)
+			return
+		}
+		f.seen.Add(1)
+	}
+}
+
+// keepCompacting appends short runs, and compacts them in turns with the procedure and the job in Go. It returns how many it compacted.
+func keepCompacting(t *testing.T, pool *pgxpool.Pool, stop *atomic.Bool) (compacted int) {
+	for n := 0; !stop.Load(); n++ {
+		_, err := pool.Exec(t.Context(), `select agui.append('writer of runs', $1, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0)`, fmt.Sprint(n))
+		if err == nil && n%2 == 0 {
+			var done jobs.Compacted
+			done, err = jobs.Compact(t.Context(), pool, jobs.CompactOptions{})
+			compacted += done.Runs
+		} else if err == nil {
+			_, err = pool.Exec(t.Context(), `call agui.compact()`)
+		}
+		var refusal *pgconn.PgError
+		if err != nil && !(errors.As(err, &refusal) && isRetriable(refusal)) {
+			t.Errorf("a job beside the upgrades: %v", err)
+			return compacted
+		}
+	}
+	return compacted
+}
+
 // isRetriable reports whether README.md allows a retry: another transaction held a lock, or the
 // schema was upgraded while the call ran.
 func isRetriable(refusal *pgconn.PgError) bool {
@@ -490,13 +472,18 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	second := secondRelease(first)
 	third := thirdRelease(second)
 
+	// A store of 0.1.0, if that is released.
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
+	version := storeOfRelease(t, address)
+	if version == 0 {
+		first.mustUp(address)
+		fill(t, pool)
+	}
+	atFirst := columns(t, pool)
+	data := kept(t, pool, atFirst)
 	first.mustUp(address)
 	catalogs := []string{catalog(t, pool)}
-	fill(t, pool)
-	atFirst := tables(t, pool)
-	data := kept(t, pool, atFirst)
 	exec(t, pool, `create view public.dashboard as select run_id, status from agui.event join agui.run using (run_id)`) // of a user
 
 	var stop atomic.Bool
@@ -506,6 +493,14 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 		writers[i].thread = fmt.Sprint("writer-", i)
 		working.Go(func() { writers[i].work(t.Context(), pool, &stop) })
 	}
+	followers := make([]follower, len(writers))
+	following, endFollowing := context.WithCancel(t.Context())
+	defer endFollowing()
+	for i := range followers {
+		working.Go(func() { followers[i].follow(following, pgagui.New(pool, nil), writers[i].thread) })
+	}
+	compacted := 0
+	working.Go(func() { compacted = keepCompacting(t, pool, &stop) })
 	check := func(what string, at release) {
 		t.Helper()
 		// Writers meet what is new. One that has failed ends.
@@ -561,8 +556,20 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	}
 
 	stop.Store(true)
+	for i := range followers {
+		wait.For(t, "the follower to have all", func() bool {
+			return writers[i].ended.Load() && followers[i].seen.Load() >= int64(writers[i].written) || followers[i].ended.Load()
+		})
+	}
+	endFollowing()
 	working.Wait()
+	if compacted < 10 {
+		t.Errorf("compacted %d runs beside the upgrades", compacted)
+	}
 	for i := range writers {
+		if failure := followers[i].failure; failure != nil {
+			t.Errorf("follower of %s: %v", writers[i].thread, failure)
+		}
 		writer := &writers[i]
 		if writer.failure != nil {
 			t.Errorf("%s: %v", writer.thread, writer.failure)
@@ -591,7 +598,7 @@ func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	first.thawed().mustUp(address)
 	fill(t, pool)
-	atFirst := tables(t, pool)
+	atFirst := columns(t, pool)
 	data := kept(t, pool, atFirst)
 	exec(t, pool, `call agui.enable_row_security()`)
 
@@ -644,6 +651,41 @@ func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
 	}
 	if err := schema.Down(t.Context(), address, third.migrations(), schema.DeleteData()); err != nil || schemaExists(t, pool) {
 		t.Errorf("Down: %v", err)
+	}
+}
+
+// What programs of earlier versions send works with the schema as it is, down to the version in the file serves.
+func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	serves := ask[uint](t, pool, `select serves from agui_internal.installed()`)
+	files, err := filepath.Glob("testdata/sent_*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		version := versionOf(t, file, "sent_")
+		if version < serves {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statements := strings.Split(string(text), ";\n\n")
+		if len(statements) < 50 {
+			t.Errorf("%s has %d statements", file, len(statements))
+		}
+		for _, statement := range statements {
+			if _, err := connection.Conn().Prepare(t.Context(), "", statement); err != nil {
+				t.Errorf("programs of version %d send this, and sql/schema/serves says that they work: %v\n%s", version, err, statement)
+			}
+		}
 	}
 }
 

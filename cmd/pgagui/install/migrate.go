@@ -110,6 +110,8 @@ func (p *program) migrateUp(ctx context.Context, options []schema.Option) error 
 	switch {
 	case errors.Is(before.Problem(), schema.ErrUnreleased):
 		fmt.Fprintf(p.Out, "upgraded the schema agui from another unreleased build to version %d of this program\n", before.Latest)
+	case before.Version > before.Latest:
+		fmt.Fprintf(p.Out, "agui is at version %d, which serves this program of version %d too\n", before.Version, before.Latest)
 	case before.Version == before.Latest:
 		fmt.Fprintf(p.Out, "agui is at version %d already\n", before.Latest)
 	case before.Version == 0:
@@ -281,6 +283,8 @@ func describeState(state schema.State) string {
 		return "installed, but the build of pgagui that installed it is unknown"
 	case errors.Is(problem, schema.ErrOtherBuild):
 		return version + " of another build of pgagui"
+	case state.Version > state.Latest:
+		return fmt.Sprintf("%s, newer than this program of version %d, and serves it", version, state.Latest)
 	case errors.Is(problem, schema.ErrChanged):
 		return version + ", changed by hand since it was installed"
 	case state.CatalogUnrecorded:

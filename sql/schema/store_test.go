@@ -1,0 +1,183 @@
+package schema_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+var dumpStore = flag.Bool("dump-store", false, "write testdata/store_NNNNNN.sql: a store of the last released version with rows in every table")
+
+// fill puts rows into every table, and does what jobs would do with them.
+func fill(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
+	for _, statement := range []string{
+		`select agui.set_setting('lease', '1 hour')`,
+		`select agui.append('kept', 'r1', '[` + start + `,{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},` + end + `]')`,
+		`select agui.append('kept', 'r2', '[` + start + `,{"type":"STATE_SNAPSHOT","snapshot":{"a":1}},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/b","value":[1]}]},` + end + `]')`,
+		// An input in parts, one that stays whole, and a message with an image that inputs and snapshots share.
+		`select agui.append('kept', 'r3', '[` + start + `,` + end + `]', 0, ('{"messages":[{"id":"u","role":"user","content":"' || repeat('x', 9000) || '"}]}')::json)`,
+		`select agui.append('kept', 'r4', '[` + start + `,` + end + `]', 0, '{"messages":[{"id":"v","role":"user","content":"short"}],"tools":[]}')`,
+		`select agui.append('kept', 'r5', '[` + start + `,` + end + `]', 0, ('{"messages":[{"id":"u","role":"user","content":"' || repeat('x', 9000) ||
+			'"},{"id":"i","role":"user","content":[{"type":"image","source":{"type":"data","mimeType":"image/png","value":"' || repeat('aW1n', 3000) || '"}}]}]}')::json)`,
+		// Every status, tool calls, branches, a run in progress.
+		`select agui.append('kept', 'failed', '[` + start + `,{"type":"RUN_ERROR","message":"no","code":"E"}]')`,
+		`select agui.append('kept', 'cancelled', '[` + start + `,{"type":"RUN_FINISHED","outcome":{"type":"cancelled"}}]', parent_run_id => 'r2')`,
+		`select agui.append('kept', 'interrupted', '[` + start + `,{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"buy"},{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"},
+			{"type":"TOOL_CALL_END","toolCallId":"c"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"tool_call","toolCallId":"c"}]}}]', parent_run_id => 'r2')`,
+		`select agui.import_events('kept', 'cut', '[` + start + `,{"type":"CUSTOM","name":"n","value":1,"timestamp":1700000000000}]', parent_run_id => 'r1')`,
+		`select agui.abandon('kept', 'cut', 'gone')`,
+		`select agui.append('kept', 'running', '[` + start + `,{"type":"TEXT_MESSAGE_START","messageId":"open"}]', parent_run_id => 'r1')`,
+		`select agui.append('scoped', 'r1', '[` + start + `,` + end + `]', scope => 'acme')`,
+		`select agui.set_thread('kept', title => 'Kept', archived => true, metadata => '{"team":"a"}')`,
+		`select agui.enable_chain('chained')`,
+		`select agui.append('linked', 'r1', '[` + start + `,` + end + `]', scope => 'chained')`,
+		`select agui.save_session_state('kept', 'k', '1', 'r1'), agui.save_session_state('kept', 'k', '{"n":2}', 'r2', 1)`,
+		`select agui.save_checkpoint('kept', 'c', '{}')`,
+		`select agui.put_checkpoint('kept', 'g', '{"channel_versions":{"list":1}}', channels => '{list}', versions => '{1}', types => '{json}',
+			channel_values => json_build_array(json_build_array(repeat('x', 300)))), agui.put_checkpoint_writes('kept', 'g', 'task', '{list}', '{json}', '[1]')`,
+		`select agui.claim_run('kept', 'claimed', 'claimant', parent_run_id => 'r1', parallel => true)`,
+		`select agui.map_tenant('agui_reader', 'acme')`,
+		`select agui_internal.note_attempt('compact', agui.thread_key('', 'kept'), '{99}')`,
+		`select agui.append('gone', 'r1', '[` + start + `,` + end + `]')`,
+		`select agui.erase('gone')`,
+		`call agui.compact()`,
+		`call agui.repack()`,
+		`call agui.compact()`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, table := range tables(t, pool) {
+		if ask[int](t, pool, `select count(*) from `+table) == 0 {
+			t.Errorf("%s has no row that could get lost in an upgrade: fill it", table)
+		}
+	}
+}
+
+// tables are the tables that hold what people store, in order.
+func tables(t *testing.T, pool *pgxpool.Pool) []string {
+	t.Helper()
+	return ask[[]string](t, pool, `
+		select array_agg(oid::regclass::text order by oid::regclass::text)
+		from pg_class
+		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r'
+			and relname not in ('schema_migrations', 'installed_object', 'uptime')`)
+}
+
+// columns are the columns of tables.
+func columns(t *testing.T, pool *pgxpool.Pool) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, table := range tables(t, pool) {
+		all[table] = ask[[]string](t, pool, fmt.Sprintf(`
+			select array_agg(attname::text order by attnum) from pg_attribute where attrelid = '%s'::regclass and attnum > 0 and not attisdropped`, table))
+	}
+	return all
+}
+
+// kept is what the store has of what fill made: rows, in some columns, and what calls say of it.
+func kept(t *testing.T, pool *pgxpool.Pool, columns map[string][]string) string {
+	t.Helper()
+	var all strings.Builder
+	for table, names := range columns {
+		others := ""
+		if slices.Contains(names, "thread_key") { // of writers of the test
+			others = `where thread_key not in (select thread_key from agui.thread where thread_id like 'writer%')`
+		}
+		fmt.Fprintln(&all, table, ask[string](t, pool, fmt.Sprintf(`
+			select coalesce(string_agg(concat_ws(' | ', %[1]s), e'\n' order by concat_ws(' | ', %[1]s)), '') from %[2]s %[3]s`,
+			strings.Join(names, ", "), table, others)))
+	}
+	lines := strings.Split(all.String(), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + ask[string](t, pool, `
+		select string_agg(concat_ws(' ', scope, thread_id, run_id, status, parent_run_id,
+			(select json_agg(event)::text from agui.events(thread_id, run_id, scope => scope) as event),
+			(select json_agg(m)::text from agui.messages(thread_id, run_id, scope => scope) as m), agui.state(thread_id, run_id, scope => scope)::text,
+			(select json_agg(i)::text from agui.interrupts(thread_id, run_id, scope => scope) as i),
+			(select input::text from agui.input as input where input.thread_key = thread.thread_key and input.run_no = run.run_no)),
+			e'\n' order by scope, thread_id, run_id)
+		from agui.thread as thread
+		cross join lateral agui.runs(thread_id, scope) as run
+		where thread_id not like 'writer%'`)
+}
+
+// storeOfRelease installs a released version and loads its store from testdata. It returns the version; 0: there is no such store.
+func storeOfRelease(t *testing.T, address string) uint {
+	t.Helper()
+	files, err := filepath.Glob("testdata/store_*.sql")
+	if err != nil || len(files) == 0 {
+		return 0
+	}
+	version := versionOf(t, files[0], "store_")
+	installReleased(t, address, version)
+	if output, err := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address, "-f", files[0]).CombinedOutput(); err != nil {
+		t.Fatalf("psql: %v: %s", err, output)
+	}
+	return version
+}
+
+// installReleased installs a version with golang-migrate.
+func installReleased(t *testing.T, address string, version uint) {
+	t.Helper()
+	exec(t, testdb.Connect(t, address), `create schema agui`)
+	if err := ownChain(t, address, schema.Migrations(), ourVersionTable()).Migrate(version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versionOf is the number in the name of a file of testdata.
+func versionOf(t *testing.T, file, prefix string) uint {
+	t.Helper()
+	version, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), prefix), ".sql"), 10, 31)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint(version)
+}
+
+// A release writes its store. It is loaded where the migrations have made the tables and a few rows.
+func TestStoreOfAReleaseIsWritten(t *testing.T) {
+	if !*dumpStore {
+		t.Skip("only with -dump-store, as part of a release")
+	}
+	released, err := os.ReadFile("released.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := uint(strings.Count(string(released), ".up.sql"))
+	address := testdb.Empty(t)
+	installReleased(t, address, version)
+	pool := testdb.Connect(t, address)
+	fill(t, pool)
+	options := []string{"--data-only", "--disable-triggers", "--no-owner", "--schema=agui", "--schema=agui_internal", "--dbname=" + address}
+	for _, table := range []string{"agui.schema_migrations", "agui_internal.installed_object", "agui_internal.uptime"} {
+		options = append(options, "--exclude-table-data="+table)
+	}
+	dump, err := osexec.Command(clientProgram(t, testneeds.PgDump, "pg_dump"), options...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|--.*|)\n`).ReplaceAll(dump, nil)
+	begin := []byte("delete from agui_internal.setting;\ndelete from agui_internal.erasure_salt;\n")
+	if err := os.WriteFile(fmt.Sprintf("testdata/store_%06d.sql", version), bytes.Join([][]byte{begin, dump}, nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
