@@ -17,7 +17,7 @@ declare
     run agui.run;
 begin
     perform agui_internal.lock_thread(key);
-    run := agui_internal.find_run(thread_id, run_id, scope);
+    run := agui_internal.find_run(thread_id, run_id, scope, true);
     if run.status <> 'running' then
         return run.last_seq;
     end if;

@@ -26,7 +26,7 @@ begin
         and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp();
     get diagnostics claims = row_count;
     if claims = 0 then
-        perform agui_internal.find_run(thread_id, run_id, scope);  -- raises the error if there is none
+        perform agui_internal.find_run(thread_id, run_id, scope, true);  -- raises the error if there is none
     end if;
     update agui.run as run
     set stop_requested_at = coalesce(run.stop_requested_at, clock_timestamp()),

@@ -7,8 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     head   agui.run := agui_internal.find_run(thread_id, null, scope);
-    depths int[] := array_fill(0, array[head.run_no]);
-    forks  int[] := array_fill(null::int, array[head.run_no]);
+    depths int[] := array_fill(0, array[coalesce(head.run_no, 0)]);
+    forks  int[] := array_fill(null::int, array[coalesce(head.run_no, 0)]);
     item   record;
     branch agui.branch;
 begin

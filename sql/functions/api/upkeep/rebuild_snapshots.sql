@@ -17,7 +17,7 @@ begin
     perform from agui.thread as thread where thread.thread_key = key for no key update;
     if not found then
         -- raises an error if there is no such thread, unless only its row is missing
-        perform agui_internal.find_run(thread_id, null, scope);
+        perform agui_internal.find_run(thread_id, null, scope, true);
     end if;
 
     select * into damage from agui_internal.verify_log(key) as found where found.severity = 'damage' limit 1;

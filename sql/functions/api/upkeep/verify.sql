@@ -22,7 +22,7 @@ begin
         return query select * from agui_internal.verify_snapshots(key);
     end loop;
     if not found then
-        perform agui_internal.find_run(thread_id, null, scope);  -- raises an error if there is no such thread
+        perform agui_internal.find_run(thread_id, null, scope, true);  -- raises an error if there is no such thread
     end if;
 end
 $$;

@@ -14,7 +14,7 @@ begin
         perform agui_internal.checked_thread_key(thread_id, scope);
         return 0;
     end if;
-    return (agui_internal.find_run(thread_id, run_id, scope)).run_no;
+    return (agui_internal.find_run(thread_id, run_id, scope, true)).run_no;
 end
 $$;
 

@@ -11,6 +11,7 @@ begin
     return query
     with recursive ancestor as (
         select leaf.*
+        where leaf.run_no is not null
         union all
         select parent.*
         from ancestor
@@ -22,6 +23,6 @@ end
 $$;
 
 comment on function agui_internal.ancestors(agui.run) is
-    'The rows of the runs from a run to its root: run_no decreases from one to the next.';
+    'The rows of the runs from a run to its root: run_no decreases from one to the next. None if the run is null.';
 
 revoke execute on function agui_internal.ancestors(agui.run) from public;

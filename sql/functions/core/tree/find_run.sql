@@ -1,4 +1,4 @@
-create or replace function agui_internal.find_run(thread_id text, run_id text, scope text)
+create or replace function agui_internal.find_run(thread_id text, run_id text, scope text, needs_thread boolean default false)
 returns agui.run
 language plpgsql
 stable
@@ -36,10 +36,13 @@ begin
     key := agui_internal.checked_thread_key(thread_id, scope);
     perform from agui.run as run where run.thread_key = key limit 1;
     if not found then
+        if not needs_thread and current_setting('agui.unknown_thread', true) = 'empty' then
+            return null;
+        end if;
         raise exception using
             errcode = 'UI001',
             message = format('thread "%s" is unknown%s', thread_id, case when scope <> '' then format(' in scope "%s"', scope) else '' end),
-            hint = 'A thread exists once a run of it has begun. Is it in another scope?';
+            hint = 'A thread exists once a run of it has begun. Is it in another scope? After "set agui.unknown_thread = empty" reads of it have no rows.';
     end if;
     raise exception using
         errcode = 'UI002',
@@ -49,8 +52,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.find_run(text, text, text) is
+comment on function agui_internal.find_run(text, text, text, boolean) is
     'The row of a run (null: the head, which is the run begun last). UI001: unknown thread; UI002: '
-    'unknown run; UI012: the key belongs to another thread.';
+    'unknown run; UI012: the key belongs to another thread. needs_thread: whether to raise UI001 also where the session reads unknown '
+    'threads as empty (agui.unknown_thread = empty); else it is then null.';
 
-revoke execute on function agui_internal.find_run(text, text, text) from public;
+revoke execute on function agui_internal.find_run(text, text, text, boolean) from public;
