@@ -34,6 +34,7 @@ var neverNull = map[string]string{
 	"append_result":    "call_no",
 	"attachment":       "running seq events",
 	"branch":           "run_id runs status is_head",
+	"chain_head":       "scope thread_id seq hash recorded_at",
 	"checkpoint_row":   "checkpoint_no namespace checkpoint_id saved_at document",
 	"event":            "scope thread_id run_id seq type recorded_at payload thread_key",
 	"event_row":        "seq run_id type recorded_at payload",
@@ -41,14 +42,17 @@ var neverNull = map[string]string{
 	"history_row":      "seq last_seq run_id type event_count created_at payload",
 	"keep_alive_row":   "call_no status",
 	"message_row":      "position message",
+	"model_usage":      "runs all_runs runs_without_usage",
 	"poll_row":         "thread_no",
+	"run_claim":        "run_id parallel claimed_at alive_until",
 	"run_info":         "depth run_id status first_seq started_at run_no",
 	"run_status":       "run_id status first_seq last_seq started_at alive_at is_stale",
 	"session_document": "key version saved_at",
 	"session_message":  "type payload",
 	"session_run":      "run_id events",
 	"thread_row":       "thread_id metadata archived created_at active_at is_stale runs branches cursor",
-	"tool_call":        "status",
+	"subagent":         "depth subagent_run_id status run_id last_run_id first_seq last_seq event_count started_at",
+	"tool_call":        "tool_call_id status",
 	"verify_row":       "problem severity",
 }
 
@@ -109,7 +113,8 @@ func sqlcSchema(t *testing.T) string {
 	return text.String()
 }
 
-func quotedSQL(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+// quotedSQL quotes a comment. sqlc copies it into a comment of Go with the quotes doubled, so single ones become typographic.
+func quotedSQL(text string) string { return "'" + strings.ReplaceAll(text, "'", "’") + "'" }
 
 func TestSQLCSchemaIsUpToDate(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ comment on column agui.thread.thread_key is
     'agui.thread_key(scope, thread_id): 64 bits that hash the scope, then 64 bits that hash scope '
     'and thread id. The threads of a scope are one range of keys.';
 comment on column agui.thread.scope is
-    'The tenant or user that the thread belongs to; '' if scopes are not used. A name only: '
+    'The tenant or user that the thread belongs to; empty if scopes are not used. A name only: '
     'protection needs row-level security.';
 comment on column agui.thread.thread_id is 'threadId of the protocol, unique in its scope.';
 comment on column agui.thread.created_at is
@@ -507,7 +507,7 @@ comment on column agui.checkpoint.checkpoint_no is
     'The checkpoints of a thread numbered 1, 2, 3, … in commit order. One of agui.put_checkpoint gets '
     'its number when it is first named, also by a child or by a write.';
 comment on column agui.checkpoint.namespace is
-    'Separates the checkpoints of several workflows of a thread; '' by default.';
+    'Separates the checkpoints of several workflows of a thread; empty by default.';
 comment on column agui.checkpoint.checkpoint_id is
     'The name that the engine gave it, unique in its namespace.';
 comment on column agui.checkpoint.parent_no is

@@ -83,7 +83,7 @@ create table agui.checkpoint (
 );
 comment on table agui.checkpoint is 'The state of a workflow engine or a graph at some point of a conversation, which continues from the state in its parent. Texts compare by code point, so that ids that begin with a time are in the order of time.';
 comment on column agui.checkpoint."checkpoint_no" is 'The checkpoints of a thread numbered 1, 2, 3, … in commit order. One of agui.put_checkpoint gets its number when it is first named, also by a child or by a write.';
-comment on column agui.checkpoint."namespace" is 'Separates the checkpoints of several workflows of a thread; '' by default.';
+comment on column agui.checkpoint."namespace" is 'Separates the checkpoints of several workflows of a thread; empty by default.';
 comment on column agui.checkpoint."checkpoint_id" is 'The name that the engine gave it, unique in its namespace.';
 comment on column agui.checkpoint."parent_no" is 'The checkpoint that it continues from, in the same namespace; null: a root. It has a smaller number, unless agui.put_checkpoint stored it later than its child.';
 comment on column agui.checkpoint."run_id" is 'The run that the engine was working on, as the caller named it; null: none was named.';
@@ -282,7 +282,7 @@ create table agui.thread (
 );
 comment on table agui.thread is 'A conversation (AG-UI threadId) of a scope.';
 comment on column agui.thread."thread_key" is 'agui.thread_key(scope, thread_id): 64 bits that hash the scope, then 64 bits that hash scope and thread id. The threads of a scope are one range of keys.';
-comment on column agui.thread."scope" is 'The tenant or user that the thread belongs to; '' if scopes are not used. A name only: protection needs row-level security.';
+comment on column agui.thread."scope" is 'The tenant or user that the thread belongs to; empty if scopes are not used. A name only: protection needs row-level security.';
 comment on column agui.thread."thread_id" is 'threadId of the protocol, unique in its scope.';
 comment on column agui.thread."created_at" is 'When the first event was appended, or session state or a checkpoint was saved.';
 
@@ -463,11 +463,11 @@ create table agui.branch (
 comment on table agui.branch is 'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch (null: none), the status and last seq of its last run, and whether its last run is the head, from which a new run without a parent continues.';
 
 create table agui.chain_head (
-    "scope" text,
-    "thread_id" text,
-    "seq" bigint,
-    "hash" bytea,
-    "recorded_at" timestamp with time zone
+    "scope" text not null,
+    "thread_id" text not null,
+    "seq" bigint not null,
+    "hash" bytea not null,
+    "recorded_at" timestamp with time zone not null
 );
 comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, its hash (SHA-256, 32 bytes), and when that event was recorded.';
 
@@ -583,9 +583,9 @@ create table agui.model_usage (
     "reasoning_tokens" bigint,
     "cached_input_tokens" bigint,
     "cache_write_input_tokens" bigint,
-    "runs" bigint,
-    "all_runs" bigint,
-    "runs_without_usage" bigint
+    "runs" bigint not null,
+    "all_runs" bigint not null,
+    "runs_without_usage" bigint not null
 );
 comment on table agui.model_usage is 'The tokens that runs used of a model of a provider (null: not named), as AG-UI counts them: total_tokens is input_tokens plus output_tokens; reasoning_tokens is a part of output_tokens, cached_input_tokens and cache_write_input_tokens are parts of input_tokens, so never add them. Null: no run reported the count. 9223372036854775807: that many or more. runs: how many runs used the model. The same in all rows: all_runs, how many runs were read, and runs_without_usage, how many of them reported nothing.';
 
@@ -603,11 +603,11 @@ create table agui.poll_row (
 comment on table agui.poll_row is 'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, from 1. status is the current status of the run, which may have ended later in the log. recorded_at is the time when the last of the events was appended; earlier_us, if not null, says for each event how many microseconds earlier it was appended. If problem is set, the other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was erased. A row with only thread_no says that the thread has more events than fit.';
 
 create table agui.run_claim (
-    "run_id" text,
+    "run_id" text not null,
     "parent_run_id" text,
-    "parallel" boolean,
-    "claimed_at" timestamp with time zone,
-    "alive_until" timestamp with time zone
+    "parallel" boolean not null,
+    "claimed_at" timestamp with time zone not null,
+    "alive_until" timestamp with time zone not null
 );
 comment on table agui.run_claim is 'The claim of a run that will begin (agui.claim_run): the parent that it will have (null: none), whether it may begin while others are in progress, and when the lease of the claim ends if agui.keep_alive does not renew it.';
 
@@ -713,20 +713,20 @@ create table agui.stats_row (
 comment on table agui.stats_row is 'Counts and sizes of a store, or of one scope of it. threads; runs; running_runs: runs in progress, always exact; finished_runs: runs that ended with RUN_FINISHED and are not interrupted or cancelled; interrupted_runs: ended with an interrupt, answered or not; cancelled_runs: stopped; failed_runs: ended with RUN_ERROR; cut_off_runs: ended on behalf of their writers. events: of the runs that have ended. repacked_runs: runs whose batches agui.repack has joined. compacted_log_bytes: stored size of the batches of the compacted runs. The sizes on disk include indexes and rows that wait for vacuum, and are null for a role that sees one scope: log_disk_bytes; snapshot_disk_bytes with messages; tree_disk_bytes: threads and runs; session_disk_bytes: session state and checkpoints. erased_threads: those whose erasure was not lifted. is_exact: false if counts other than running_runs are estimates.';
 
 create table agui.subagent (
-    "depth" integer,
-    "subagent_run_id" text,
+    "depth" integer not null,
+    "subagent_run_id" text not null,
     "name" text,
     "description" text,
     "parent_subagent_run_id" text,
     "parent_tool_call_id" text,
     "parent_message_id" text,
-    "status" text,
-    "run_id" text,
-    "last_run_id" text,
-    "first_seq" bigint,
-    "last_seq" bigint,
-    "event_count" bigint,
-    "started_at" timestamp with time zone,
+    "status" text not null,
+    "run_id" text not null,
+    "last_run_id" text not null,
+    "first_seq" bigint not null,
+    "last_seq" bigint not null,
+    "event_count" bigint not null,
+    "started_at" timestamp with time zone not null,
     "ended_at" timestamp with time zone,
     "duration" interval,
     "result" json,
@@ -766,7 +766,7 @@ create table agui.thread_row (
 comment on table agui.thread_row is 'A thread in a list. title: the one that was set, else the beginning of the first user message, else null. agent (null: not set) and metadata: as set. archived: whether it is archived. created_at: when it was created. active_at: when a run of it last began or ended. head_run_id and status: the head and its status (null while there are no runs). is_stale: whether the head is in progress without a sign of life within the lease. runs and branches: how many there are. cursor: the position of the thread in lists, from which agui.threads continues. The last four columns say why the head ended so, as in agui.run_info.';
 
 create table agui.tool_call (
-    "tool_call_id" text,
+    "tool_call_id" text not null,
     "name" text,
     "arguments" text,
     "arguments_json" json,
@@ -786,7 +786,7 @@ create table agui.verify_row (
     "problem" text not null,
     "severity" text not null
 );
-comment on table agui.verify_row is 'A finding of agui.verify and the run it concerns (run_id is null if none can be named). severity: ''damage'' is what the database must not contain; ''note'' is what the agent or its writer did against the protocol, stored as it was appended.';
+comment on table agui.verify_row is 'A finding of agui.verify and the run it concerns (run_id is null if none can be named). severity: ’damage’ is what the database must not contain; ’note’ is what the agent or its writer did against the protocol, stored as it was appended.';
 
 create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';

@@ -341,7 +341,7 @@ type ToolCallsParams struct {
 }
 
 type ToolCallsRow struct {
-	ToolCallID    pgtype.Text
+	ToolCallID    string
 	Name          pgtype.Text
 	ArgumentsJson []byte
 	Status        string

@@ -60,7 +60,7 @@ comment on function agui.append(text, text, json, bigint, json, text, boolean, b
     'answer was lost can be repeated, in batches of any size. With null there is no such check. '
     'input is the RunAgentInput of the run, for a RUN_STARTED that does not carry it; it is kept '
     'byte for byte and must come with the call that begins the run. parent_run_id names the '
-    'parent; '' means none; null means the one that RUN_STARTED names, or else the head. parallel '
+    'parent; an empty text means none; null means the one that RUN_STARTED names, or else the head. parallel '
     'allows the run to begin while others are in progress. Events after the end of a run are '
     'accepted in the call that ends it, and later with after_seq as long as no run continues from '
     'it. The same holds for a second RUN_STARTED. With after_seq => 0 a run may begin with any '

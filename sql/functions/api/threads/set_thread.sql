@@ -81,7 +81,7 @@ $$;
 
 comment on function agui.set_thread(text, text, text, boolean, jsonb, boolean, text) is
     'Sets what lists show of a thread and returns the thread as agui.threads shows it. title and '
-    'agent: '' clears them. archived: whether the thread is archived. metadata: a JSON object that '
+    'agent: an empty text clears them. archived: whether the thread is archived. metadata: a JSON object that '
     'is merged into the stored one, at the top level only; the last write wins, and null removes a '
     'member. An argument of null changes nothing. The call is not an activity, so the thread keeps '
     'its place in lists. create_if_missing => true creates a thread without runs. Until the '
