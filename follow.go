@@ -88,7 +88,8 @@ type FollowOptions struct {
 	// the database cannot be reached.
 	Heartbeat time.Duration
 	// OnIdle is called before Follow waits for new events or for the database. A caller that buffers
-	// what it writes to its client writes it then.
+	// what it writes to its client writes it then. It is not called before Follow knows that there
+	// is something to follow, so that ErrUnknownThread can still become another answer.
 	OnIdle func()
 }
 
@@ -160,6 +161,8 @@ type follower struct {
 	mayHaveEnded bool
 	// lastSeq is where the iteration ends, once that is known.
 	lastSeq *int64
+	// isKnown is true once an event was yielded or the database has said what is in progress.
+	isKnown bool
 	// emittedAt is when the last event or heartbeat was yielded.
 	emittedAt time.Time
 	// isLeft is true if the caller has left the loop.
@@ -204,6 +207,7 @@ func (f *follower) follow(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			f.isKnown = true
 			hub.Open(topic, live.Position(f.position), running)
 			queried = changed
 		case f.mayHaveEnded && !hub.IsInProgress(topic, live.Position(f.position), f.run):
@@ -264,6 +268,7 @@ func (f *follower) beginRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.isKnown = true
 	run := lineage[len(lineage)-1]
 	if f.options.NoLineage {
 		lineage = lineage[len(lineage)-1:]
@@ -380,13 +385,14 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 
 // emit yields an event or a heartbeat.
 func (f *follower) emit(event Event) {
+	f.isKnown = true
 	f.emittedAt = time.Now()
 	f.isLeft = !f.yield(event, nil)
 }
 
 // idle is called before the follower waits.
 func (f *follower) idle() {
-	if f.options.OnIdle != nil {
+	if f.options.OnIdle != nil && f.isKnown {
 		f.options.OnIdle()
 	}
 }

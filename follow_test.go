@@ -327,8 +327,10 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 		{"nobody", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}, Stay: true}, pgagui.ErrLogRewound},
 		{"t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1, RecordedAt: time.Now()}}, pgagui.ErrLogRewound},
 	} {
-		if seen, err := follow(t.Context(), store, test.thread, test.options); !errors.Is(err, test.want) || len(seen) > 0 {
-			t.Errorf("%s %+v: %d events, %v, want %v", test.thread, test.options, len(seen), err, test.want)
+		isIdle := false // a server would write its header, and then no other answer
+		test.options.OnIdle = func() { isIdle = true }
+		if seen, err := follow(t.Context(), store, test.thread, test.options); !errors.Is(err, test.want) || len(seen) > 0 || isIdle {
+			t.Errorf("%s %+v: %d events, %v, want %v; idle: %t", test.thread, test.options, len(seen), err, test.want, isIdle)
 		}
 	}
 	if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
