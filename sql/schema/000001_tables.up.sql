@@ -1,3 +1,12 @@
+-- Names are not resolved in the schemas of the caller's search_path, where others may create
+-- objects. The end of the file restores the path.
+do $$
+begin
+    perform pg_catalog.set_config('agui.search_path', pg_catalog.current_setting('search_path'), false);
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false);
+end
+$$;
+
 -- pgagui stores AG-UI event streams in PostgreSQL.
 --
 --   thread    a conversation. Its key is derived from (scope, thread_id), so finding its rows needs no
@@ -916,3 +925,35 @@ alter table agui_internal.claim
 alter table agui_internal.job_note alter column error set statistics 0;
 -- An expression of an index has statistics of its own.
 alter index agui.run_by_time alter column 1 set statistics 0;
+
+-- Record of the install, written by pgagui. Do not edit.
+create or replace function agui_internal.installed(out version int, out fingerprint text, out objects text[], out serves int)
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as 'select 1, ''94bfd1358abeed19e97a7df623e876dee41cffc8cdfc2cfd0260c2a0364a43ef'', ''{
+index agui.channel_part_by_print, index agui.input_part_by_print, index agui.run_by_status, index agui.run_by_time,
+index agui.run_changed, index agui.run_children, index agui.run_in_progress, index agui.run_input_to_split,
+index agui.run_to_compact, index agui.run_to_repack, index agui.run_without_end, index agui.thread_activity_archived,
+index agui.thread_activity_by_time, index agui.thread_by_id, routine agui_internal.installed, table agui.batch,
+table agui.channel, table agui.channel_part, table agui.channel_value, table agui.checkpoint,
+table agui.checkpoint_write, table agui.erasure, table agui.input_part, table agui.message_version, table agui.run,
+table agui.run_input, table agui.session_key, table agui.session_state, table agui.snapshot, table agui.thread,
+table agui.thread_activity, table agui_internal.chained_scope, table agui_internal.claim,
+table agui_internal.erasure_salt, table agui_internal.installed_object, table agui_internal.job_note,
+table agui_internal.setting, table agui_internal.tenant, table agui_internal.uptime
+}''::text[], 1';
+
+comment on function agui_internal.installed() is
+    'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, what belongs to them, and the '
+    'oldest version whose programs work with it. The migrations write it, whichever tool runs them.';
+
+revoke execute on function agui_internal.installed() from public;
+-- End of the record.
+
+do $$
+begin
+    perform pg_catalog.set_config('search_path', pg_catalog.current_setting('agui.search_path'), false);
+end
+$$;
