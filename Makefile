@@ -13,11 +13,21 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/pgagui
-	go build -o bin/pgagui ./cmd/pgagui
+	go build -ldflags '$(STAMP)' -o bin/pgagui ./cmd/pgagui
+
+.PHONY: install
+install: ## Install pgagui where go install puts programs
+	go install -ldflags '$(STAMP)' ./cmd/pgagui
+	@echo "installed pgagui $(PROGRAM_VERSION) in $$(go env GOBIN | grep . || echo $$(go env GOPATH)/bin)"
 
 .PHONY: demo
 demo: ## Run the demo on a private PostgreSQL server
+	@echo "compiling pgagui: a minute the first time"
 	go run ./cmd/pgagui demo
+
+# The version between releases: the number counts commits.
+PROGRAM_VERSION := 0.2.0-dev.$(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+STAMP = -X github.com/pgagui/pgagui/cmd/pgagui/internal/cli.version=$(PROGRAM_VERSION)
 
 PACKAGES ?= work
 
@@ -59,7 +69,7 @@ publish-packages: packages ## Publish the tarballs of make packages; PUBLISH add
 test-costly: oracle-client bench-peers ## The tests that make test leaves out, because they take minutes: memory, work, the benchmark, a new event type
 	$(WITH_SERVER) $(call test_packages,$(COSTLY_PACKAGES),-vet=off -timeout 20m -run $(COSTLY) $(ARGS))
 
-COSTLY_PACKAGES := ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./protocol ./server ./server/accept
+COSTLY_PACKAGES := ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./protocol ./server ./server/accept
 COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.

@@ -17,6 +17,7 @@ const requireVariable = "PGAGUI_TEST_REQUIRE"
 
 // What a test may need besides Go and a PostgreSQL server.
 const (
+	Git        = "git"        // git, and the history of the repository
 	Node       = "node"       // Node.js, with the packages that the Makefile installs
 	Frameworks = "frameworks" // frameworks for agents on Node.js, which make test-js installs
 	PgBouncer  = "pgbouncer"  // the pooler

@@ -1,17 +1,36 @@
 package cli
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
-// version is set at build time by a release. Otherwise the build information has the version.
+// version is set when a release or the Makefile builds the program. Otherwise the build information has it.
 var version string
 
-// Version returns the version of the program.
+// next is what a build calls itself that is of no release.
+const next = "0.2.0-dev"
+
+// Version returns the version of the program: 0.1.0, or 0.2.0-dev.893 between releases.
 func Version() string {
 	if version != "" {
 		return version
 	}
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		return build.Main.Version
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return next
 	}
-	return "(devel)"
+	if released := build.Main.Version; released != "" && released != "(devel)" && !strings.Contains(released, "-0.") && !strings.HasPrefix(released, "v0.0.0-") {
+		return released
+	}
+	revision, dirty := "", ""
+	for _, setting := range build.Settings {
+		switch {
+		case setting.Key == "vcs.revision":
+			revision = "+" + setting.Value[:min(12, len(setting.Value))]
+		case setting.Key == "vcs.modified" && setting.Value == "true":
+			dirty = ".dirty"
+		}
+	}
+	return next + revision + dirty
 }
