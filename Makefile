@@ -240,6 +240,10 @@ tidy: ## Tidy the go.mod files of all modules
 	cd tools && GOWORK=off go mod tidy
 	cd test/manifests && GOWORK=off go mod tidy
 
+.PHONY: published
+published: ## Turn the texts about installing, once modules and packages are in their registries (see RELEASING.md)
+	sed -i -e '/^<!-- until the .* in a registry -->$$/,/^<!-- then:$$/d' -e '/^-->$$/d' README.md docs/install.md
+
 .PHONY: format
 format: ## Format the Go code
 	$(GO_FILES) | xargs gofmt -w

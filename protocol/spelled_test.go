@@ -17,7 +17,7 @@ import (
 var (
 	// What is no product, or is generated.
 	isNotChecked = regexp.MustCompile(`_test\.go$|\.test\.ts$|(^|/)(test|testdata|testing|bench|examples|frameworks|oracle|compactiontest)/|` +
-		`_generated\.go$|^sql/functions/core/protocol/|/src/protocol\.ts$|^protocol/|^cmd/pgagui/.*demo[a-z]*\.go$|/openapi\.ts$`)
+		`_generated\.go$|^sql/functions/core/protocol/|^sql/schema/\d+_[a-z]+\.(up|down)\.sql$|/src/protocol\.ts$|^protocol/|^cmd/pgagui/.*demo[a-z]*\.go$|/openapi\.ts$`)
 	comments = map[string]*regexp.Regexp{
 		".sql": regexp.MustCompile(`(?s)--[^\n]*|comment on .*?;\n`),
 		".go":  regexp.MustCompile(`(?m)^\s*//.*|\s//.*$`),

@@ -39,7 +39,7 @@ var readmeComment = regexp.MustCompile(`--.*`)
 // The SQL that README shows runs, statement by statement, in a new database.
 func TestReadmeSQLRuns(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"../README.md", "../docs/settings.md"} {
+	for _, page := range []string{"../README.md", "../docs/sql.md", "../docs/settings.md"} {
 		pool := testdb.Pool(t)
 		for _, block := range blocksOf(t, page, "sql") {
 			for statement := range strings.SplitSeq(readmeComment.ReplaceAllString(block, ""), ";\n") {
@@ -120,7 +120,7 @@ func TestReadmeGoCompiles(t *testing.T) {
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	directory := t.TempDir()
-	for _, page := range []string{"README.md", "docs/security.md"} {
+	for _, page := range []string{"README.md", "docs/go.md", "docs/security.md"} {
 		for i, block := range blocksOf(t, filepath.Join(root, page), "go") {
 			block = strings.ReplaceAll(block, "{ … }", "{}")
 			file := filepath.Join(directory, fmt.Sprintf("readme%d.go", len(overlay.Replace)))

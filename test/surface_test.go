@@ -94,43 +94,6 @@ func list(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) []st
 	return lines
 }
 
-// README's table of the SQL surface names every public function and view, and nothing that is not there.
-func TestReadmeListsTheSQLSurface(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(readme), "## Use it from SQL")
-	table, _, ended := strings.Cut(table, "\n## ")
-	if !found || !ended {
-		t.Fatal("README.md has no section \"Use it from SQL\"")
-	}
-	named := map[string]bool{}
-	for line := range strings.Lines(table) {
-		if !strings.HasPrefix(line, "| ") {
-			continue
-		}
-		for _, match := range regexp.MustCompile("`(?:call )?(?:agui\\.)?([a-z_]+)(?:\\(\\))?`").FindAllStringSubmatch(line, -1) {
-			named[match[1]] = true
-		}
-	}
-	exists := map[string]bool{}
-	for _, line := range list(t, testdb.Pool(t), surfaceQuery) {
-		kind, rest, _ := strings.Cut(line, " ")
-		name, _, _ := strings.Cut(rest, "(")
-		exists[name] = true
-		if kind != "type" && kind != "table" && kind != "domain" && !named[name] {
-			t.Errorf("README's table of the SQL surface lacks the %s agui.%s", kind, name)
-		}
-	}
-	for name := range named {
-		if !exists[name] {
-			t.Errorf("README's table of the SQL surface names agui.%s, which does not exist", name)
-		}
-	}
-}
-
 // The comment of a public function ends with the SQLSTATEs of class UI that it raises ("Errors: UI001 unknown thread, …."): those in
 // its body and in the bodies of all that it calls.
 func TestCommentsListErrors(t *testing.T) {

@@ -62,15 +62,15 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Migrate(1) })
 	commands.MustFail(cli.ExitUnavailable, "threads")
 
-	// It installs pgagui with golang-migrate as README.md describes, then continues with pgagui
+	// It installs pgagui with golang-migrate as docs/install.md describes, then continues with pgagui
 	// itself.
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	parameters := regexp.MustCompile(`\$DATABASE_URL\?(x-migrations-table=[^"]*)"`).FindSubmatch(readme)
 	if parameters == nil {
-		t.Fatal("README.md does not say how to call golang-migrate")
+		t.Fatal("docs/install.md does not say how to call golang-migrate")
 	}
 	if _, err := pool.Exec(t.Context(), `create schema if not exists agui`); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ import (
 var embedded embed.FS
 
 // Migrations are the files of the migrations, for golang-migrate's package source/iofs and for other tools that read a file system.
-// Run them with a version table of their own; see the README.
+// Run them with a version table of their own; see docs/install.md.
 func Migrations() fs.FS { return program().files() }
 
 // Latest is the number of the last migration.

@@ -31,15 +31,15 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-// ourVersionTable is what README adds to the address of the database for golang-migrate.
+// ourVersionTable is what docs/install.md adds to the address of the database for golang-migrate.
 var ourVersionTable = sync.OnceValue(func() string {
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
 		panic(err)
 	}
 	match := regexp.MustCompile(`\$DATABASE_URL\?(x-migrations-table=[^"]*)"`).FindSubmatch(readme)
 	if match == nil {
-		panic("README.md does not say how to call golang-migrate")
+		panic("docs/install.md does not say how to call golang-migrate")
 	}
 	return string(match[1])
 })

@@ -121,6 +121,39 @@ func (c consumer) write(name, text string) {
 	}
 }
 
+// Until the modules are in a registry, docs/install.md says how a module requires a checkout.
+func TestAModuleRequiresACheckout(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## In a Go module\n")
+	section, _, isThere := strings.Cut(section, "<!-- then:")
+	if !isThere {
+		t.Skip("docs/install.md is about released modules")
+	}
+	c := consumer{t: t, folder: t.TempDir(), environment: append(os.Environ(), "GOWORK=off", "GOFLAGS=")}
+	c.run("go", "mod", "init", "example.com/chat")
+	c.write("main.go", "package main\n\nimport (\n\t\"fmt\"\n\n\t\"github.com/pgagui/pgagui\"\n)\n\nfunc main() { fmt.Println(pgagui.New(nil, nil)) }\n")
+	lines := 0
+	for line := range strings.Lines(section) {
+		if command, isCode := strings.CutPrefix(line, "    "); isCode {
+			arguments := strings.Fields(strings.ReplaceAll(command, "../pgagui", checkout))
+			c.run(arguments[0], arguments[1:]...)
+			lines++
+		}
+	}
+	if lines < 3 {
+		t.Errorf("docs/install.md has %d lines for it", lines)
+	}
+	c.run("go", "build", "./...")
+}
+
 // Who imports the store compiles what is in importer.txt, and gets nothing of the command line, the benchmark or OpenTelemetry.
 func TestWhatAnImporterGets(t *testing.T) {
 	t.Parallel()

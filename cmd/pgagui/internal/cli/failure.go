@@ -182,7 +182,10 @@ func explain(err error) string {
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
-		return strings.Replace(err.Error(), "Is it in another scope?", "Is it in another scope (--scope NAME)?", 1)
+		if before, _, found := strings.Cut(err.Error(), "Is it in another scope?"); found {
+			return before + "Is it in another scope (--scope NAME)?" // what follows are settings of SQL
+		}
+		return err.Error()
 	case hasNoSchema(err):
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
 	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete):

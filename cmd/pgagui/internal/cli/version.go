@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"regexp"
 	"runtime/debug"
-	"strings"
 )
 
 // version is set when a release or the Makefile builds the program. Otherwise the build information has it.
@@ -10,6 +10,9 @@ var version string
 
 // next is what a build calls itself that is of no release.
 const next = "0.2.0-dev"
+
+// isOfCommit matches a version that Go makes of a commit: https://go.dev/ref/mod#pseudo-versions
+var isOfCommit = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)`)
 
 // Version returns the version of the program: 0.1.0, or 0.2.0-dev.893 between releases.
 func Version() string {
@@ -20,7 +23,7 @@ func Version() string {
 	if !ok {
 		return next
 	}
-	if released := build.Main.Version; released != "" && released != "(devel)" && !strings.Contains(released, "-0.") && !strings.HasPrefix(released, "v0.0.0-") {
+	if released := build.Main.Version; released != "" && released != "(devel)" && !isOfCommit.MatchString(released) {
 		return released
 	}
 	revision, dirty := "", ""

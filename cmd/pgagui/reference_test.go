@@ -1,0 +1,74 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
+)
+
+var updateReference = flag.Bool("update-reference", false, "write docs/reference/commands.md anew")
+
+const referenceHeader = `# Commands
+
+What ` + "`pgagui help`" + ` says of each command. Results go to stdout, everything else to stderr. [server.md](../server.md)
+is about ` + "`pgagui serve`" + `, [operations.md](../operations.md) about the jobs.
+
+This page is written from the help texts: go test ./cmd/pgagui -run Reference -update-reference
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | verify or doctor found problems |
+| 2 | wrong usage |
+| 3 | bad input; the message begins with file:line (` + "`import`" + ` first continues with the next file) |
+| 4 | refused by the database: unknown thread or run, a late event, a missing privilege |
+| 5 | no database, or none with a schema that this program works with |
+| 6 | a job stopped at its limit or time budget with work left: run it again |
+| 130 | interrupted |
+`
+
+// The reference page has the help of every command.
+func TestCommandReference(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	page.WriteString(referenceHeader)
+	hasGlobal := false
+	var write func(*cobra.Command)
+	write = func(command *cobra.Command) {
+		if command.IsAdditionalHelpTopicCommand() || !command.IsAvailableCommand() || command.Name() == "completion" {
+			return
+		}
+		command.InitDefaultHelpFlag()
+		usage, ofAll, _ := strings.Cut(command.UsageString(), "\nGlobal Flags:\n")
+		if !hasGlobal && ofAll != "" {
+			fmt.Fprintf(&page, "\n## Flags of all commands\n\n```\n%s```\n", ofAll)
+			hasGlobal = true
+		}
+		fmt.Fprintf(&page, "\n## %s\n\n```\n%s\n\n%s\n```\n", command.CommandPath(), strings.TrimSpace(command.Long), strings.TrimSpace(usage))
+		for _, sub := range command.Commands() {
+			write(sub)
+		}
+	}
+	for _, command := range root.Command(&cli.Program{}).Commands() {
+		write(command)
+	}
+	file := clitest.Repository("docs/reference/commands.md")
+	if *updateReference {
+		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := os.ReadFile(file); err != nil || string(is) != page.String() {
+		t.Errorf("%s is not what the commands say (%v); write it anew: go test ./cmd/pgagui -run Reference -update-reference", file, err)
+	}
+}
