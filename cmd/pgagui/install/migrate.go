@@ -303,17 +303,18 @@ func (p *program) migrateSQLCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "sql",
 		Short: "Print the SQL that installs the schema, for other migration tools",
-		Long: `Prints the SQL that installs the schema agui, for use with another migration tool. With --from it
-prints the upgrade from a version. Run the SQL in one transaction.
+		Long: `Prints the SQL that installs the schema agui, for use with another migration tool. Run it in one
+transaction. These tools then record the installed version in their own tables. A first install:
 
-With migration tools, which then record the installed version in their own tables, redirect the
-output:
-
-    golang-migrate  pgagui migrate sql --from 2 > migrations/017_pgagui.up.sql
-                    pgagui migrate sql --from 2 --down > migrations/017_pgagui.down.sql
-    goose           pgagui migrate sql --from 2 --format goose > migrations/00017_pgagui.sql
-    Atlas           pgagui migrate sql --from 2 > migrations/20261120100000_pgagui.sql
+    golang-migrate  pgagui migrate sql > migrations/017_pgagui.up.sql
+                    pgagui migrate sql --down > migrations/017_pgagui.down.sql
+    goose           pgagui migrate sql --format goose > migrations/00017_pgagui.sql
+    Atlas           pgagui migrate sql > migrations/20261120100000_pgagui.sql
                     atlas migrate hash
+
+An upgrade is a second migration: add --from with the version that the first one installed
+("pgagui migrate status" prints it). If this program has nothing newer, it prints nothing, and says
+so on stderr.
 
 With --folder it writes all migrations, up and down, as files for golang-migrate, which then runs
 them beside a chain of yours, with the version table of pgagui.
@@ -321,7 +322,7 @@ them beside a chain of yours, with the version table of pgagui.
 With --format sqlc it prints the tables, views and functions, with the types of columns, arguments
 and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
 		Example: `  pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
-  pgagui migrate sql --from 2 --down
+  pgagui migrate sql --from 2 > migrations/021_pgagui.up.sql
   pgagui migrate sql --folder pgagui-migrations
   pgagui migrate sql --format sqlc > agui.sql`,
 		Args: cobra.NoArgs,

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -23,6 +24,7 @@ import (
 
 // exportOptions select the events to export and their format.
 type exportOptions struct {
+	all      bool // threads of the scope
 	runID    string
 	lineage  bool
 	compact  string
@@ -33,11 +35,15 @@ type exportOptions struct {
 func (p *program) exportCommand() *cobra.Command {
 	var options exportOptions
 	command := &cobra.Command{
-		Use:   "export THREAD",
-		Short: "Print the events of a thread, byte for byte",
+		Use:   "export [THREAD]",
+		Short: "Print the events of a thread, or of all, byte for byte",
 		Long: `Prints the raw events of a thread, one a line, byte for byte. The events of a run come together, and
 the runs in the order in which they began, so that "pgagui import" can read the output. With --run
 it prints the lineage of that run; with --lineage=false only the run itself.
+
+With --all it prints all threads of the scope, one after another, in the order of their ids, as of
+when it comes to them. A thread that is erased meanwhile is left out. Titles, agents and metadata of
+threads are no events: "pgagui threads --all --json" has them.
 
 The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that
 no event names. --requests writes them to a file, which "pgagui import --requests" reads. Without
@@ -51,28 +57,52 @@ gives each message and tool call as a start, one piece and an end. "snapshot" gi
 the state as of the end of each run, so combine it with --lineage=false. RUN_STARTED then carries
 the input of the run.`,
 		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson
-  pgagui export trip-to-lisbon --run run-3 --compact stream`,
-		Args: cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
+  pgagui export trip-to-lisbon --run run-3 --compact stream
+  pgagui export --all --scope acme --requests acme.requests.ndjson > acme.ndjson`,
+		Args: func(command *cobra.Command, arguments []string) error {
+			if options.all {
+				return cobra.NoArgs(command, arguments)
+			}
+			return cli.OneThread(command, arguments)
+		},
+		RunE: func(command *cobra.Command, threads []string) error {
 			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
+			if options.all && (options.runID != "" || !options.lineage) {
+				return wrong("--all excludes --run and --lineage: it prints all runs of all threads")
+			}
+			var shape compaction.Shape
 			if options.compact != "" {
-				shape, err := compaction.ParseShape(options.compact)
-				if err != nil {
+				var err error
+				if shape, err = compaction.ParseShape(options.compact); err != nil {
 					return wrong(`--compact must be "stream" or "snapshot"`)
 				}
 				if options.requests != "" {
 					return wrong("--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
 				}
-				return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-					return p.exportCompacted(command.Context(), store, arguments[0], options, shape)
-				})
 			}
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.export(command.Context(), store, arguments[0], options)
-			})
+			pool, err := p.Connect(command.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			if options.all {
+				if threads, err = p.allThreads(command.Context(), pool); err != nil {
+					return err
+				}
+			}
+			if options.compact != "" {
+				err = p.exportCompacted(command.Context(), p.Store(pool), threads, options, shape)
+			} else {
+				err = p.export(command.Context(), p.Store(pool), threads, options)
+			}
+			if err == nil && options.all && (len(threads) == 0 || !cli.ScopeIsGiven(command)) {
+				err = p.HintAtOtherScopes(command.Context(), pool, "are not exported")
+			}
+			return err
 		},
 	}
 	addRunFlags(command, &options.runID, &options.lineage)
+	command.Flags().BoolVar(&options.all, "all", false, "export all threads of the scope")
 	command.Flags().StringVar(&options.compact, "compact", "", "`shape` of a shorter stream with the same result: stream or snapshot")
 	command.Flags().StringVar(&options.requests, "requests", "", "`file` to write the inputs of the runs to, for import --requests")
 	command.Flags().BoolVar(&options.null, "null", false, "write a NUL byte instead of a line end after each event")
@@ -85,7 +115,39 @@ func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 	command.Flags().BoolVar(lineage, "lineage", true, "include the runs before it; --lineage=false: only the events of the run itself (without --run: of the head)")
 }
 
-func (p *program) export(ctx context.Context, store *pgagui.Store, threadID string, options exportOptions) (err error) {
+// allThreads returns the ids of the threads of the scope, in order.
+func (p *program) allThreads(ctx context.Context, pool *pgxpool.Pool) (ids []string, err error) {
+	threads, _, err := p.listThreads(ctx, pool, pgagui.ThreadsOptions{Archived: pgagui.WithArchived, Limit: 1000}, true)
+	for _, thread := range threads {
+		ids = append(ids, thread.ID)
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+func (p *program) export(ctx context.Context, store *pgagui.Store, threads []string, options exportOptions) (err error) {
+	beside := besideEvents{p: p, options: options}
+	if err := beside.create(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, beside.close()) }()
+	out := newEventWriter(p.Out, options.null, "pgagui export")
+	for _, beside.threadID = range threads {
+		err := exportThread(ctx, store, out, &beside)
+		if err != nil && !isGone(err, options) {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// isGone reports whether an export of all threads came to one that has no runs, or none any more.
+func isGone(err error, options exportOptions) bool {
+	return options.all && errors.Is(err, pgagui.ErrUnknownThread)
+}
+
+func exportThread(ctx context.Context, store *pgagui.Store, out eventWriter, beside *besideEvents) error {
+	threadID, options := beside.threadID, beside.options
 	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
@@ -93,12 +155,6 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 	if !options.lineage {
 		runs = runs[len(runs)-1:]
 	}
-	beside := besideEvents{p: p, threadID: threadID, options: options}
-	if err := beside.create(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, beside.close()) }()
-	out := newEventWriter(p.Out, options.null, "pgagui export")
 	for n, run := range runs {
 		namedParent, hasStarted := "", false
 		for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
@@ -127,7 +183,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threadID stri
 			return err
 		}
 	}
-	return out.Flush()
+	return nil
 }
 
 // besideEvents writes the data that the log keeps beside the events, or counts what the export
@@ -241,25 +297,37 @@ func (b *besideEvents) close() error {
 	return nil
 }
 
-// exportCompacted compacts run by run. Each run is compacted after a fold of its lineage, so it
-// reads all ancestors, too.
 func (p *program) exportCompacted(
-	ctx context.Context, store *pgagui.Store, threadID string, options exportOptions, shape compaction.Shape,
+	ctx context.Context, store *pgagui.Store, threads []string, options exportOptions, shape compaction.Shape,
+) error {
+	limits, err := store.Maintenance().FoldLimits(ctx)
+	if err != nil {
+		return err
+	}
+	out := newEventWriter(p.Out, options.null, "pgagui export")
+	for _, threadID := range threads {
+		err := exportCompactedThread(ctx, store, out, threadID, options, shape, limits)
+		if err != nil && !isGone(err, options) {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// exportCompactedThread compacts run by run. Each run is compacted after a fold of its lineage, so it
+// reads all ancestors, too.
+func exportCompactedThread(
+	ctx context.Context, store *pgagui.Store, out eventWriter, threadID string, options exportOptions, shape compaction.Shape, limits compaction.Limits,
 ) error {
 	runs, err := runsUpTo(ctx, store, threadID, options)
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(p.Out, options.null, "pgagui export")
 	children := map[string]int{} // by parent: the number of children not yet read
 	for _, run := range runs {
 		children[run.ParentRunID]++
 	}
 	lineages := map[string]*compaction.Fold{} // by run: the fold of its lineage, while children need it
-	limits, err := store.Maintenance().FoldLimits(ctx)
-	if err != nil {
-		return err
-	}
 	for i, run := range runs {
 		lineage := compaction.New()
 		lineage.SetLimits(limits)
@@ -307,7 +375,7 @@ func (p *program) exportCompacted(
 			return fmt.Errorf("thread %q, run %q: %w", threadID, run.ID, err)
 		}
 	}
-	return out.Flush()
+	return nil
 }
 
 // closed ends what a run has left open, because the RUN_STARTED of another one follows: it began again

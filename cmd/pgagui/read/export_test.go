@@ -3,6 +3,8 @@ package read
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -129,4 +131,43 @@ func canonical(t *testing.T, value any) (decoded any) {
 		t.Fatal(err)
 	}
 	return decoded
+}
+
+// What --all prints is imported into another scope, and prints the same there.
+func TestExportOfAllThreads(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportTree(t, commands)
+	commands.Must("import", "../../../testdata/recordings/trip-to-lisbon.ndjson")
+	commands.Must("threads", "set", "empty", "--create", "--title", "no runs yet")
+	commands.Must("threads", "set", "t", "--archived")
+	export := func(scope string, more ...string) (events, requests, messages string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "requests.ndjson")
+		result := commands.Run(append([]string{"export", "--all", "--requests", file}, more...)...)
+		text, err := os.ReadFile(file)
+		if result.Code != cli.ExitOK || err != nil {
+			t.Fatalf("scope %q: %+v, %v", scope, result, err)
+		}
+		return result.Out, string(text), result.Messages
+	}
+	events, requests, messages := export("")
+	if want := commands.Must("export", "t") + commands.Must("export", "trip-to-lisbon"); events != want || messages != "" {
+		t.Errorf("got %d bytes, want %d; %s", len(events), len(want), messages)
+	}
+	commands.Must("import", "--scope", "copy", clitest.WriteFile(t, "all.ndjson", strings.TrimSuffix(events, "\n")),
+		"--requests", clitest.WriteFile(t, "requests.ndjson", strings.TrimSuffix(requests, "\n")))
+	if again, requestsAgain, messages := export("copy", "--scope", "copy"); again != events || requestsAgain != requests || messages != "" {
+		t.Errorf("the copy: %d bytes and %d of requests, want %d and %d; %s", len(again), len(requestsAgain), len(events), len(requests), messages)
+	}
+	if _, _, messages := export(""); messages != "scope \"\": 2 threads of other scopes are not exported\n" {
+		t.Errorf("beside another scope: %q", messages)
+	}
+	compacted := commands.Must("export", "--all", "--scope", "copy", "--compact", "stream")
+	if want := commands.Must("export", "t", "--compact", "stream") + commands.Must("export", "trip-to-lisbon", "--compact", "stream"); compacted != want {
+		t.Errorf("compacted: %d bytes, want %d", len(compacted), len(want))
+	}
+	for _, arguments := range []string{"export --all t", "export --all --run r1", "export --all --lineage=false", "export"} {
+		commands.MustFail(cli.ExitUsage, strings.Fields(arguments)...)
+	}
 }

@@ -59,7 +59,7 @@ cursor, the value for --cursor.`,
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
 			}
-			return p.runs(command.Context(), options, given.all)
+			return p.runs(command.Context(), options, given.all, cli.ScopeIsGiven(command))
 		},
 	}
 	flags := command.Flags()
@@ -95,7 +95,8 @@ func (f endedRuns) complete(options *pgagui.ListRunsOptions, limited bool, now t
 	return err
 }
 
-func (p *program) runs(ctx context.Context, options pgagui.ListRunsOptions, all bool) error {
+// runs prints runs. hasScope: the command line sets it.
+func (p *program) runs(ctx context.Context, options pgagui.ListRunsOptions, all, hasScope bool) error {
 	pool, err := p.Connect(ctx, 1)
 	if err != nil {
 		return err
@@ -122,10 +123,10 @@ func (p *program) runs(ctx context.Context, options pgagui.ListRunsOptions, all 
 	if err := p.printRuns(runs); err != nil {
 		return err
 	}
-	switch {
-	case options.Cursor != "":
+	if options.Cursor != "" {
 		_, err = fmt.Fprintf(p.Messages, "more runs may follow: continue with --cursor %s, or use --all\n", options.Cursor)
-	case len(runs) == 0:
+	}
+	if err == nil && (len(runs) == 0 || !hasScope) {
 		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
 	}
 	return err

@@ -18,8 +18,8 @@ func TestShowPrintsTheConversation(t *testing.T) {
 	if !strings.HasPrefix(clitest.FirstTimeAs("TIME", out), begin) {
 		t.Errorf("the beginning of\n%s\nis not\n%s", out, begin)
 	}
-	if end := readmeExample(t); !strings.HasSuffix(out, end) {
-		t.Errorf("the end of\n%s\nis not, as README.md says,\n%s", out, end)
+	if end := shownInTheDocs(t); !strings.HasSuffix(out, end) {
+		t.Errorf("the end of\n%s\nis not, as docs/shell.md says,\n%s", out, end)
 	}
 	commands.Must("compact") // now show reads snapshots
 	if compacted := commands.Must("show", "trip-to-lisbon", "--run", "run-3"); compacted != out {
@@ -31,16 +31,16 @@ func TestShowPrintsTheConversation(t *testing.T) {
 	}
 }
 
-// readmeExample returns the output of show that README.md has.
-func readmeExample(t *testing.T) string {
+// shownInTheDocs returns the output of show that docs/shell.md has.
+func shownInTheDocs(t *testing.T) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../../README.md")
+	page, err := os.ReadFile("../../../docs/shell.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, behind, found := strings.Cut(string(readme), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
+	_, behind, found := strings.Cut(string(page), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
 	if !found {
-		t.Fatal("README.md does not show what show prints")
+		t.Fatal("docs/shell.md does not show what show prints")
 	}
 	var example strings.Builder
 	for line := range strings.Lines(behind) {

@@ -55,7 +55,7 @@ branches, and cursor, the value for --cursor.`,
 				return err
 			}
 			defer pool.Close()
-			return p.threads(command.Context(), pool, options, given.all)
+			return p.threads(command.Context(), pool, options, given.all, cli.ScopeIsGiven(command))
 		},
 	}
 	flags := command.Flags()
@@ -125,12 +125,30 @@ func isJSONObject(text string) bool {
 	return json.Unmarshal([]byte(text), &members) == nil && members != nil
 }
 
-func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) error {
-	var threads []pgagui.Thread
+// threads prints threads. hasScope: the command line sets it.
+func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all, hasScope bool) error {
+	threads, cursor, err := p.listThreads(ctx, pool, options, all)
+	if err != nil {
+		return err
+	}
+	if err := p.printThreads(threads); err != nil {
+		return err
+	}
+	if cursor != "" {
+		_, err = fmt.Fprintf(p.Messages, "more threads follow: continue with --cursor %s, or use --all\n", cursor)
+	}
+	if err == nil && (len(threads) == 0 || !hasScope) {
+		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
+	}
+	return err
+}
+
+// listThreads returns the threads, and the cursor to continue from: "" if there are no more. With all it ignores the limit.
+func (p *program) listThreads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) (threads []pgagui.Thread, cursor string, err error) {
 	// A search may return pages with fewer threads than the limit, so it may need several pages
 	// even without --all. One transaction gives all pages as of one point in time.
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
 		store := p.Store(pool).WithTx(tx)
 		limit := options.Limit
 		for {
@@ -147,19 +165,7 @@ func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagu
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	if err := p.printThreads(threads); err != nil {
-		return err
-	}
-	switch {
-	case options.Cursor != "":
-		_, err = fmt.Fprintf(p.Messages, "more threads follow: continue with --cursor %s, or use --all\n", options.Cursor)
-	case len(threads) == 0:
-		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
-	}
-	return err
+	return threads, options.Cursor, err
 }
 
 func (p *program) printThreads(threads []pgagui.Thread) error {
