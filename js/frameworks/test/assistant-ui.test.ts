@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { accessSync, constants, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { database, isMissing, serve, serveAgent, type Call } from "@pgagui/testing";
@@ -8,17 +8,7 @@ import { build } from "esbuild";
 import { Client } from "pg";
 import { launch, type Browser, type HTTPRequest, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-
-const chromium = process.env.PGAGUI_TEST_CHROMIUM ?? "/usr/bin/chromium";
-
-const hasChromium = (() => {
-  try {
-    accessSync(chromium, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-})();
+import { chromium, hasChromium } from "./chromium.ts";
 
 test("the README has the code that the page uses", () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");

@@ -1,4 +1,4 @@
-// The code of the packages' README files and of docs/frameworks.md: what is TypeScript is compiled, and what is not marked
+// The code of the packages' README files and of pages of docs: what is TypeScript is compiled, and what is not marked
 // no-run runs, block by block, with a database and a pgagui serve of the file's own.
 
 import { execFile, spawnSync } from "node:child_process";
@@ -16,7 +16,7 @@ const execute = promisify(execFile);
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const frameworks = fileURLToPath(new URL("..", import.meta.url));
 const packages = ["client", "copilotkit-runner", "tanstack-ai", "langgraph-checkpoint"];
-const pages = [...packages.map((name) => `js/${name}/README.md`), "docs/frameworks.md"]
+const pages = [...packages.map((name) => `js/${name}/README.md`), "docs/frameworks.md", "docs/start/front-end.md"]
   .filter((page) => existsSync(join(root, page))); // packages.test.ts sees that each package has one
 
 interface Block {
