@@ -4,7 +4,7 @@
 // pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
-// threads.go, tenants.go, guards.go, patch.go, turns.go, live.go, serve.go, rest.go, scale.go.
+// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, live.go, serve.go, rest.go, scale.go.
 package bench
 
 import (
@@ -64,6 +64,7 @@ var phases = []phase{
 	{name: "guards", run: (*bench).guards},
 	{name: "patch", run: (*bench).patch},
 	{name: "turns", run: (*bench).turns},
+	{name: "sizing", run: (*bench).sizing, isLong: true},
 	{name: "live", run: (*bench).live},
 	{name: "serve", run: (*bench).serve},
 	{name: "rest", run: (*bench).rest},
@@ -109,6 +110,7 @@ type sizes struct {
 	servedRuns, servedTokens       int           // runs through a server at once, and tokens of each
 	servedIdle                     int           // followers of quiet threads
 	turns                          int           // of a conversation whose history comes with each
+	sizingThreads                  int           // conversations of ten such turns
 	graphThreads, graphTurns       int           // threads of the checkpointers, and turns of each
 	restRate                       float64       // reads per second over HTTP
 	restFor                        time.Duration // of such reads
@@ -122,7 +124,7 @@ var (
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
-		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200,
+		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000,
 	}
@@ -130,7 +132,7 @@ var (
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
 		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
-		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10,
+		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
 		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10,
 	}

@@ -173,14 +173,21 @@ func (t *turnTexts) post(ctx context.Context, to string, turn int) error {
 // ServeHTTP answers with a call of a tool, its result, and a text.
 func (t *turnTexts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range t.answer() {
+		fmt.Fprintf(w, "data: %s\n\n", event)
+	}
+}
+
+// answer returns the events of a run, and adds its messages to the history: a call of a tool, its result, and a text in tokens.
+func (t *turnTexts) answer() (events []json.RawMessage) {
 	turn := len(t.history)
 	id := func(what string) string { return fmt.Sprintf("%s-%d-%d", what, turn, t.bytes) }
 	call, answer, called := id("call"), id("answer"), id("called")
 	result, said := t.next(2000), t.next(1500)
-	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(event map[string]any) {
 		text, _ := json.Marshal(event) // of strings
-		fmt.Fprintf(w, "data: %s\n\n", text)
+		events = append(events, text)
 	}
 	send(map[string]any{"type": "RUN_STARTED"})
 	send(map[string]any{"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": "search", "parentMessageId": called})
@@ -206,4 +213,5 @@ func (t *turnTexts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		saidMessage{ID: called, Role: "assistant", ToolCalls: []any{toolCall{call, "function", function{"search", "{}"}}}},
 		saidMessage{ID: "result of " + call, ToolCallID: call, Role: "tool", Content: result},
 		saidMessage{ID: answer, Role: "assistant", Content: said})
+	return events
 }
