@@ -61,6 +61,27 @@ test-packages: ## Check and test the npm packages in js, without the frameworks
 packages: js/node_modules/.package-lock.json ## Pack the npm packages into bin/packages and check the tarballs; ARGS=--update writes the list of their files
 	node js/packages.mjs bin/packages $(ARGS)
 
+PGLITE := docs/playground/node_modules/@electric-sql/pglite/dist
+
+.PHONY: playground
+playground: docs/playground/node_modules/.package-lock.json ## Make bin/playground, a page that runs PostgreSQL and the schema in the browser
+	@rm -rf bin/playground && mkdir -p bin/playground/pglite
+	cp docs/playground/index.html docs/playground/playground.js docs/playground/playground.css testdata/recordings/trip-to-lisbon.ndjson bin/playground
+	cp $(PGLITE)/index.js $(PGLITE)/chunk-*.js $(PGLITE)/*.wasm $(PGLITE)/pglite.data bin/playground/pglite
+	go run ./cmd/pgagui migrate sql > bin/playground/schema.sql
+
+# What builds releases, each with modules of its own.
+bin/tools/%:
+	cd $(if $(TMPDIR),$(TMPDIR),/tmp) && GOWORK=off GOFLAGS=-mod=mod GOBIN=$(CURDIR)/bin/tools go install $(RELEASE_TOOL_$*)
+
+RELEASE_TOOL_goreleaser := github.com/goreleaser/goreleaser/v2@v2.15.1
+RELEASE_TOOL_cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
+.PHONY: artifacts
+artifacts: bin/tools/goreleaser bin/tools/cyclonedx-gomod ## Build the archives, checksums and lists of modules of a release into dist, and check them; releases nothing
+	PATH=$(CURDIR)/bin/tools:$$PATH PROGRAM_VERSION=$(PROGRAM_VERSION) goreleaser release --snapshot --clean
+	go test -count=1 ./test/artifacts -dist $(CURDIR)/dist -version $(PROGRAM_VERSION)
+
 .PHONY: publish-packages
 publish-packages: packages ## Publish the tarballs of make packages; PUBLISH adds to npm publish, for instance PUBLISH=--dry-run
 	for tarball in bin/packages/*.tgz; do npm publish ./$$tarball $(PUBLISH) || exit 1; done
@@ -149,7 +170,7 @@ test-js: clients test/clients/frameworks/node_modules/.package-lock.json test-fr
 	$(WITH_SERVER) $(call test_packages,./test/clients,$(ARGS))
 
 .PHONY: test-frameworks
-test-frameworks: js/node_modules/.package-lock.json js/frameworks/node_modules/.package-lock.json build ## Test the npm packages, as users install them, with the frameworks; VITEST adds to vitest
+test-frameworks: js/node_modules/.package-lock.json js/frameworks/node_modules/.package-lock.json build playground ## Test the npm packages, as users install them, with the frameworks; VITEST adds to vitest
 	cd js/frameworks && npm run pack && npm run check
 	$(WITH_SERVER) npm run --prefix js/frameworks test -- $(VITEST)
 
