@@ -61,6 +61,10 @@ test-packages: ## Check and test the npm packages in js, without the frameworks
 packages: js/node_modules/.package-lock.json ## Pack the npm packages into bin/packages and check the tarballs; ARGS=--update writes the list of their files
 	node js/packages.mjs bin/packages $(ARGS)
 
+.PHONY: extension
+extension: ## Write the files of the extension to bin/extension (see docs/extension.md)
+	go run ./cmd/pgagui migrate sql --format extension --folder bin/extension
+
 PGLITE := docs/playground/node_modules/@electric-sql/pglite/dist
 
 .PHONY: playground

@@ -39,9 +39,11 @@ func Latest() uint { return program().latest() }
 
 // UpSQL is the SQL of the migrations after version from in order, for those who install with another tool. Run it in one
 // transaction. It is empty when there are none.
-func UpSQL(from uint) string {
+func UpSQL(from uint) string { return sqlOf(program().after(from)) }
+
+func sqlOf(migrations chain) string {
 	var text strings.Builder
-	for _, m := range program().after(from) {
+	for _, m := range migrations {
 		fmt.Fprintf(&text, "-- %s\n\n%s\n", m.UpFile(), m.Up)
 	}
 	return text.String()

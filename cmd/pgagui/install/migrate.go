@@ -319,6 +319,9 @@ so on stderr.
 With --folder it writes all migrations, up and down, as files for golang-migrate, which then runs
 them beside a chain of yours, with the version table of pgagui.
 
+With --folder and --format extension it writes the files of an extension, for "create extension
+pgagui".
+
 With --format sqlc it prints the tables, views and functions, with the types of columns, arguments
 and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
 		Example: `  pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
@@ -328,10 +331,10 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if folder != "" {
-				if down || from > 0 || command.Flags().Changed("format") {
-					return &cli.UsageError{Problem: "--folder excludes --from, --down and --format: it writes all migrations", Command: command.CommandPath()}
+				if down || from > 0 || format != "plain" && format != "extension" {
+					return &cli.UsageError{Problem: "--folder excludes --from, --down and other formats than extension: it writes all migrations", Command: command.CommandPath()}
 				}
-				return writeMigrations(folder)
+				return writeMigrations(folder, format == "extension")
 			}
 			text, err := migrationSQL(from, down, format)
 			if err != nil {
@@ -346,27 +349,35 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 	}
 	command.Flags().UintVar(&from, "from", 0, "print only the migrations after this `version` (see: pgagui migrate status)")
 	command.Flags().BoolVar(&down, "down", false, "print the SQL that reverts them; without --from this removes all data")
-	command.Flags().StringVar(&format, "format", "plain", "plain, goose (up and down in one file, with goose's annotations), or sqlc (the schema for sqlc)")
-	command.Flags().StringVar(&folder, "folder", "", "write the migrations as files for golang-migrate to this `folder`")
+	command.Flags().StringVar(&format, "format", "plain", "plain, goose (up and down in one file, with goose's annotations), sqlc (the schema for sqlc), or extension (with --folder)")
+	command.Flags().StringVar(&folder, "folder", "", "write the migrations as files for golang-migrate, or those of an extension, to this `folder`")
 	return command
 }
 
-// writeMigrations writes the migrations to a folder, which it creates if needed. It replaces files of the same names.
-func writeMigrations(folder string) error {
+// writeMigrations writes the migrations, or the files of the extension, to a folder, which it creates if needed. It replaces files of
+// the same names.
+func writeMigrations(folder string, asExtension bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	migrations := schema.Migrations()
-	entries, err := fs.ReadDir(migrations, ".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		text, err := fs.ReadFile(migrations, entry.Name())
+	files := schema.Extension()
+	if !asExtension {
+		files = map[string]string{}
+		migrations := schema.Migrations()
+		entries, err := fs.ReadDir(migrations, ".")
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, entry.Name()), text, 0o666); err != nil {
+		for _, entry := range entries {
+			text, err := fs.ReadFile(migrations, entry.Name())
+			if err != nil {
+				return err
+			}
+			files[entry.Name()] = string(text)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
 			return err
 		}
 	}
@@ -377,8 +388,10 @@ func migrationSQL(from uint, down bool, format string) (string, error) {
 	switch {
 	case from > schema.Latest():
 		return "", fmt.Errorf("--from %d: this program has versions up to %d", from, schema.Latest())
+	case format == "extension":
+		return "", errors.New("--format extension needs --folder: an extension has several files")
 	case format != "plain" && format != "goose" && format != "sqlc":
-		return "", fmt.Errorf("--format %s: unknown format (expected plain, goose or sqlc)", format)
+		return "", fmt.Errorf("--format %s: unknown format (expected plain, goose, sqlc or extension)", format)
 	case format == "sqlc" && (down || from > 0):
 		return "", errors.New("--format sqlc excludes --down and --from: it prints the whole schema")
 	case format == "sqlc":

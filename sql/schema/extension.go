@@ -1,0 +1,39 @@
+package schema
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed extension/*
+var extensionParts embed.FS
+
+// firstExtension is the first version of the schema that is an extension.
+const firstExtension = 2
+
+// Extension are the files of an extension for PostgreSQL, by name: the control file and the scripts. The version of the extension is
+// that of the schema. docs/extension.md says when an extension is the better way to install, and when not.
+func Extension() map[string]string {
+	part := func(name string) string {
+		text, err := extensionParts.ReadFile("extension/" + name)
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		return string(text)
+	}
+	script := func(what string, texts ...string) string {
+		return fmt.Sprintf("\\echo Use \"%s\" to load this file. \\quit\n\n%s", what, strings.Join(texts, "\n"))
+	}
+	base, settle := fmt.Sprint(firstExtension), part("settle.sql")
+	files := map[string]string{
+		"pgagui.control":                       fmt.Sprintf(part("pgagui.control"), Latest()),
+		"pgagui--" + base + ".sql":             script("create extension pgagui", sqlOf(program()[:firstExtension]), settle),
+		"pgagui--unpackaged.sql":               script("create extension pgagui version 'unpackaged'"),
+		"pgagui--unpackaged--" + base + ".sql": script("alter extension pgagui update", part("add.sql"), settle),
+	}
+	for _, m := range program().after(firstExtension) {
+		files[fmt.Sprintf("pgagui--%d--%d.sql", m.Version-1, m.Version)] = script("alter extension pgagui update", sqlOf(chain{m}), settle)
+	}
+	return files
+}
