@@ -13,13 +13,17 @@ import (
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
-// Each page of docs/start is followed as a reader follows it: in an empty folder, with an empty database. A block whose paragraph ends
+// Each page of docs/start and docs/guides is followed as a reader follows it: in an empty folder, with an empty database. A block whose paragraph ends
 // with the name of a file ("`main.go`:") is that file, a block of sh is run, and the text behind it is what it prints.
-func TestStartPages(t *testing.T) {
+func TestPagesAreFollowed(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../docs/start/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no pages: %v", err)
+	var pages []string
+	for _, folder := range []string{"start", "guides"} {
+		found, err := filepath.Glob("../../docs/" + folder + "/*.md")
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no pages in %s: %v", folder, err)
+		}
+		pages = append(pages, found...)
 	}
 	for _, page := range pages {
 		if filepath.Base(page) == "front-end.md" {
@@ -34,6 +38,7 @@ func TestStartPages(t *testing.T) {
 
 var (
 	pageBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+	trailing  = regexp.MustCompile(`(?m) +$`)
 	fileName  = regexp.MustCompile("`([\\w./-]+)`:\\s*$")
 )
 
@@ -99,7 +104,7 @@ func followPage(t *testing.T, page string) {
 			command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block)
 			command.Dir, command.Env = folder, environment
 			printed, err := command.CombinedOutput()
-			if output = string(printed); err != nil {
+			if output = trailing.ReplaceAllString(string(printed), ""); err != nil {
 				t.Fatalf("%s:%d: %v\n%s", page, line, err, output)
 			}
 		case "text":
@@ -114,7 +119,7 @@ func followPage(t *testing.T, page string) {
 
 // prints is the pattern of an output that a page shows: … is any text within a line, and a line of its own any lines.
 func prints(shown string) *regexp.Regexp {
-	pattern := regexp.QuoteMeta(strings.TrimSpace(shown))
+	pattern := regexp.QuoteMeta(strings.TrimSpace(trailing.ReplaceAllString(shown, "")))
 	pattern = regexp.MustCompile(`(?m)^…$`).ReplaceAllString(pattern, `(?s:.*)`)
 	return regexp.MustCompile(`(?m)^` + strings.ReplaceAll(pattern, "…", `.*`) + `\s*\z`)
 }
