@@ -65,6 +65,11 @@ packages: js/node_modules/.package-lock.json ## Pack the npm packages into bin/p
 extension: ## Write the files of the extension to bin/extension (see docs/extension.md)
 	go run ./cmd/pgagui migrate sql --format extension --folder bin/extension
 
+.PHONY: site
+site: docs/site/node_modules/.package-lock.json ## Make bin/site, the documentation as a site with search; fails at a link that leads nowhere
+	@rm -rf docs/site/pages && mkdir docs/site/pages && git ls-files "*.md" "docs/*.svg" | xargs cp --parents --target-directory docs/site/pages
+	npm run --prefix docs/site build
+
 PGLITE := docs/playground/node_modules/@electric-sql/pglite/dist
 
 .PHONY: playground
