@@ -76,9 +76,11 @@ func (b *bench) sizing(ctx context.Context) error {
 		b.report.addFigure("sizing", table, "bytes/run", float64(size)/runs)
 		b.report.addFigure("sizing", "of it indexes", "bytes/run", float64(indexes)/runs)
 	}
-	b.report.addFigure("sizing", "all tables", "bytes/run", total/runs)
+	b.report.add(Measurement{
+		Phase: "sizing", What: fmt.Sprintf("all tables, %d conversations of %d turns", threads, turns), Unit: "bytes/run",
+		Ours: Side{Name: "pgagui"}, Against: Side{Name: "new text"},
+	}, []float64{total / runs}, []float64{float64(content) / runs})
 	b.report.addFigure("sizing", "events", "a run", float64(events)/runs)
-	b.report.addFigure("sizing", "new text", "bytes/run", float64(content)/runs)
 	b.report.addFigure("sizing", "compaction", "ms/run", float64(compacting.Milliseconds())/runs)
 	b.report.addFigure("sizing", "repacking", "ms/run", float64(repacking.Milliseconds())/runs)
 	return database.drop(ctx)
