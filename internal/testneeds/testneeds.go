@@ -24,6 +24,7 @@ const (
 	PgCron     = "pg_cron"    // the extension, in the server of the tests
 	PgDump     = "pg_dump"    // pg_dump and pg_restore, of the server's version or a newer one
 	Psql       = "psql"       // the client program
+	Python     = "python"     // Python 3.9 or newer
 	Sqlc       = "sqlc"       // a C compiler, and the network or a filled module cache
 	Promtool   = "promtool"   // Prometheus's checker of rules
 	Buildah    = "buildah"    // a builder of container images, and the right to run their programs

@@ -47,6 +47,21 @@ func devData(t *testing.T) string {
 }
 
 // developed is a process of pgagui dev that has printed its guide.
+// The client in Python works.
+func TestPythonExample(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").Run(); err != nil {
+		testneeds.Skip(t, testneeds.Python, "python3: %v", err)
+	}
+	d := dev(clitest.On(t, ""), devData(t), "--database-url", testdb.Empty(t))
+	defer d.end()
+	check := exec.CommandContext(t.Context(), "python3", "-B", "-W", "error", "../../../examples/python/check.py")
+	check.Env = append(os.Environ(), "PGAGUI_URL="+d.value("server"), "PGAGUI_TOKEN="+d.value("token"))
+	if out, err := check.CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 type developed struct {
 	*exec.Cmd
 	t        *testing.T
