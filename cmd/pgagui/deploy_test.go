@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/robfig/cron/v3"
 	"go.yaml.in/yaml/v3"
@@ -19,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -183,6 +185,51 @@ func TestServeRecipes(t *testing.T) {
 		if code := server.End(t); code != cli.ExitOK {
 			t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.Log)
 		}
+	}
+}
+
+// The commands of the Compose file run in the order of its services.
+func TestComposeFile(t *testing.T) {
+	t.Parallel()
+	commands := clitest.On(t, testdb.Empty(t))
+	var file struct {
+		Services map[string]struct {
+			Image       string
+			Command     []string
+			Environment map[string]string
+			Volumes     []string
+			Grace       string                                `yaml:"stop_grace_period"`
+			DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+		}
+	}
+	text := clitest.ReadDeploy(t, "compose/compose.yaml")
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	migrate, serve := file.Services["migrate"], file.Services["serve"]
+	if migrate.DependsOn["db"].Condition != "service_healthy" || serve.DependsOn["migrate"].Condition != "service_completed_successfully" ||
+		!strings.HasPrefix(serve.Environment["DATABASE_URL"], "postgres://") || serve.Image != migrate.Image {
+		t.Errorf("the services are %+v", file.Services)
+	}
+	commands.Must(migrate.Command...)
+	folder := t.TempDir()
+	token := regexp.MustCompile(`(?m)^#   docker compose run .* serve (token .*)$`).FindStringSubmatch(text)
+	commands.Must(strings.Fields(strings.ReplaceAll(token[1], "/etc/pgagui/", folder+"/"))...)
+	line := strings.NewReplacer("/etc/pgagui/", folder+"/", ":8080", "127.0.0.1:0", "host.docker.internal", "localhost").Replace(strings.Join(serve.Command, " "))
+	server := commands.Start(strings.Fields(line)...)
+	server.WaitForLine(t, `"msg":"serving"`)
+	server.Terminate(t)
+	if code := server.End(t); code != cli.ExitOK {
+		t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.Log)
+	}
+	flags, _, err := root.Command(&cli.Program{}).Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout, err := flags.Flags().GetDuration("shutdown-timeout")
+	grace, graceErr := time.ParseDuration(serve.Grace)
+	if err != nil || graceErr != nil || grace <= timeout {
+		t.Errorf("the container gets %s, --shutdown-timeout is %s", serve.Grace, timeout)
 	}
 }
 
