@@ -85,7 +85,7 @@ func followPage(t *testing.T, page string) {
 		t.Fatal(err)
 	}
 	modules, builds, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
-	environment := append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds, "HOME="+filepath.Join(place, "home"), "DATABASE_URL="+testdb.Empty(t),
+	environment := append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds, "HOME="+filepath.Join(place, "home"), "DATABASE_URL="+testdb.Empty(t), "NEW_DATABASE_URL="+testdb.Empty(t),
 		"PATH="+filepath.Join(place, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 
 	output, end := "", 0
