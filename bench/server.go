@@ -197,8 +197,9 @@ func (d *database) size(ctx context.Context, tables ...string) (float64, error) 
 	return total, nil
 }
 
-// The tables of the log, and of the snapshots folded from it.
+// The tables of the log, of the snapshots folded from it, and these with the parts of inputs.
 var (
 	logTables      = []string{"agui.thread", "agui.run", "agui.batch", "agui.run_input", "agui.thread_activity"}
 	snapshotTables = []string{"agui.snapshot", "agui.message_version"}
+	allTables      = slices.Concat(logTables, snapshotTables, []string{"agui.input_part"})
 )

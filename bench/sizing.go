@@ -14,15 +14,14 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// sizing measures what a run takes in each table, in a store of many conversations of ordinary length: a question, a call of a tool, and an
-// answer in tokens, five events a batch; the client sends the whole conversation with each run. After each turn of all of them the jobs
-// and vacuum run, as they do in a store in use.
+// sizing measures what a run takes in each table, in a store of many conversations of ordinary length. A run is a question, a call of a
+// tool, and an answer in tokens, five events a batch. The client sends the whole conversation with each run. After each turn of all
+// conversations the jobs and vacuum run, as they do in a store in use.
 func (b *bench) sizing(ctx context.Context) error {
 	database, err := b.server.create(ctx, 8)
 	if err != nil {
 		return err
 	}
-	tables := slices.Concat(logTables, snapshotTables, []string{"agui.input_part"})
 	threads, turns := b.sizes.sizingThreads, 10
 	texts := make([]turnTexts, threads)
 	events, compacting, repacking := 0, time.Duration(0), time.Duration(0)
@@ -57,7 +56,7 @@ func (b *bench) sizing(ctx context.Context) error {
 			return err
 		}
 		repacking += time.Since(begun)
-		if err := database.vacuum(ctx, tables...); err != nil {
+		if err := database.vacuum(ctx, allTables...); err != nil {
 			return err
 		}
 	}
@@ -67,7 +66,7 @@ func (b *bench) sizing(ctx context.Context) error {
 	for i := range texts {
 		content += texts[i].bytes
 	}
-	for _, table := range tables {
+	for _, table := range allTables {
 		var size, indexes int64
 		if err := database.QueryRow(ctx, "select pg_total_relation_size($1::text::regclass), pg_indexes_size($1::text::regclass)", table).Scan(&size, &indexes); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 
 	"github.com/pgagui/pgagui/jobs"
@@ -59,8 +58,7 @@ func (b *bench) storedTurns(ctx context.Context, turns, window, imageBytes int) 
 	if err != nil {
 		return 0, 0, err
 	}
-	tables := slices.Concat(logTables, snapshotTables, []string{"agui.input_part"})
-	before, err := database.size(ctx, tables...)
+	before, err := database.size(ctx, allTables...)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -93,12 +91,12 @@ func (b *bench) storedTurns(ctx context.Context, turns, window, imageBytes int) 
 			if _, err := database.Exec(ctx, "call agui.repack(older_than => '0')"); err != nil {
 				return 0, 0, err
 			}
-			if err := database.vacuum(ctx, tables...); err != nil {
+			if err := database.vacuum(ctx, allTables...); err != nil {
 				return 0, 0, err
 			}
 		}
 	}
-	after, err := database.size(ctx, tables...)
+	after, err := database.size(ctx, allTables...)
 	if err != nil {
 		return 0, 0, err
 	}
