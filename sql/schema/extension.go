@@ -3,6 +3,7 @@ package schema
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -12,9 +13,9 @@ var extensionParts embed.FS
 // firstExtension is the first version of the schema that is an extension.
 const firstExtension = 2
 
-// Extension are the files of an extension for PostgreSQL, by name: the control file and the scripts. The version of the extension is
+// Extension are the files of an extension for PostgreSQL: the control file and the scripts. The version of the extension is
 // that of the schema. docs/extension.md says when an extension is the better way to install, and when not.
-func Extension() map[string]string {
+func Extension() fs.FS {
 	part := func(name string) string {
 		text, err := extensionParts.ReadFile("extension/" + name)
 		if err != nil {
@@ -35,5 +36,5 @@ func Extension() map[string]string {
 	for _, m := range program().after(firstExtension) {
 		files[fmt.Sprintf("pgagui--%d--%d.sql", m.Version-1, m.Version)] = script("alter extension pgagui update", sqlOf(chain{m}), settle)
 	}
-	return files
+	return inMemory(files)
 }

@@ -106,11 +106,20 @@ func (c chain) fingerprint(version uint) string {
 	return c[version-1].Fingerprint
 }
 
-// files are the migrations as files. An archive in memory is a file system.
+// files are the migrations as files.
 func (c chain) files() fs.FS {
+	texts := map[string]string{}
+	for _, m := range c {
+		texts[m.UpFile()], texts[m.DownFile()] = m.Up, m.Down
+	}
+	return inMemory(texts)
+}
+
+// inMemory are texts as files, by name. An archive in memory is a file system.
+func inMemory(texts map[string]string) fs.FS {
 	var archive bytes.Buffer
 	writer := zip.NewWriter(&archive)
-	add := func(name, text string) {
+	for name, text := range texts {
 		file, err := writer.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err == nil {
 			_, err = io.WriteString(file, text)
@@ -118,10 +127,6 @@ func (c chain) files() fs.FS {
 		if err != nil {
 			panic(err) // a buffer takes what it gets
 		}
-	}
-	for _, m := range c {
-		add(m.UpFile(), m.Up)
-		add(m.DownFile(), m.Down)
 	}
 	if err := writer.Close(); err != nil {
 		panic(err)

@@ -334,7 +334,10 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 				if down || from > 0 || format != "plain" && format != "extension" {
 					return &cli.UsageError{Problem: "--folder excludes --from, --down and other formats than extension: it writes all migrations", Command: command.CommandPath()}
 				}
-				return writeMigrations(folder, format == "extension")
+				if format == "extension" {
+					return writeFiles(folder, schema.Extension())
+				}
+				return writeFiles(folder, schema.Migrations())
 			}
 			text, err := migrationSQL(from, down, format)
 			if err != nil {
@@ -354,30 +357,21 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 	return command
 }
 
-// writeMigrations writes the migrations, or the files of the extension, to a folder, which it creates if needed. It replaces files of
-// the same names.
-func writeMigrations(folder string, asExtension bool) error {
+// writeFiles writes files to a folder, which it creates if needed. It replaces files of the same names.
+func writeFiles(folder string, files fs.FS) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	files := schema.Extension()
-	if !asExtension {
-		files = map[string]string{}
-		migrations := schema.Migrations()
-		entries, err := fs.ReadDir(migrations, ".")
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		text, err := fs.ReadFile(files, entry.Name())
 		if err != nil {
 			return err
 		}
-		for _, entry := range entries {
-			text, err := fs.ReadFile(migrations, entry.Name())
-			if err != nil {
-				return err
-			}
-			files[entry.Name()] = string(text)
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, entry.Name()), text, 0o666); err != nil {
 			return err
 		}
 	}
