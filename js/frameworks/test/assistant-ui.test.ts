@@ -6,9 +6,9 @@ import { database, isMissing, serve, serveAgent, type Call } from "@pgagui/testi
 import { Threads } from "@pgagui/client";
 import { build } from "esbuild";
 import { Client } from "pg";
-import { launch, type Browser, type HTTPRequest, type Page } from "puppeteer-core";
+import type { Browser, HTTPRequest, Page } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { chromium, hasChromium } from "./chromium.ts";
+import { hasChromium, launchChromium } from "./chromium.ts";
 
 test("the README has the code that the page uses", () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
@@ -25,7 +25,7 @@ describe.skipIf(isMissing("chromium", hasChromium)).each([
 
   beforeAll(async () => {
     pages = await servePages(client, mode);
-    browser = await launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+    browser = await launchChromium();
   });
 
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
+import { launch } from "puppeteer-core";
 
-/** The browser of the tests. */
-export const chromium = process.env.PGAGUI_TEST_CHROMIUM ?? "/usr/bin/chromium";
+const chromium = process.env.PGAGUI_TEST_CHROMIUM ?? "/usr/bin/chromium";
 
 export const hasChromium = (() => {
   try {
@@ -11,3 +11,6 @@ export const hasChromium = (() => {
     return false;
   }
 })();
+
+/** Starts the browser of the tests. */
+export const launchChromium = () => launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });

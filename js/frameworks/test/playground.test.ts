@@ -1,20 +1,18 @@
 // docs/playground in a browser, from a server of files.
 
 import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isMissing } from "@pgagui/testing";
-import { launch, type Page } from "puppeteer-core";
+import { isMissing, listen } from "@pgagui/testing";
+import type { Page } from "puppeteer-core";
 import { expect, onTestFinished, test } from "vitest";
-import { chromium, hasChromium } from "./chromium.ts";
+import { hasChromium, launchChromium } from "./chromium.ts";
 
 const folder = fileURLToPath(new URL("../../../bin/playground", import.meta.url)); // make playground
 const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
 
-async function serveFiles(): Promise<string> {
-  const server = createServer((request, response) => {
+const serveFiles = () =>
+  listen((request, response) => {
     const path = join(folder, normalize(request.url === "/" ? "/index.html" : request.url!));
     if (!existsSync(path)) {
       response.writeHead(404).end();
@@ -22,20 +20,13 @@ async function serveFiles(): Promise<string> {
     }
     response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(readFileSync(path));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const texts = (page: Page, selector: string) => page.$$eval(selector, (found) => found.map(({ textContent }) => textContent));
 const textOf = (page: Page, selector: string) => page.$eval(selector, ({ textContent }) => textContent ?? "");
 
 test.skipIf(isMissing("chromium", hasChromium))("the playground runs the schema in the page", async () => {
   const address = await serveFiles();
-  const browser = await launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  const browser = await launchChromium();
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
   const elsewhere: string[] = [];

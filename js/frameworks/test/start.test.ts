@@ -3,16 +3,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { binary, database, isMissing } from "@pgagui/testing";
+import { binary, database, isMissing, listen } from "@pgagui/testing";
 import { build } from "esbuild";
-import { launch, type Page } from "puppeteer-core";
+import type { Page } from "puppeteer-core";
 import { expect, onTestFinished, test } from "vitest";
-import { chromium, hasChromium } from "./chromium.ts";
+import { hasChromium, launchChromium } from "./chromium.ts";
 
 const page = readFileSync(fileURLToPath(new URL("../../../docs/start/front-end.md", import.meta.url)), "utf8");
 
@@ -47,24 +45,19 @@ async function dev(): Promise<{ url: string; token: string }> {
 }
 
 /** The address of the page, which calls the server at this address. */
-async function serveStart(url: string): Promise<string> {
+async function serveStart(server: string): Promise<string> {
   const place = folder();
   symlinkSync(fileURLToPath(new URL("../node_modules", import.meta.url)), join(place, "node_modules"));
-  writeFileSync(join(place, "chat.ts"), file("chat.ts").replace("http://localhost:8080", url));
+  writeFileSync(join(place, "chat.ts"), file("chat.ts").replace("http://localhost:8080", server));
   const { outputFiles } = await build({
     absWorkingDir: place, entryPoints: ["chat.ts"], bundle: true, format: "esm", write: false, logLevel: "error",
   });
   const script = Buffer.from(outputFiles[0]!.contents);
-  const server = createServer((request, response) => {
+  const url = await listen((request, response) => {
     if (request.url === "/chat.js") response.writeHead(200, { "Content-Type": "text/javascript" }).end(script);
     else response.writeHead(200, { "Content-Type": "text/html" }).end(file("index.html"));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://localhost:${(server.address() as AddressInfo).port}`;
+  return url.replace("127.0.0.1", "localhost");
 }
 
 const shown = (tab: Page) => tab.$$eval("#messages li", (items) => items.map(({ textContent }) => textContent));
@@ -72,7 +65,7 @@ const shown = (tab: Page) => tab.$$eval("#messages li", (items) => items.map(({ 
 test.skipIf(isMissing("chromium", hasChromium))("the page keeps its conversation through a reload", async () => {
   const { url, token } = await dev();
   const address = await serveStart(url);
-  const browser = await launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  const browser = await launchChromium();
   onTestFinished(() => browser.close());
   const tab = await browser.newPage();
   await tab.goto(`${address}/#${token}`);

@@ -2,12 +2,10 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { createInterface } from "node:readline";
 import { PostgresStreams } from "@pgagui/tanstack-ai";
-import { cutProxy, database } from "@pgagui/testing";
+import { cutProxy, database, listen } from "@pgagui/testing";
 import * as newest from "@tanstack/ai";
 import * as oldest from "@tanstack/ai-0.43";
 import { fetchServerSentEvents } from "@tanstack/ai-client";
@@ -335,7 +333,7 @@ test("the writer is killed: readers see what it stored, then RUN_ERROR, and the 
 test("TanStack's client, with connections that break, gets every chunk once", async () => {
   const url = await database();
   const streams = streamsOf(url);
-  const server = createServer(async (incoming, outgoing) => {
+  const server = await listen(async (incoming, outgoing) => {
     const headers = new Headers(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)] as [string, string]));
     const request = new Request(`http://localhost${incoming.url}`, { headers });
     for await (const _ of incoming); // the body
@@ -353,12 +351,7 @@ test("TanStack's client, with connections that break, gets every chunk once", as
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     Readable.fromWeb(response.body as never).on("error", () => {}).pipe(outgoing);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const proxy = await cutProxy(`http://127.0.0.1:${(server.address() as AddressInfo).port}/chat`);
+  const proxy = await cutProxy(`${server}/chat`);
   let pieces = 0;
   let cuts = 0;
   // The client gives up after many cuts, and after one between RUN_FINISHED and the end of the answer.

@@ -1,6 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { listen } from "./listen.ts";
 
 /** What an agent receives, and how it answers. */
 export interface Call {
@@ -13,7 +11,7 @@ export interface Call {
 
 /** Serves an agent over HTTP for the current test, and returns its address. The answer ends when `answer` resolves. */
 export async function serveAgent(answer: (call: Call) => Promise<void>): Promise<string> {
-  const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
+  const url = await listen(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += chunk;
     response.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -22,10 +20,5 @@ export async function serveAgent(answer: (call: Call) => Promise<void>): Promise
     await answer({ input: JSON.parse(body), send: (event) => void response.write(`data: ${JSON.stringify(event)}\n\n`), gone });
     response.end();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `${url}/`;
 }
