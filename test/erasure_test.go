@@ -1,11 +1,10 @@
 package test
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -112,11 +111,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	run(`select agui.erase('s3cret thread')`)
 	run(`select agui.erase('other thread')`)
 	run(`select agui.append('third', 'r', '[{"type":"RUN_STARTED"}]')`)
-	page, err := os.ReadFile("../docs/erasure.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	blocks := markdown.Code(t, "../docs/erasure.md", "sql")
 	if len(blocks) != 3 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
@@ -124,7 +119,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	// A transaction that still sees the rows keeps them: an autovacuum worker's, for instance.
 	wait.Until(func() bool {
 		for _, block := range blocks {
-			for statement := range strings.SplitSeq(block[1], ";\n") {
+			for statement := range strings.SplitSeq(block, ";\n") {
 				if strings.TrimSpace(statement) != "" {
 					run(statement)
 				}

@@ -11,28 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
-
-var codeBlock = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
-
-// blocksOf are the code blocks of a language in a page.
-func blocksOf(t *testing.T, page, language string) (blocks []string) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range codeBlock.FindAllStringSubmatch(string(text), -1) {
-		if block[1] == language {
-			blocks = append(blocks, block[2])
-		}
-	}
-	if len(blocks) == 0 {
-		t.Fatalf("%s has no %s", page, language)
-	}
-	return blocks
-}
 
 var readmeComment = regexp.MustCompile(`--.*`)
 
@@ -41,7 +22,7 @@ func TestReadmeSQLRuns(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"../README.md", "../docs/sql.md", "../docs/settings.md"} {
 		pool := testdb.Pool(t)
-		for _, block := range blocksOf(t, page, "sql") {
+		for _, block := range markdown.Code(t, page, "sql") {
 			for statement := range strings.SplitSeq(readmeComment.ReplaceAllString(block, ""), ";\n") {
 				statement = strings.TrimSuffix(strings.TrimSpace(statement), ";")
 				if statement == "" {
@@ -121,7 +102,7 @@ func TestReadmeGoCompiles(t *testing.T) {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	directory := t.TempDir()
 	for _, page := range []string{"README.md", "docs/go.md", "docs/security.md"} {
-		for i, block := range blocksOf(t, filepath.Join(root, page), "go") {
+		for i, block := range markdown.Code(t, filepath.Join(root, page), "go") {
 			block = strings.ReplaceAll(block, "{ … }", "{}")
 			file := filepath.Join(directory, fmt.Sprintf("readme%d.go", len(overlay.Replace)))
 			source := readmePrelude

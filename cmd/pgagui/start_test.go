@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
-// Each page of docs/start and docs/guides is followed as a reader follows it: in an empty folder, with an empty database. A block whose paragraph ends
-// with the name of a file ("`main.go`:") is that file, a block of sh is run, and the text behind it is what it prints.
+// Each page of docs/start and docs/guides is followed as a reader follows it: in an empty folder, with an empty database. A block that
+// the page calls a file is that file, a block of sh is run, and the text behind it is what it prints.
 func TestPagesAreFollowed(t *testing.T) {
 	t.Parallel()
 	var pages []string
@@ -36,19 +36,11 @@ func TestPagesAreFollowed(t *testing.T) {
 	}
 }
 
-var (
-	pageBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
-	trailing  = regexp.MustCompile(`(?m) +$`)
-	fileName  = regexp.MustCompile("`([\\w./-]+)`:\\s*$")
-)
+var trailing = regexp.MustCompile(`(?m) +$`)
 
 func followPage(t *testing.T, page string) {
 	if _, err := exec.LookPath("psql"); err != nil {
 		testneeds.Skip(t, testneeds.Psql, "psql is not installed")
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
 	}
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
@@ -61,58 +53,50 @@ func followPage(t *testing.T, page string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(checkout, filepath.Join(place, "pgagui")); err != nil {
-		t.Fatal(err)
-	}
 	program, err := os.Executable() // it runs as pgagui (see clitest)
-	if err == nil {
-		err = os.Symlink(program, filepath.Join(place, "bin", "pgagui"))
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	sqlc := exec.Command("go", "tool", "-n", "-modfile=tools/go.mod", "sqlc")
-	sqlc.Dir, sqlc.Env = checkout, append(os.Environ(), "GOWORK=off")
-	path, err := sqlc.Output()
-	if err == nil {
-		err = os.Symlink(strings.TrimSpace(string(path)), filepath.Join(place, "bin", "sqlc"))
-	}
+	goTool := exec.Command("go", "tool", "-n", "-modfile=tools/go.mod", "sqlc")
+	goTool.Dir, goTool.Env = checkout, append(os.Environ(), "GOWORK=off")
+	sqlc, err := goTool.Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"pgagui": checkout, "bin/pgagui": program, "bin/sqlc": strings.TrimSpace(string(sqlc))} {
+		if err := os.Symlink(target, filepath.Join(place, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	caches, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	modules, builds, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
-	environment := append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds, "HOME="+filepath.Join(place, "home"), "DATABASE_URL="+testdb.Empty(t), "NEW_DATABASE_URL="+testdb.Empty(t),
+	environment := append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds,
+		"DATABASE_URL="+testdb.Empty(t), "NEW_DATABASE_URL="+testdb.Empty(t), "HOME="+filepath.Join(place, "home"),
 		"PATH="+filepath.Join(place, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 
-	output, end := "", 0
-	for _, at := range pageBlock.FindAllSubmatchIndex(text, -1) {
-		before, language, block := string(text[end:at[0]]), string(text[at[2]:at[3]]), string(text[at[4]:at[5]])
-		end = at[1]
-		line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
-		if name := fileName.FindStringSubmatch(before); name != nil {
-			if err := os.WriteFile(filepath.Join(folder, name[1]), []byte(block), 0o600); err != nil {
+	output := ""
+	for _, block := range markdown.Blocks(t, page) {
+		switch {
+		case block.File != "":
+			if err := os.WriteFile(filepath.Join(folder, block.File), []byte(block.Text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			continue
-		}
-		switch language {
-		case "sh":
-			command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block)
+		case block.Language == "sh":
+			command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block.Text)
 			command.Dir, command.Env = folder, environment
 			printed, err := command.CombinedOutput()
 			if output = trailing.ReplaceAllString(string(printed), ""); err != nil {
-				t.Fatalf("%s:%d: %v\n%s", page, line, err, output)
+				t.Fatalf("%s:%d: %v\n%s", page, block.Line, err, output)
 			}
-		case "text":
-			if !prints(block).MatchString(output) {
-				t.Errorf("%s:%d: it prints\n%s", page, line, output)
+		case block.Language == "text":
+			if !prints(block.Text).MatchString(output) {
+				t.Errorf("%s:%d: it prints\n%s", page, block.Line, output)
 			}
 		default:
-			t.Errorf("%s:%d: this block is neither run nor written to a file", page, line)
+			t.Errorf("%s:%d: this block is neither run nor written to a file", page, block.Line)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -26,7 +26,7 @@ func TestExtension(t *testing.T) {
 		address := createDatabase(t, server, name, "")
 		return address, testdb.Connect(t, address)
 	}
-	blocks := blocksOfSQL(t, "../../docs/extension.md")
+	blocks := markdown.Code(t, "../../docs/extension.md", "sql")
 	if len(blocks) != 4 {
 		t.Fatalf("docs/extension.md has %d blocks of SQL", len(blocks))
 	}
@@ -120,20 +120,6 @@ func checkInstalled(t *testing.T, address string) {
 	}
 }
 
-var sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
-
-func blocksOfSQL(t *testing.T, page string) (blocks []string) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
-		blocks = append(blocks, block[1])
-	}
-	return blocks
-}
-
 // serverWithExtension starts a copy of the server's programs that has the files of the extension: a server finds its files relative
 // to its programs.
 func serverWithExtension(t *testing.T) *cluster.Cluster {
@@ -166,10 +152,8 @@ func serverWithExtension(t *testing.T) *cluster.Cluster {
 	if err != nil || controls == "" {
 		t.Skipf("the server in %s has no files of extensions beside it: %v", programs, err)
 	}
-	for name, text := range schema.Extension() {
-		if err := os.WriteFile(filepath.Join(controls, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS(controls, schema.Extension()); err != nil {
+		t.Fatal(err)
 	}
 	t.Setenv("PGAGUI_POSTGRES_BIN", filepath.Join(root, programs))
 	return ownServer(t)

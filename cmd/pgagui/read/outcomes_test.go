@@ -223,7 +223,7 @@ func TestRuns(t *testing.T) {
 			paged = append(paged, run)
 		}
 		cursor := paged[len(paged)-1].Cursor
-		if page == 0 && !strings.HasPrefix(result.Messages, "more runs may follow: continue with --cursor "+cursor+", or use --all\n") {
+		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\nscope \"\": 1 thread of other scopes are not listed\n" {
 			t.Errorf("page %d: %q", page, result.Messages)
 		}
 		arguments = []string{"runs", "--json", "--limit", "2", "--cursor", cursor}

@@ -46,7 +46,6 @@ func devData(t *testing.T) string {
 	return folder
 }
 
-// developed is a process of pgagui dev that has printed its guide.
 // The client in Python works.
 func TestPythonExample(t *testing.T) {
 	t.Parallel()
@@ -62,6 +61,7 @@ func TestPythonExample(t *testing.T) {
 	}
 }
 
+// developed is a process of pgagui dev that has printed its guide.
 type developed struct {
 	*exec.Cmd
 	t        *testing.T
