@@ -19,7 +19,8 @@ const (
 func Assemble(functions, schema fs.FS) ([]Migration, error) { return chainOf(functions, schema, true) }
 
 func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
-	target, err := readSources(functions)
+	parser := parser{}
+	target, err := readSources(parser, functions)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
 	var fingerprint fingerprint
 	for i := range migrations {
 		m := &migrations[i]
-		if err := current.apply(m.Up); err != nil {
+		if err := current.apply(parser, m.Up); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.UpFile(), err)
 		}
 		fingerprint.add(m.Version, Body(m.Up))

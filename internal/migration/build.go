@@ -98,16 +98,16 @@ func FromUnreleased(functions, schema fs.FS, from Build) (Migration, error) {
 		return Migration{}, ErrOtherTables
 	}
 
-	before := newState()
+	parser, before := parser{}, newState()
 	for _, m := range files[:from.Base] {
-		if err := before.apply(m.Up); err != nil {
+		if err := before.apply(parser, m.Up); err != nil {
 			return Migration{}, err
 		}
 	}
 	before = newState().withTablesOf(before)
 	sources, err := from.text()
 	if err == nil {
-		err = before.apply(sources)
+		err = before.apply(parser, sources)
 	}
 	if err != nil {
 		return Migration{}, fmt.Errorf("read the sources of the other build: %w", err)
@@ -119,11 +119,11 @@ func FromUnreleased(functions, schema fs.FS, from Build) (Migration, error) {
 			continue // the build has functions of its own, which the difference makes those of this one
 		}
 		byHand = append(byHand, Body(m.Up))
-		if err := before.apply(m.Up); err != nil {
+		if err := before.apply(parser, m.Up); err != nil {
 			return Migration{}, fmt.Errorf("%s: %w", m.UpFile(), err)
 		}
 	}
-	target, err := readSources(functions)
+	target, err := readSources(parser, functions)
 	if err != nil {
 		return Migration{}, err
 	}

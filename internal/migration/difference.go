@@ -87,7 +87,7 @@ func toDrop(from, to *state) map[string]bool {
 			if dropped[object.key()] || object.kind == "table" || object.kind == "index" {
 				continue
 			}
-			for _, name := range object.create.mentions() {
+			for _, name := range object.needs {
 				if names[name] && name != object.name {
 					drop(object)
 					grown = true
@@ -148,7 +148,7 @@ func viewColumns(create statement) (columns []string, known bool) {
 			item = nil
 		}
 	)
-	for _, token := range create.tokens {
+	for token := range tokens(create.text) {
 		switch {
 		case token.text == "(" || token.text == "[":
 			depth++

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -15,6 +14,7 @@ type object struct {
 	path string // of its source; empty: it comes from a migration written by hand
 
 	create     statement
+	needs      []string // what the statement mentions
 	attributes []attribute
 
 	// Of functions, procedures and aggregates.
@@ -72,28 +72,32 @@ var (
 	createTrigger = regexp.MustCompile(`(?is)^create (?:or replace )?(constraint )?trigger (\w+) .*? on ` + qualified + `\b`)
 )
 
+// longestBeginning is more than a statement has up to the name of what it creates.
+const longestBeginning = 500
+
 // createdBy returns the object that a statement creates, nil if it is of no kind that is tracked.
 func createdBy(statement statement) (*object, error) {
-	text := statement.String()
-	if match := createRoutine.FindStringSubmatch(text); match != nil {
-		object := &object{kind: strings.ToLower(match[1]), name: strings.ToLower(match[2]), create: statement}
+	created := &object{create: statement}
+	beginning := statement.text[:min(longestBeginning, len(statement.text))]
+	if match := createRoutine.FindStringSubmatch(beginning); match != nil {
+		created.kind, created.name = match[1], match[2]
 		var err error
-		if object.arguments, object.returns, err = routineHeader(text[len(match[0]):]); err != nil {
-			return nil, fmt.Errorf("%s: %w", object.name, err)
+		if created.arguments, created.returns, err = routineHeader(statement.text[len(match[0]):]); err != nil {
+			return nil, fmt.Errorf("%s: %w", match[2], err)
 		}
-		return object, nil
-	}
-	if match := createNamed.FindStringSubmatch(text); match != nil {
-		return &object{kind: strings.ToLower(match[1]), name: strings.ToLower(match[2]), create: statement}, nil
-	}
-	if match := createIndex.FindStringSubmatch(text); match != nil {
+	} else if match := createNamed.FindStringSubmatch(beginning); match != nil {
+		created.kind, created.name = match[1], match[2]
+	} else if match := createIndex.FindStringSubmatch(beginning); match != nil {
 		schema, _, _ := strings.Cut(match[2], ".")
-		return &object{kind: "index", name: strings.ToLower(schema + "." + match[1]), create: statement}, nil
+		created.kind, created.name = "index", schema+"."+match[1]
+	} else if match := createTrigger.FindStringSubmatch(beginning); match != nil {
+		created.kind, created.name = "trigger", match[2]+" on "+match[3]
+	} else {
+		return nil, nil
 	}
-	if match := createTrigger.FindStringSubmatch(text); match != nil {
-		return &object{kind: "trigger", name: strings.ToLower(match[2] + " on " + match[3]), create: statement}, nil
-	}
-	return nil, nil
+	created.kind, created.name = strings.ToLower(created.kind), strings.ToLower(created.name)
+	created.needs = statement.mentions()
+	return created, nil
 }
 
 // endOfReturns are the words that may come after the type that a function returns.
@@ -109,8 +113,7 @@ func routineHeader(text string) (arguments []argument, returns string, err error
 		depth     int
 		isDefault bool
 	)
-	tokens := tokenize(text)
-	for i, token := range tokens {
+	for token := range tokens(text) {
 		switch {
 		case token.text == "(" || token.text == "[":
 			depth++
@@ -122,7 +125,7 @@ func routineHeader(text string) (arguments []argument, returns string, err error
 			}
 			current, isDefault = nil, false
 			if token.text == ")" {
-				return arguments, returnedType(tokens[i+1:]), nil
+				return arguments, returnedType(text[token.start+1:]), nil
 			}
 			continue
 		case depth == 0 && (token.is("default") || token.text == "="):
@@ -135,26 +138,26 @@ func routineHeader(text string) (arguments []argument, returns string, err error
 	return nil, "", errors.New("its arguments have no closing parenthesis")
 }
 
-func returnedType(tokens []token) string {
-	tokens = slices.DeleteFunc(slices.Clone(tokens), func(t token) bool { return t.text == " " })
-	if len(tokens) == 0 || !tokens[0].is("returns") {
-		return ""
-	}
+// returnedType takes what follows the closing parenthesis.
+func returnedType(text string) string {
 	var words []string
 	depth := 0
-	for _, token := range tokens[1:] {
-		if depth == 0 && token.is(endOfReturns...) {
-			break
-		}
-		switch token.text {
-		case "(":
+	for token := range tokens(text) {
+		switch {
+		case token.text == " ":
+			continue
+		case len(words) == 0 && !token.is("returns"):
+			return ""
+		case depth == 0 && token.is(endOfReturns...):
+			return strings.Join(words[1:], " ")
+		case token.text == "(":
 			depth++
-		case ")":
+		case token.text == ")":
 			depth--
 		}
 		words = append(words, strings.ToLower(token.text))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words[min(1, len(words)):], " ")
 }
 
 var (
@@ -209,7 +212,7 @@ func droppedBy(statement statement) []string {
 	// Names in parentheses are types of arguments.
 	var named []token
 	depth := 0
-	for _, token := range tokenize(rest) {
+	for token := range tokens(rest) {
 		switch {
 		case token.text == "(":
 			depth++

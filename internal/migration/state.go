@@ -20,8 +20,41 @@ func newState() *state { return &state{byKey: map[string]*object{}} }
 // pathMarker begins the line that says where a part of a migration comes from.
 const pathMarker = "-- sql/functions/"
 
+// parsed is a statement, and the object that it creates, if it creates one of a kind that is tracked.
+type parsed struct {
+	statement
+	created *object
+}
+
+// parser remembers what it has parsed: a release and the sources share most texts.
+type parser map[string][]parsed
+
+func (p parser) parse(text string) ([]parsed, error) {
+	text = strings.TrimRight(text, whiteSpace)
+	if all, ok := p[text]; ok {
+		return all, nil
+	}
+	var all []parsed
+	for _, statement := range splitStatements(text) {
+		created, err := createdBy(statement)
+		if err != nil {
+			return nil, fmt.Errorf("%d: %w", statement.line, err)
+		}
+		all = append(all, parsed{statement, created})
+	}
+	p[text] = all
+	return all, nil
+}
+
+// object is a new copy of the created one, without attributes.
+func (p parsed) object(path string) *object {
+	object := *p.created
+	object.path = path
+	return &object
+}
+
 // readSources reads what the sources describe, in the order of their paths.
-func readSources(functions fs.FS) (*state, error) {
+func readSources(parser parser, functions fs.FS) (*state, error) {
 	state := newState()
 	err := fs.WalkDir(functions, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(file) != ".sql" {
@@ -31,7 +64,11 @@ func readSources(functions fs.FS) (*state, error) {
 		if err != nil {
 			return err
 		}
-		for _, statement := range splitStatements(string(content)) {
+		statements, err := parser.parse(string(content))
+		if err != nil {
+			return fmt.Errorf("sql/functions/%s:%w", file, err)
+		}
+		for _, statement := range statements {
 			if err := state.addStatement(file, statement); err != nil {
 				return fmt.Errorf("sql/functions/%s:%d: %w", file, statement.line, err)
 			}
@@ -48,29 +85,24 @@ func readSources(functions fs.FS) (*state, error) {
 	return state, err
 }
 
-func (s *state) addStatement(file string, statement statement) error {
-	created, err := createdBy(statement)
-	if err != nil {
-		return err
-	}
-	if created != nil && created.kind != "table" && created.kind != "index" {
+func (s *state) addStatement(file string, statement parsed) error {
+	if created := statement.created; created != nil && created.kind != "table" && created.kind != "index" {
 		if other := s.find(created.key()); other != nil {
 			// Calls of overloaded functions become ambiguous when an argument with a default is added, and \df lists them twice.
 			return fmt.Errorf("%s is created in sql/functions/%s too: give it another name", created.name, other.path)
 		}
-		created.path = file
-		s.add(created)
+		s.add(statement.object(file))
 		return nil
 	}
-	if keys, subject := subjectOf(statement); len(keys) > 0 {
+	if keys, subject := subjectOf(statement.statement); len(keys) > 0 {
 		if object := s.find(keys...); object != nil && object.path == file {
-			object.attributes = append(object.attributes, attribute{subject, statement})
+			object.attributes = append(object.attributes, attribute{subject, statement.statement})
 			return nil
 		}
-		return fmt.Errorf("%q is about nothing that this file has created before", beginning(statement))
+		return fmt.Errorf("%q is about nothing that this file has created before", beginning(statement.statement))
 	}
 	return fmt.Errorf("cannot tell how to take back %q: name objects as agui.name or agui_internal.name, or put the statement into a migration",
-		beginning(statement))
+		beginning(statement.statement))
 }
 
 func beginning(statement statement) string {
@@ -80,42 +112,39 @@ func beginning(statement statement) string {
 
 // apply changes the state as an up migration changes a database. It follows the objects that have a name in a schema of pgagui; what
 // else the migration does is its own.
-func (s *state) apply(up string) error {
+func (s *state) apply(parser parser, up string) error {
 	for _, section := range sections(Body(up)) {
-		for _, statement := range splitStatements(section.text) {
-			if err := s.applyStatement(section.path, statement); err != nil {
-				return fmt.Errorf("line %d of the part %s: %w", statement.line, section.path, err)
-			}
+		statements, err := parser.parse(section.text)
+		if err != nil {
+			return fmt.Errorf("the part %s:%w", section.path, err)
+		}
+		for _, statement := range statements {
+			s.applyStatement(section.path, statement)
 		}
 	}
 	return nil
 }
 
-func (s *state) applyStatement(path string, statement statement) error {
-	created, err := createdBy(statement)
-	if err != nil {
-		return err
-	}
-	if created != nil {
-		created.path = path
+func (s *state) applyStatement(path string, statement parsed) {
+	if statement.created != nil {
+		created := statement.object(path)
 		if previous := s.find(created.key()); previous != nil {
 			created.attributes = previous.attributes // they stay when an object is replaced
 			*previous = *created
-			return nil
+			return
 		}
 		s.add(created)
-		return nil
+		return
 	}
-	if keys, subject := subjectOf(statement); len(keys) > 0 {
+	if keys, subject := subjectOf(statement.statement); len(keys) > 0 {
 		if object := s.find(keys...); object != nil {
-			object.setAttribute(attribute{subject, statement})
+			object.setAttribute(attribute{subject, statement.statement})
 		}
-		return nil
+		return
 	}
-	for _, key := range droppedBy(statement) {
+	for _, key := range droppedBy(statement.statement) {
 		s.remove(key)
 	}
-	return nil
 }
 
 func (o *object) setAttribute(set attribute) {
@@ -143,7 +172,7 @@ func (s *state) add(added *object) {
 func (s *state) remove(key string) {
 	table, isTable := strings.CutPrefix(key, "table ")
 	s.objects = slices.DeleteFunc(s.objects, func(o *object) bool {
-		goes := o.key() == key || isTable && (o.kind == "trigger" || o.kind == "index") && slices.Contains(o.create.mentions(), table)
+		goes := o.key() == key || isTable && (o.kind == "trigger" || o.kind == "index") && slices.Contains(o.needs, table)
 		if goes {
 			delete(s.byKey, o.key())
 		}
@@ -203,7 +232,7 @@ func inOrderOfNeed(objects []*object) ([]*object, error) {
 			return fmt.Errorf("sql/functions/%s and sql/functions/%s need each other to be created first", next.path, open[len(open)-1].path)
 		}
 		open = append(open, next)
-		for _, name := range next.create.mentions() {
+		for _, name := range next.needs {
 			for _, needed := range named[name] {
 				if needed == next {
 					continue

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -24,19 +25,22 @@ func (t token) is(words ...string) bool {
 	return false
 }
 
-func tokenize(text string) []token {
-	tokens := make([]token, 0, len(text)/16)
-	for start, line := 0, 1; start < len(text); {
-		length, isWord := nextToken(text[start:])
-		next := token{start: start, line: line, text: text[start : start+length], isWord: isWord}
-		line += strings.Count(next.text, "\n")
-		if isSpace(next.text) {
-			next.text = " "
+// tokens yields the tokens of a text as they are needed: most readers stop before the body of a function.
+func tokens(text string) iter.Seq[token] {
+	return func(yield func(token) bool) {
+		for start, line := 0, 1; start < len(text); {
+			length, isWord := nextToken(text[start:])
+			next := token{start: start, line: line, text: text[start : start+length], isWord: isWord}
+			start += length
+			line += strings.Count(next.text, "\n")
+			if isSpace(next.text) {
+				next.text = " "
+			}
+			if !yield(next) {
+				return
+			}
 		}
-		tokens = append(tokens, next)
-		start += length
 	}
-	return tokens
 }
 
 func isSpace(text string) bool {
@@ -130,31 +134,35 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 type statement struct {
 	line   int    // where it begins
 	source string // its very text, with the comments before it and the semicolon
-	tokens []token
+	text   string // without comments and with single spaces, but for what is in literals and bodies
 }
+
+// String gives the text.
+func (s statement) String() string { return s.text }
 
 // splitStatements splits a text at the semicolons between statements, which are not those in "begin atomic … end".
 func splitStatements(text string) []statement {
 	var (
 		statements []statement
-		current    statement
-		start      int    // of the current statement, with the comments before it
-		depth      int    // of blocks that are open: begin atomic, and case in it
-		lastWord   string // for "begin atomic"
+		current    strings.Builder // the text of the current statement
+		line       int             // where that begins
+		start      int             // the same, with the comments before it
+		depth      int             // of blocks that are open: begin atomic, and case in it
+		lastWord   string          // for "begin atomic"
 	)
 	finish := func(end int) {
-		if len(current.tokens) > 0 {
-			current.source = strings.TrimSpace(text[start:end])
-			statements = append(statements, current)
+		if current.Len() > 0 {
+			statements = append(statements, statement{line, strings.TrimSpace(text[start:end]), strings.TrimSpace(current.String())})
 		}
-		current, start = statement{}, end
+		current.Reset()
+		start = end
 	}
-	for _, token := range tokenize(text) {
-		if len(current.tokens) == 0 {
+	for token := range tokens(text) {
+		if current.Len() == 0 {
 			if token.text == " " {
 				continue
 			}
-			current.line = token.line
+			line = token.line
 		}
 		switch {
 		case token.is("atomic") && strings.EqualFold(lastWord, "begin"), token.is("case") && depth > 0:
@@ -168,22 +176,14 @@ func splitStatements(text string) []statement {
 		if token.isWord {
 			lastWord = token.text
 		}
-		current.tokens = append(current.tokens, token)
+		current.WriteString(token.text)
 	}
 	finish(len(text))
 	return statements
 }
 
-// String gives the statement without comments and with single spaces, but for what is in literals and bodies.
-func (s statement) String() string { return joinTokens(s.tokens) }
-
 func joinTokens(tokens []token) string {
-	length := 0
-	for _, token := range tokens {
-		length += len(token.text)
-	}
 	var text strings.Builder
-	text.Grow(length)
 	for _, token := range tokens {
 		text.WriteString(token.text)
 	}
@@ -194,11 +194,12 @@ func joinTokens(tokens []token) string {
 // when it runs the statement.
 func (s statement) mentions() []string {
 	var names []string
-	for i := 2; i < len(s.tokens); i++ {
-		schema := s.tokens[i-2]
-		if schema.is("agui", "agui_internal") && s.tokens[i-1].text == "." && s.tokens[i].isWord {
-			names = append(names, strings.ToLower(schema.text+"."+s.tokens[i].text))
+	var before, last token
+	for next := range tokens(s.text) {
+		if next.isWord && last.text == "." && before.is("agui", "agui_internal") {
+			names = append(names, strings.ToLower(before.text+"."+next.text))
 		}
+		before, last = last, next
 	}
 	return names
 }
