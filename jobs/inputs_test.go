@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -284,6 +285,47 @@ func TestInputsOfAGrowingHistory(t *testing.T) {
 			stored := count(t, pool, `select sum(pg_column_size(stored.*)) from agui.run_input as stored`) + count(t, pool, `select sum(pg_column_size(part.*)) from agui.input_part as part`)
 			t.Logf("%d turns: %d bytes of inputs are %d bytes stored", turns, text, stored)
 		})
+	}
+}
+
+// A fold that knows the whole history of an input looks up each message once: sixteen times as many take sixteen times as long, not 256 times.
+func TestKnownMessagesAreLookedUpInLinearTime(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	least := func(messages int) (taken time.Duration) {
+		thread := fmt.Sprint(messages)
+		history := make([]string, messages)
+		for i := range history {
+			history[i] = fmt.Sprintf(`{"id":"message %d","role":"user","content":"question %[1]d %s"}`, i, strings.Repeat("word ", 10))
+		}
+		input := fmt.Appendf(nil, `{"messages":[%s]}`, strings.Join(history, ","))
+		if err := appendWithInput(t, pool, thread, "r", input); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, pool, `call agui_internal.split_inputs()`)
+		connection, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Release()
+		for range 5 {
+			before := memory.Scheduled(int(connection.Conn().PgConn().PID()))
+			var leftOut int
+			if err := connection.QueryRow(t.Context(), `
+				select left_out_bytes
+				from agui_internal.new_input(agui.thread_key('', $1), 1, (select array_agg(message_id) from agui.input_part where thread_key = agui.thread_key('', $1)))`,
+				thread).Scan(&leftOut); err != nil || leftOut < messages*100 {
+				t.Fatal(leftOut, err)
+			}
+			if once := memory.Scheduled(int(connection.Conn().PgConn().PID())) - before; taken == 0 || once < taken {
+				taken = once
+			}
+		}
+		return taken
+	}
+	few, many := least(300), least(16*300)
+	if many > 64*few {
+		t.Errorf("300 known messages take %s, 4,800 take %s", few, many)
 	}
 }
 

@@ -26,10 +26,11 @@ begin
         order by listed.place
     loop
         select
+            -- They come in order. To sort them once more takes three times as long as to join them.
             string_agg(
                 -- A member of the state is stored as an object.
                 case when section.kind = 'state' then substr(part.body::text, 2, length(part.body::text) - 2) else part.body::text end,
-                section.separator order by part.place, part.part_no
+                section.separator
             ) as text,
             count(*) as n,
             (select sum(upper(range.part_nos) - lower(range.part_nos)) from unnest(section.part_nos) as range (part_nos)) as listed_n

@@ -12,6 +12,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_nestloop = off  -- the ids are looked up in a hash table
 set jit = off
 as $$
 declare

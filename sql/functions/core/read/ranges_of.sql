@@ -5,21 +5,22 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    number   int;
+    first_no int;  -- of the current range
+    next_no  int;  -- what would continue it
+    ranges   int4range[];
 begin
-    return (
-        select array_agg(int4range(run.first_no, run.last_no, '[]') order by run.run_no)
-        from (
-            select numbered.run_no, min(numbered.number) as first_no, max(numbered.number) as last_no
-            from (
-                select beginning.number, sum(beginning.is_one::int) over (order by beginning.place) as run_no
-                from (
-                    select element.number, element.place, element.number is distinct from lag(element.number) over (order by element.place) + 1 as is_one
-                    from unnest(numbers) with ordinality as element (number, place)
-                ) as beginning
-            ) as numbered
-            group by numbered.run_no
-        ) as run
-    );
+    foreach number in array coalesce(numbers, '{}') loop
+        if number is distinct from next_no then
+            if first_no is not null then
+                ranges := ranges || int4range(first_no, next_no);
+            end if;
+            first_no := number;
+        end if;
+        next_no := number + 1;
+    end loop;
+    return case when first_no is not null then ranges || int4range(first_no, next_no) end;
 end
 $$;
 

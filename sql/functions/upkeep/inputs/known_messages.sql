@@ -18,6 +18,7 @@ declare
     opening text;
     sections jsonb;
     known    record;  -- the messages of the input before
+    part     record;
     until    int;
 begin
     select stored.sections into sections
@@ -57,34 +58,20 @@ begin
     from jsonb_to_recordset(sections) as listed (kind text, separator text, part_nos int4range[])
     where listed.kind = 'message';
     separator := known.separator;
-    with part as materialized (
-        select
-            stored.part_no, text.body, octet_length(text.body) + octet_length(known_messages.separator) as bytes,
-            row_number() over (order by stored.place, stored.part_no) as place
-        from agui_internal.parts_in(known_messages.thread_key, 'message', known.part_nos) as stored
-        cross join lateral (select convert_to(stored.body::text, 'UTF8') as body offset 0) as text
-    ),
     -- A window that slides begins with a later message of the input before.
-    beginning as (
-        select part.place
-        from part
-        where substring(known_messages.input from first_at for octet_length(part.body)) = part.body
-        order by part.place
-        limit 1
-    ),
-    placed as (
-        select part.*, first_at + sum(part.bytes) over (order by part.place) - part.bytes as at
-        from part
-        where part.place >= (select beginning.place from beginning)
-    ),
-    equal as (
-        select placed.*, bool_and(substring(known_messages.input from placed.at::int for octet_length(placed.body)) = placed.body) over (order by placed.place) as is_equal
-        from placed
-    )
-    select array_agg(equal.part_no order by equal.place), max(equal.at + octet_length(equal.body))
-    into part_nos, until
-    from equal
-    where equal.is_equal;
+    until := first_at;
+    for part in
+        select stored.part_no, convert_to(stored.body::text, 'UTF8') as body
+        from agui_internal.parts_in(known_messages.thread_key, 'message', known.part_nos) as stored
+    loop
+        if substring(known_messages.input from until for octet_length(part.body)) = part.body then
+            part_nos := part_nos || part.part_no;
+            until := until + octet_length(part.body) + octet_length(separator);
+        else
+            exit when part_nos is not null;
+        end if;
+    end loop;
+    until := until - octet_length(separator);
 
     rest_at := case
         when substring(known_messages.input from until for 1) = ']' then until

@@ -12,13 +12,15 @@ declare
     most_bytes constant int := 16 * 1024 * 1024;
     body    bytea;
     known   record;  -- the messages that need not be parsed
-    rest    text;    -- of the text: what follows the last section, without known messages
+    unknown bytea;   -- the text without known messages
+    rest    text;    -- of that: what follows the last section
     member  record;
     split   record;
     stored  record;
     at      int;
     pieces    text[] := '{}';
-    joints    jsonb := '[]';  -- the sections
+    joints    jsonb := '[]';  -- the sections, without known messages
+    part_nos  int[];          -- the messages
     new_bytes bigint := 0;
 begin
     select convert_to(given.input::text, 'UTF8') into body
@@ -28,14 +30,13 @@ begin
     begin
         if octet_length(body) >= agui_internal.least_input_to_split() then
             select * into known from agui_internal.known_messages(thread_key, run_no, body);
-            if known.part_nos is not null then
-                rest := convert_from(overlay(body placing '' from known.first_at for known.rest_at - known.first_at), 'UTF8');
-            else
-                rest := convert_from(body, 'UTF8');
-            end if;
+            unknown := case
+                when known.part_nos is null then body
+                else overlay(body placing '' from known.first_at for known.rest_at - known.first_at)
+            end;
         end if;
-        if octet_length(rest) <= most_bytes then
-            rest := agui_internal.json_guard(rest);
+        if octet_length(unknown) <= most_bytes then
+            rest := agui_internal.json_guard(convert_from(unknown, 'UTF8'));
             for member in
                 select
                     case of_input.key when 'messages' then 'message' else of_input.key end as kind,
@@ -59,7 +60,7 @@ begin
                 continue when at = 0;
                 select * into stored from agui_internal.store_input_parts(thread_key, member.kind, split.bodies);
                 if member.kind = 'message' then
-                    stored.part_nos := coalesce(known.part_nos, '{}') || stored.part_nos;
+                    part_nos := coalesce(known.part_nos, '{}') || stored.part_nos;
                     split.separator := coalesce(known.separator, split.separator);
                 end if;
                 new_bytes := new_bytes + stored.bytes;
@@ -75,21 +76,23 @@ begin
             pieces := pieces || agui_internal.json_unguard(rest);
         end if;
         if joints <> '[]' then
+            -- From now on readers must get exactly what they got before. The known messages are compared.
+            if known.part_nos is not null and part_nos is null
+                or convert_to(agui_internal.joined_input(thread_key, pieces, joints), 'UTF8') is distinct from unknown
+            then
+                raise data_corrupted;
+            end if;
             perform agui_internal.allow_log_change(true);
             update agui.run_input as given
             set input = null,
                 hash = sha256(body),
                 bytes = octet_length(body),
                 skeleton = pieces,
-                sections = joints,
+                sections = agui_internal.with_messages(joints, agui_internal.ranges_of(part_nos)),
                 part_bytes = new_bytes,
                 split_at = clock_timestamp()
             where given.thread_key = split_input.thread_key and given.run_no = split_input.run_no;
             perform agui_internal.allow_log_change(false);
-            -- From now on readers must get exactly what they got before.
-            if convert_to(agui_internal.joined_input(thread_key, pieces, joints), 'UTF8') is distinct from body then
-                raise data_corrupted;
-            end if;
             return;
         end if;
     exception
