@@ -12,6 +12,11 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    -- Most threads have none, and to look for each message takes as long as to store it.
+    has_parts constant boolean := exists (
+        select from agui.input_part as part where part.thread_key = add_messages.thread_key and part.kind = 'message'
+    );
 begin
     perform agui_internal.own_key(thread_key);
     insert into agui.message_version (thread_key, message_no, part_no, message_id, role, body)
@@ -23,7 +28,7 @@ begin
         coalesce(nullif(message.role, ''), agui_internal.json_string_text((agui_internal.json_guard(message.body)::json -> 'role')::text)),
         case when message.part_no is null then message.body::json end
     from (
-        select printed.*, agui_internal.part_of_message(add_messages.thread_key, printed.body) as part_no
+        select printed.*, case when has_parts then agui_internal.part_of_message(add_messages.thread_key, printed.body) end as part_no
         from (
             select
                 added.message_no, added.message_id, added.role,

@@ -10,10 +10,11 @@ declare
     first_place int;
     last_no     int;
     next_no     int;
-    parts       int4range[] := '{}';
-    low         int;
-    high        int;
     replaced    int4range[];
+    -- Most threads have none, and to look for each message takes as long as to store it.
+    has_parts constant boolean := exists (
+        select from agui.input_part as part where part.thread_key = write_snapshot.thread_key and part.kind = 'message'
+    );
 begin
     if cardinality(fold.state_patches) > 0 then
         fold := agui_internal.fold_patched(fold);
@@ -55,30 +56,17 @@ begin
         write_snapshot.thread_key, message.number, message.part_no, message.id, message.role,
         case when message.part_no is null then message.body::json end
     from (
-        select distinct on (listed.number) listed.*, agui_internal.part_of_message(write_snapshot.thread_key, listed.body) as part_no
+        select distinct on (listed.number)
+            listed.*, case when has_parts then agui_internal.part_of_message(write_snapshot.thread_key, listed.body) end as part_no
         from unnest(numbers[new_from:], fold.message_ids[new_from:], fold.roles[new_from:], fold.bodies[new_from:])
             as listed (number, id, role, body)
         where listed.number > last_no
         order by listed.number
     ) as message;
 
-    for place in 1 .. cardinality(numbers) loop
-        if numbers[place] = high then
-            high := high + 1;
-        else
-            if place > 1 then
-                parts := array_append(parts, int4range(low, high));
-            end if;
-            low := numbers[place];
-            high := low + 1;
-        end if;
-    end loop;
-    if low is not null then
-        parts := array_append(parts, int4range(low, high));
-    end if;
     insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
     values (
-        write_snapshot.thread_key, write_snapshot.run_no, fold.through_seq, parts,
+        write_snapshot.thread_key, write_snapshot.run_no, fold.through_seq, coalesce(agui_internal.ranges_of(numbers), '{}'),
         fold.state::json, fold.interrupts::json, fold.lanes::json
     )
     on conflict on constraint snapshot_pkey do update
