@@ -46,7 +46,7 @@ func newBuild(base record, s *state) (*Build, error) {
 		return nil, err
 	}
 	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	writer, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	if err == nil {
 		_, err = io.WriteString(writer, sources)
 	}
