@@ -387,8 +387,9 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			if err := install.down(t, address); err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
 				t.Errorf("down, with a conversation: %v", err)
 			}
-			if got := objects(t, pool); got != want {
-				t.Errorf("down was refused, and changed\n%s", differences(got, want))
+			// Migrations that delete nothing may be taken back before one is refused.
+			if state, err := schema.Status(t.Context(), address); err != nil || state.Version == 0 || state.Fingerprint != state.Expected || len(state.Changes) > 0 {
+				t.Errorf("after down was refused: %+v, %v", state, err)
 			}
 			if got := ask[int](t, pool, `select count(*) from agui.events('kept')`); got != 1 {
 				t.Errorf("%d events are left, of 1", got)
