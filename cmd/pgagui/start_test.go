@@ -38,7 +38,14 @@ func TestPagesAreFollowed(t *testing.T) {
 
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-func followPage(t *testing.T, page string) {
+// A reader has a shell in an empty folder, with the programs and the empty databases that the pages require.
+type reader struct {
+	folder      string
+	environment []string
+}
+
+func newReader(t *testing.T) reader {
+	t.Helper()
 	if _, err := exec.LookPath("psql"); err != nil {
 		testneeds.Skip(t, testneeds.Psql, "psql is not installed")
 	}
@@ -73,24 +80,34 @@ func followPage(t *testing.T, page string) {
 		t.Fatal(err)
 	}
 	modules, builds, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
-	environment := append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds,
+	return reader{folder, append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds,
 		"DATABASE_URL="+testdb.Empty(t), "NEW_DATABASE_URL="+testdb.Empty(t), "HOME="+filepath.Join(place, "home"),
-		"PATH="+filepath.Join(place, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+		"PATH="+filepath.Join(place, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))}
+}
 
-	output := ""
+// run runs a block of sh, and returns what it prints.
+func (r reader) run(t *testing.T, page string, block markdown.Block) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block.Text)
+	command.Dir, command.Env = r.folder, r.environment
+	printed, err := command.CombinedOutput()
+	output := trailing.ReplaceAllString(string(printed), "")
+	if err != nil {
+		t.Fatalf("%s:%d: %v\n%s", page, block.Line, err, output)
+	}
+	return output
+}
+
+func followPage(t *testing.T, page string) {
+	reader, output := newReader(t), ""
 	for _, block := range markdown.Blocks(t, page) {
 		switch {
 		case block.File != "":
-			if err := os.WriteFile(filepath.Join(folder, block.File), []byte(block.Text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(reader.folder, block.File), []byte(block.Text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		case block.Language == "sh":
-			command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block.Text)
-			command.Dir, command.Env = folder, environment
-			printed, err := command.CombinedOutput()
-			if output = trailing.ReplaceAllString(string(printed), ""); err != nil {
-				t.Fatalf("%s:%d: %v\n%s", page, block.Line, err, output)
-			}
+			output = reader.run(t, page, block)
 		case block.Language == "text":
 			if !prints(block.Text).MatchString(output) {
 				t.Errorf("%s:%d: it prints\n%s", page, block.Line, output)
@@ -108,4 +125,44 @@ func prints(shown string) *regexp.Regexp {
 	pattern = regexp.MustCompile(`version \d+`).ReplaceAllString(pattern, `version \d+`)
 	pattern = regexp.MustCompile(`(?m)^…$`).ReplaceAllString(pattern, `(?s:.*)`)
 	return regexp.MustCompile(`(?m)^` + strings.ReplaceAll(pattern, "…", `.*`) + `\s*\z`)
+}
+
+// The commands of docs/erasure.md erase the threads of alice and what is old, and nothing else. A second time they find nothing to do.
+func TestErasureIsFollowed(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("jq"); err != nil {
+		testneeds.Skip(t, testneeds.JQ, "jq is not installed")
+	}
+	const page = "../../docs/erasure.md"
+	reader := newReader(t)
+	run := func(commands string) string { return reader.run(t, page, markdown.Block{Text: commands}) }
+	threads := func() string {
+		return run(`psql "$DATABASE_URL" -X -A -t -q -c "select scope, thread_id from agui.thread order by 1, 2"`)
+	}
+	run(`pgagui migrate up
+psql "$DATABASE_URL" -X -q -v ON_ERROR_STOP=1 <<'SQL'
+create temporary view events as select '[{"type": "RUN_STARTED"}, {"type": "RUN_FINISHED"}]'::json as events;
+select agui.append(id, 'r', events, scope => 'alice') from events, unnest(array['plain', 'with a space', '--yes', E'two\nlines', 'archived']) as id;
+select agui.set_thread('archived', archived => true, scope => 'alice');
+select agui.save_session_state('no runs', 'memory', '{}', overwrite => true, scope => 'alice');
+select agui.append('plain', 'r', events, scope => 'bob') from events;
+select agui.append(id, 'r', events) from events, unnest(array['of alice', 'of bob', 'old']) as id;
+select agui.set_thread('of alice', metadata => '{"user": "alice", "folder": "trips"}'), agui.set_thread('of bob', metadata => '{"user": "bob"}');
+select agui.import_events('old', 'r', '[{"type": "RUN_STARTED", "timestamp": 1700000000000}, {"type": "RUN_FINISHED", "timestamp": 1700000001000}]', scope => 'carol');
+SQL`)
+	for range 2 {
+		commands := 0
+		for _, block := range markdown.Blocks(t, page) {
+			if block.Language == "sh" {
+				commands++
+				reader.run(t, page, block)
+			}
+		}
+		if commands != 5 {
+			t.Errorf("the page has %d blocks of commands", commands)
+		}
+		if left, want := threads(), "|of bob\n|old\nbob|plain\n"; left != want {
+			t.Errorf("left are\n%snot\n%s", left, want)
+		}
+	}
 }

@@ -26,6 +26,7 @@ const (
 	Psql       = "psql"       // the client program
 	Python     = "python"     // Python 3.9 or newer
 	Sqlc       = "sqlc"       // a C compiler, and the network or a filled module cache
+	JQ         = "jq"         // the processor of JSON
 	Promtool   = "promtool"   // Prometheus's checker of rules
 	Buildah    = "buildah"    // a builder of container images, and the right to run their programs
 	Recordings = "recordings" // recordings of servers that are not in this repository
