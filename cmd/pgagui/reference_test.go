@@ -72,3 +72,17 @@ func TestCommandReference(t *testing.T) {
 		t.Errorf("%s is not what the commands say (%v); write it anew: go test ./cmd/pgagui -run Reference -update-reference", file, err)
 	}
 }
+
+// The list of commands by purpose has them all.
+func TestShellPageHasEveryCommand(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(clitest.Repository("docs/shell.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range root.Command(&cli.Program{}).Commands() {
+		if command.IsAvailableCommand() && !strings.Contains(string(page), "pgagui "+command.Name()+" ") {
+			t.Errorf("docs/shell.md does not have pgagui %s", command.Name())
+		}
+	}
+}
