@@ -44,6 +44,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,10 +52,12 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/devpg/testdb"
 	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/otelagui"
 	"github.com/pgagui/pgagui/session"
+	"github.com/pgagui/pgagui/sql/schema"
 	"github.com/pgagui/pgagui/worker"
 )
 
@@ -68,6 +71,8 @@ var (
 	_ otelagui.Options
 	_ session.Session
 	_ worker.Options
+	_ testdb.Template
+	_ schema.State
 	_ events.Custom
 	_ iter.Seq[int]
 )
@@ -112,7 +117,7 @@ func TestReadmeGoCompiles(t *testing.T) {
 			source += fmt.Sprintf(`
 // Block %d of %s.
 func _(ctx context.Context, pool *pgxpool.Pool, store *pgagui.Store, run pgagui.RunRef, stream []json.RawMessage,
-	agent theAgent, input, client any) (err error) {
+	agent theAgent, input, client any, t testing.TB) (err error) {
 	{
 %s
 	}
