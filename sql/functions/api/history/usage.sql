@@ -32,42 +32,21 @@ begin
             where whole_thread and every_run.thread_key = leaf.thread_key
         ) as source
     ),
-    entry as materialized (
-        select
-            counted.run_no,
-            nullif(agui_internal.json_string_text(member.provider::text), '') as provider,
-            nullif(agui_internal.json_string_text(member.model::text), '') as model,
-            given.input,
-            given.output,
-            coalesce(agui_internal.json_count(member."totalTokens"), given.input + given.output) as total,
-            agui_internal.json_count(member."reasoningTokens") as reasoning,
-            agui_internal.json_count(member."cachedInputTokens") as cached,
-            agui_internal.json_count(member."cacheWriteInputTokens") as cache_write
-        from counted
-        cross join lateral json_array_elements(counted.usage) as item (value)
-        cross join lateral json_to_record(case when json_typeof(item.value) = 'object' then item.value else '{}' end) as member (
-            provider json, model json, "inputTokens" json, "outputTokens" json, "totalTokens" json,
-            "reasoningTokens" json, "cachedInputTokens" json, "cacheWriteInputTokens" json
-        )
-        cross join lateral (
-            select agui_internal.json_count(member."inputTokens") as input, agui_internal.json_count(member."outputTokens") as output
-        ) as given
-    ),
     reported as (
-        select *
-        from entry
-        where coalesce(entry.input, entry.output, entry.total, entry.reasoning, entry.cached, entry.cache_write) is not null
+        select counted.run_no, entry.*
+        from counted
+        cross join lateral agui_internal.usage_entries(counted.usage) as entry
     ),
     by_model as (
         select
             reported.provider,
             reported.model,
-            sum(reported.input) as input,
-            sum(reported.output) as output,
-            sum(reported.total) as total,
-            sum(reported.reasoning) as reasoning,
-            sum(reported.cached) as cached,
-            sum(reported.cache_write) as cache_write,
+            sum(reported.input_tokens) as input,
+            sum(reported.output_tokens) as output,
+            sum(reported.total_tokens) as total,
+            sum(reported.reasoning_tokens) as reasoning,
+            sum(reported.cached_input_tokens) as cached,
+            sum(reported.cache_write_input_tokens) as cache_write,
             count(distinct reported.run_no) as runs
         from reported
         group by reported.provider, reported.model

@@ -20,6 +20,8 @@ as $$
                 'table agui.thread_activity', 'table agui.message_version', 'table agui.message',
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.checkpoint_write', 'table agui.channel', 'table agui.channel_part', 'table agui.channel_value',
+                'table agui.projected_run', 'table agui.projected_call', 'table agui.projected_interrupt', 'table agui.projected_usage',
+                'table agui.run_fact', 'table agui.tool_fact', 'table agui.interrupt_fact', 'table agui.usage_fact', 'table agui_internal.projection',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller', 'table agui_internal.erased_caller',
                 'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
@@ -40,14 +42,14 @@ as $$
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[
-                'agui.compact', 'agui.compact_running', 'agui.reap', 'agui.repack', 'agui.retry',
+                'agui.compact', 'agui.compact_running', 'agui.project', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- The steps that the procedures and the jobs in Go share.
                 'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step',
                 'agui_internal.choose_thread_to_compact', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
-                'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
+                'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.project_step', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
                 'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt'
             ]),
             -- For a server that records and follows for all scopes, and has another role for the rest.

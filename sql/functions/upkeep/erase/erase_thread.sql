@@ -50,6 +50,10 @@ begin
         ), 0)
     returning * into erasure;
 
+    delete from agui.projected_call as call where call.thread_key = erase_thread.thread_key;
+    delete from agui.projected_interrupt as interrupt where interrupt.thread_key = erase_thread.thread_key;
+    delete from agui.projected_usage as usage where usage.thread_key = erase_thread.thread_key;
+    delete from agui.projected_run as projected where projected.thread_key = erase_thread.thread_key;
     delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
     delete from agui.message_version as message where message.thread_key = erase_thread.thread_key;
     perform agui_internal.delete_checkpoints(thread_key);

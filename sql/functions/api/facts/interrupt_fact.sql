@@ -1,0 +1,52 @@
+create or replace view agui.interrupt_fact with (security_invoker = true) as
+select
+    thread.scope,
+    thread.thread_id,
+    run.run_id,
+    activity.agent,
+    interrupt.interrupt_id,
+    interrupt.reason,
+    interrupt.message,
+    interrupt.tool_call_id,
+    interrupt.asked_at,
+    interrupt.expires_at,
+    case
+        when answer.run_no is not null then 'answered'
+        when interrupt.expires_at <= clock_timestamp() then 'expired'
+        else 'waiting'
+    end as status,
+    answer.run_id as answered_by,
+    answer.started_at as answered_at,
+    interrupt.thread_key,
+    interrupt.run_no
+from agui.projected_interrupt as interrupt
+join agui.run as run on run.thread_key = interrupt.thread_key and run.run_no = interrupt.run_no
+join agui.thread as thread on thread.thread_key = interrupt.thread_key
+left join agui.thread_activity as activity on activity.thread_key = interrupt.thread_key
+left join lateral (
+    select child.run_no, child.run_id, child.started_at
+    from agui.run as child
+    where child.thread_key = interrupt.thread_key and child.parent_no = interrupt.run_no
+    order by child.run_no
+    limit 1
+) as answer on true;
+
+comment on view agui.interrupt_fact is
+    'The interrupts with which runs ended, as agui.project() found them: a row for each.';
+comment on column agui.interrupt_fact.scope is 'Scope of the thread.';
+comment on column agui.interrupt_fact.thread_id is 'The thread.';
+comment on column agui.interrupt_fact.run_id is 'The run that asks.';
+comment on column agui.interrupt_fact.agent is 'The agent that the thread belongs to (agui.set_thread); null: not set.';
+comment on column agui.interrupt_fact.interrupt_id is 'id of the interrupt; null: it has none.';
+comment on column agui.interrupt_fact.reason is 'Why the agent asks, as a word; null: not said.';
+comment on column agui.interrupt_fact.message is 'The question, its first 1000 characters; null: none.';
+comment on column agui.interrupt_fact.tool_call_id is 'The tool call that waits; null: none.';
+comment on column agui.interrupt_fact.asked_at is 'When the run ended.';
+comment on column agui.interrupt_fact.expires_at is 'Until when an answer counts; null: no limit.';
+comment on column agui.interrupt_fact.status is
+    'answered: a run continues the one that asks; expired: none does, and expires_at has passed; else '
+    'waiting.';
+comment on column agui.interrupt_fact.answered_by is 'The first run that continues it; null: none.';
+comment on column agui.interrupt_fact.answered_at is 'When that run began; null: none did.';
+comment on column agui.interrupt_fact.thread_key is 'Key of the thread.';
+comment on column agui.interrupt_fact.run_no is 'Number of the run in its thread.';

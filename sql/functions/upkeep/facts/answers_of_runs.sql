@@ -1,0 +1,71 @@
+create or replace function agui_internal.answers_of_runs(keys uuid[], run_nos int[])
+returns setof agui.projected_call
+language plpgsql
+stable
+parallel safe
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        answer.thread_key,
+        answer.run_no,
+        answer.call_id,
+        (answer.last_place + row_number() over (partition by answer.thread_key, answer.run_no order by answer.position))::int,
+        null::text,
+        null::timestamptz,
+        null::boolean,
+        null::bigint,
+        answer.at,
+        octet_length((answer.message -> 'content')::text)::bigint,
+        agui_internal.tool_error(answer.message -> 'error', answer.message -> 'content')
+    from (
+        select distinct on (run.thread_key, run.run_no, awaited.call_id)
+            run.thread_key,
+            run.run_no,
+            awaited.call_id,
+            run.started_at as at,
+            message.value as message,
+            message.position,
+            (
+                select coalesce(max(known.place), 0)
+                from agui.projected_call as known
+                where known.thread_key = run.thread_key and known.run_no = run.run_no
+            ) as last_place
+        from unnest(keys, run_nos) as listed (thread_key, run_no)
+        join agui.run as run
+            on run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
+        cross join lateral (
+            select array_agg(call.call_id) as call_ids
+            from agui.projected_call as call
+            where call.thread_key = run.thread_key
+                and call.run_no = run.parent_no
+                and call.result_at is null
+                and not exists (
+                    select
+                    from agui.projected_call as own
+                    where own.thread_key = run.thread_key and own.run_no = run.run_no and own.call_id = call.call_id
+                )
+        ) as open
+        -- Most inputs are not read.
+        cross join lateral (
+            select case when open.call_ids is not null then agui_internal.input_of_run(run) -> 'messages' end as messages offset 0
+        ) as input
+        cross join lateral json_array_elements(case when json_typeof(input.messages) = 'array' then input.messages end)
+            with ordinality as message (value, position)
+        cross join lateral (
+            select case when json_typeof(message.value) = 'object' then agui_internal.json_string_text((message.value -> 'toolCallId')::text) end as call_id
+        ) as awaited
+        where awaited.call_id = any (open.call_ids)
+        order by run.thread_key, run.run_no, awaited.call_id, message.position desc
+    ) as answer;
+end
+$$;
+
+comment on function agui_internal.answers_of_runs(uuid[], int[]) is
+    'What agui.projected_call is to say of the answers that the inputs of runs bring: results of calls '
+    'that the run before them left open, because its client makes them. The rows of '
+    'agui_internal.calls_of_runs must be there, of that run too.';
+
+revoke execute on function agui_internal.answers_of_runs(uuid[], int[]) from public;

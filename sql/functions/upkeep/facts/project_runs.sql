@@ -1,0 +1,64 @@
+create or replace function agui_internal.project_runs(keys uuid[], run_nos int[])
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    affected record;
+begin
+    -- agui.erase waits, or is waited for.
+    perform from agui.thread as thread where thread.thread_key = any (keys) order by thread.thread_key for key share;
+    if exists (
+        select
+        from unnest(keys, run_nos) as listed (thread_key, run_no)
+        join agui.projected_run as projected
+            on projected.thread_key = listed.thread_key and projected.run_no = listed.run_no
+    ) then
+        delete from agui.projected_run as gone
+        using unnest(keys, run_nos) as listed (thread_key, run_no)
+        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+        delete from agui.projected_interrupt as gone
+        using unnest(keys, run_nos) as listed (thread_key, run_no)
+        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+        delete from agui.projected_usage as gone
+        using unnest(keys, run_nos) as listed (thread_key, run_no)
+        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+        delete from agui.projected_call as gone
+        using unnest(keys, run_nos) as listed (thread_key, run_no)
+        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+    end if;
+    insert into agui.projected_run select * from agui_internal.facts_of_runs(keys, run_nos);
+    insert into agui.projected_interrupt select * from agui_internal.interrupts_of_runs(keys, run_nos);
+    insert into agui.projected_usage select * from agui_internal.usage_of_runs(keys, run_nos);
+
+    -- A run that continues one of them answers calls of it.
+    select array_agg(child.thread_key) as keys, array_agg(child.run_no) as run_nos into affected
+    from unnest(keys, run_nos) as listed (thread_key, run_no)
+    join agui.run as child
+        on child.thread_key = listed.thread_key and child.parent_no = listed.run_no and child.status <> 'running'
+    join agui.projected_run as projected
+        on projected.thread_key = child.thread_key and projected.run_no = child.run_no
+    where not exists (
+        select
+        from unnest(keys, run_nos) as other (thread_key, run_no)
+        where other.thread_key = child.thread_key and other.run_no = child.run_no
+    );
+    if affected.keys is not null then
+        delete from agui.projected_call as call
+        using unnest(affected.keys, affected.run_nos) as child (thread_key, run_no)
+        where call.thread_key = child.thread_key and call.run_no = child.run_no;
+        keys := keys || affected.keys;
+        run_nos := run_nos || affected.run_nos;
+    end if;
+    insert into agui.projected_call select * from agui_internal.calls_of_runs(keys, run_nos);
+    insert into agui.projected_call select * from agui_internal.answers_of_runs(keys, run_nos);
+end
+$$;
+
+comment on function agui_internal.project_runs(uuid[], int[]) is
+    'Projects runs: stores what agui.run_fact and its like say of them, in place of what was stored '
+    'before. Runs in progress, and those that are gone, are left out.';
+
+revoke execute on function agui_internal.project_runs(uuid[], int[]) from public;
