@@ -78,6 +78,27 @@ func (q *Queries) JobLockProblem(ctx context.Context, job string) (string, error
 	return problem, err
 }
 
+const ProjectStep = `-- name: ProjectStep :one
+select agui_internal.project_step()::int as runs
+`
+
+// How many runs were projected; 0: there are none.
+func (q *Queries) ProjectStep(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, ProjectStep)
+	var runs int32
+	err := row.Scan(&runs)
+	return runs, err
+}
+
+const RebuildFacts = `-- name: RebuildFacts :exec
+select agui.rebuild_facts()
+`
+
+func (q *Queries) RebuildFacts(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, RebuildFacts)
+	return err
+}
+
 const TakeJobLock = `-- name: TakeJobLock :one
 select
     pg_catalog.pg_is_in_recovery()::boolean as is_standby,

@@ -29,3 +29,10 @@ from agui_internal.limits_of_folds() as limits;
 -- name: JobLockProblem :one
 -- Empty: the same job may be in progress.
 select coalesce(agui_internal.job_lock_problem(@job::text), '')::text as problem;
+
+-- name: ProjectStep :one
+-- How many runs were projected; 0: there are none.
+select agui_internal.project_step()::int as runs;
+
+-- name: RebuildFacts :exec
+select agui.rebuild_facts();

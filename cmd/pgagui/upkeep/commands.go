@@ -13,6 +13,6 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	jobs := cli.OfAllScopes(p.compactCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand())
+	jobs := cli.OfAllScopes(p.compactCommand(), p.projectCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand())
 	return cli.Maintenance.With(append(jobs, p.workerCommand(), p.verifyCommand(), p.headsCommand(), p.eraseCommand(), p.allowCommand())...)
 }

@@ -64,3 +64,8 @@ func ReapJob(pool *pgxpool.Pool, options jobs.ReapOptions) jobs.Job {
 func RepackJob(pool *pgxpool.Pool, options jobs.RepackOptions) jobs.Job {
 	return jobs.Job{Name: "repack", Work: func(ctx context.Context) (any, error) { return jobs.Repack(ctx, pool, options) }}
 }
+
+// ProjectJob returns the job that keeps the facts.
+func ProjectJob(pool *pgxpool.Pool, options jobs.ProjectOptions) jobs.Job {
+	return jobs.Job{Name: "project", Work: func(ctx context.Context) (any, error) { return jobs.Project(ctx, pool, options) }}
+}

@@ -21,6 +21,7 @@ var upkeepJobs = []struct{ name, schedule, purpose string }{
 	{"compact", "@every 1m", "fold ended runs into snapshots"},
 	{"reap", "@every 1m", "close stale runs, whose writers are gone"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
+	{"project", "@every 1m", "keep the facts about runs and tool calls"},
 	{"verify", "0 3 * * *", "check the threads that changed within --verify-since"},
 	{"erase", Off, "permanently remove threads without changes for --erase-after"},
 }
@@ -97,6 +98,7 @@ func (u *Jobs) Tasks(pool *pgxpool.Pool, scope string) (tasks []worker.Task) {
 		CompactJob(pool, u.Compaction.Options()),
 		ReapJob(pool, jobs.ReapOptions{}),
 		RepackJob(pool, jobs.RepackOptions{}),
+		ProjectJob(pool, jobs.ProjectOptions{}),
 		{Name: "verify", Work: func(ctx context.Context) (any, error) { return verifyRecent(ctx, pool, u.verifySince) }},
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
 	} {

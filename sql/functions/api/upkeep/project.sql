@@ -7,7 +7,7 @@ declare
     stop_at constant pg_catalog.timestamptz := pg_catalog.clock_timestamp() + max_time;
     blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
     failed  pg_catalog.int4;
-    more    pg_catalog.bool;
+    runs    pg_catalog.int4;
 begin
     if pg_catalog.pg_is_in_recovery() then
         raise notice 'agui.project does nothing on a standby';
@@ -24,10 +24,10 @@ begin
             end if;
             exit;
         end if;
-        more := agui_internal.project_step();
+        runs := agui_internal.project_step();
         commit;
         set local search_path = pg_catalog, pg_temp;
-        exit when not more or pg_catalog.clock_timestamp() >= stop_at;
+        exit when runs = 0 or pg_catalog.clock_timestamp() >= stop_at;
     end loop;
     perform agui_internal.refuse_blocked('agui.project', blocked);
     failed := (select pg_catalog.count(*) from agui_internal.job_note as note where note.job = 'project' and note.error is not null);

@@ -18,7 +18,10 @@ begin
         on run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
     cross join lateral agui_internal.why_ended(run, 1000) as why
     cross join lateral (
-        select coalesce(sum(batch.n), 0) as events, coalesce(sum(agui_internal.batch_bytes(batch.events, batch.text_bytes)), 0) as bytes
+        -- Brackets and commas do not count: they depend on the batches.
+        select
+            coalesce(sum(batch.n), 0) as events,
+            coalesce(sum(coalesce(batch.text_bytes, octet_length(batch.events::text)) - batch.n - 1), 0) as bytes
         from agui.batch as batch
         where batch.thread_key = run.thread_key
             and batch.run_no = run.run_no

@@ -1,5 +1,5 @@
 create or replace function agui_internal.project_step()
-returns boolean
+returns int
 language plpgsql
 volatile
 security definer
@@ -37,7 +37,7 @@ begin
         for place in 1 .. cardinality(runs.keys) loop
             perform agui_internal.project_alone(runs.keys[place], runs.run_nos[place]);
         end loop;
-        return true;
+        return cardinality(runs.keys);
     end if;
 
     if state.scan_key is not null then
@@ -69,29 +69,30 @@ begin
             limit most_runs
         ) as run;
         if runs.keys is null then
-            return false;
+            return 0;
         end if;
         update agui_internal.projection
         set changed_in = runs.changed_in, thread_key = runs.keys[cardinality(runs.keys)], run_no = runs.run_nos[cardinality(runs.keys)],
             projected_at = clock_timestamp();
     end if;
 
-    if runs.keys is not null then
-        begin
-            perform agui_internal.project_runs(runs.keys, runs.run_nos);
-        exception
-            when others then
-                for place in 1 .. cardinality(runs.keys) loop
-                    perform agui_internal.project_alone(runs.keys[place], runs.run_nos[place]);
-                end loop;
-        end;
+    if runs.keys is null then
+        return agui_internal.project_step();  -- all runs are read, now what was changed
     end if;
-    return true;
+    begin
+        perform agui_internal.project_runs(runs.keys, runs.run_nos);
+    exception
+        when others then
+            for place in 1 .. cardinality(runs.keys) loop
+                perform agui_internal.project_alone(runs.keys[place], runs.run_nos[place]);
+            end loop;
+    end;
+    return cardinality(runs.keys);
 end
 $$;
 
 comment on function agui_internal.project_step() is
     'Projects the next 200 runs or so: those that failed and are due, then all runs if the job has '
-    'not read them yet, then those that were changed. False: there were none.';
+    'not read them yet, then those that were changed. Returns how many; 0: there are none.';
 
 revoke execute on function agui_internal.project_step() from public;
