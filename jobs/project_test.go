@@ -511,6 +511,11 @@ func TestFactsAreThoseOfTheLog(t *testing.T) {
 			execute(t, pool, `select agui.rebuild_facts()`)
 			projectAll(t, pool, project)
 			check("rebuilt")
+			for thread := range runs {
+				if found := damageOf(t, store, thread); len(found) > 0 {
+					t.Errorf("%s: %v", thread, found)
+				}
+			}
 			if n, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil || n.Runs != 0 {
 				t.Errorf("a call with nothing to do reads %d runs, %v", n.Runs, err)
 			}
@@ -619,5 +624,60 @@ func TestFactsGoWithTheThread(t *testing.T) {
 		if n := count(t, pool, `select count(*) from agui.`+table); n != 0 {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
+	}
+}
+
+// damageOf are the problems of a thread that are no notes.
+func damageOf(t *testing.T, store *pgagui.Store, thread string) (found []string) {
+	t.Helper()
+	problems, err := store.Maintenance().Verify(t.Context(), thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if problem.Severity == pgagui.Damage {
+			found = append(found, problem.RunID+": "+problem.Problem)
+		}
+	}
+	return found
+}
+
+// Facts that are not those of the log are damage, which names the run.
+func TestVerifyFindsWrongFacts(t *testing.T) {
+	t.Parallel()
+	for _, change := range []struct{ statement, about string }{
+		{`update agui.projected_run set events = events + 1 where run_no = 3`, "the run"},
+		{`update agui.projected_call set tool = 'other' where (run_no, place) = (select run_no, place from agui.projected_call where tool is not null limit 1)`, "its tool calls"},
+		{`delete from agui.projected_call where (run_no, place) = (select run_no, place from agui.projected_call where tool is not null limit 1)`, "its tool calls"},
+		{`insert into agui.projected_usage (thread_key, run_no, place, model) values (agui.thread_key('', 't'), 2, 9, 'm')`, "its tokens"},
+		{`update agui.projected_interrupt set reason = 'changed' where (run_no, place) = (select run_no, place from agui.projected_interrupt limit 1)`, "its interrupts"},
+		{`insert into agui.projected_call (thread_key, run_no, place, call_id, is_answer) values (agui.thread_key('', 't'), 4711, 1, 'x', false)`, "its tool calls"},
+	} {
+		t.Run(change.statement, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			store := pgagui.New(pool, nil)
+			random := rand.New(rand.NewPCG(*firstSeed, 4))
+			for i := range 30 {
+				appendFactRun(t, random, store, "t", fmt.Sprint("r", i), nil)
+			}
+			projectAll(t, pool, projections["SQL"])
+			if found := damageOf(t, store, "t"); len(found) > 0 {
+				t.Fatal(found)
+			}
+			execute(t, pool, change.statement)
+			if found := damageOf(t, store, "t"); len(found) != 1 || !strings.Contains(found[0], change.about) {
+				t.Errorf("in SQL: %v", found)
+			}
+			if done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || done.Problems != 1 {
+				t.Errorf("in Go: %v, %v", done, err)
+			}
+			execute(t, pool, `delete from agui.projected_call where run_no = 4711; select agui.rebuild_facts()`)
+			projectAll(t, pool, projections["SQL"])
+			mustProject(t, pool, projections["Go"])
+			if found := damageOf(t, store, "t"); len(found) > 0 {
+				t.Errorf("rebuilt: %v", found)
+			}
+		})
 	}
 }

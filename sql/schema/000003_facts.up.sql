@@ -34,6 +34,7 @@ create table agui.projected_call (
     result_at      timestamptz,
     result_bytes   bigint,
     error          text,
+    is_answer      boolean not null,
     primary key (thread_key, run_no, place)
 );
 
@@ -51,6 +52,7 @@ comment on column agui.projected_call.argument_bytes is 'Size of its arguments i
 comment on column agui.projected_call.result_at is 'When the result came: its last, or the beginning of the run whose input has it; null: no result came with this run.';
 comment on column agui.projected_call.result_bytes is 'Size of the content of the result in bytes, as JSON writes it.';
 comment on column agui.projected_call.error is 'What failed, its first 1000 characters (agui_internal.tool_error); null: nothing did.';
+comment on column agui.projected_call.is_answer is 'Whether the input of the run brought the result, not an event.';
 comment on index agui.projected_call_result is 'Finds a result that came with another run than its call.';
 
 create table agui.projected_interrupt (

@@ -19,7 +19,8 @@ begin
         null::bigint,
         answer.at,
         octet_length((answer.message -> 'content')::text)::bigint,
-        agui_internal.tool_error(answer.message -> 'error', answer.message -> 'content')
+        agui_internal.tool_error(answer.message -> 'error', answer.message -> 'content'),
+        true
     from (
         select distinct on (run.thread_key, run.run_no, awaited.call_id)
             run.thread_key,
@@ -31,7 +32,7 @@ begin
             (
                 select coalesce(max(known.place), 0)
                 from agui.projected_call as known
-                where known.thread_key = run.thread_key and known.run_no = run.run_no
+                where known.thread_key = run.thread_key and known.run_no = run.run_no and not known.is_answer
             ) as last_place
         from unnest(keys, run_nos) as listed (thread_key, run_no)
         join agui.run as run
@@ -41,11 +42,12 @@ begin
             from agui.projected_call as call
             where call.thread_key = run.thread_key
                 and call.run_no = run.parent_no
+                and call.tool is not null
                 and call.result_at is null
                 and not exists (
                     select
                     from agui.projected_call as own
-                    where own.thread_key = run.thread_key and own.run_no = run.run_no and own.call_id = call.call_id
+                    where own.thread_key = run.thread_key and own.run_no = run.run_no and own.call_id = call.call_id and not own.is_answer
                 )
         ) as open
         -- Most inputs are not read.

@@ -92,7 +92,8 @@ begin
         case when call.tool is not null then call.argument_bytes end,
         (call.result).at,
         (call.result).bytes,
-        (call.result).error
+        (call.result).error,
+        false
     from call
     -- Pieces of a call that began in no event have no effect.
     where call.tool is not null or (call.result).at is not null;

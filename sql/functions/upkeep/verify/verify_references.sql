@@ -92,6 +92,7 @@ begin
         select problem.run_id, problem.text, 'damage'
         from problem
         order by problem.kind, problem.place;
+    return query select * from agui_internal.verify_facts(thread_key);
 end
 $$;
 

@@ -1,0 +1,80 @@
+create or replace function agui_internal.verify_facts(thread_key uuid)
+returns setof agui.verify_row
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    keys    uuid[];
+    run_nos int[];
+begin
+    -- A run that has changed since is projected by the next call of the job.
+    select array_agg(run.thread_key), array_agg(run.run_no) into keys, run_nos
+    from agui.projected_run as projected
+    join agui.run as run
+        on run.thread_key = projected.thread_key and run.run_no = projected.run_no
+    where projected.thread_key = verify_facts.thread_key
+        and projected.changed_in is not distinct from run.changed_in
+        and run.status <> 'running';
+
+    return query
+    with stored as (
+        select projected.run_no, 'the run' as about, to_jsonb(projected) as fact
+        from agui.projected_run as projected
+        where projected.thread_key = verify_facts.thread_key
+        union all
+        select call.run_no, 'its tool calls', to_jsonb(call)
+        from agui.projected_call as call
+        where call.thread_key = verify_facts.thread_key
+        union all
+        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt)
+        from agui.projected_interrupt as interrupt
+        where interrupt.thread_key = verify_facts.thread_key
+        union all
+        select usage.run_no, 'its tokens', to_jsonb(usage)
+        from agui.projected_usage as usage
+        where usage.thread_key = verify_facts.thread_key
+    ),
+    found as (
+        select projected.run_no, 'the run' as about, to_jsonb(projected) as fact
+        from agui_internal.facts_of_runs(keys, run_nos) as projected
+        union all
+        select call.run_no, 'its tool calls', to_jsonb(call)
+        from agui_internal.calls_of_runs(keys, run_nos) as call
+        union all
+        select answer.run_no, 'its tool calls', to_jsonb(answer)
+        from agui_internal.answers_of_runs(keys, run_nos) as answer
+        union all
+        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt)
+        from agui_internal.interrupts_of_runs(keys, run_nos) as interrupt
+        union all
+        select usage.run_no, 'its tokens', to_jsonb(usage)
+        from agui_internal.usage_of_runs(keys, run_nos) as usage
+    ),
+    different as (
+        select coalesce(stored.run_no, found.run_no) as run_no, coalesce(stored.about, found.about) as about
+        from (select * from stored where stored.run_no = any (run_nos)) as stored
+        full join found on found.run_no = stored.run_no and found.about = stored.about and found.fact = stored.fact
+        where stored.fact is null or found.fact is null
+        union
+        select stored.run_no, stored.about
+        from stored
+        where not exists (
+            select
+            from agui.projected_run as projected
+            where projected.thread_key = verify_facts.thread_key and projected.run_no = stored.run_no
+        )
+    )
+    select run.run_id, format('the facts about %s are not those of the log: agui.rebuild_facts() has them computed again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
+    from different
+    left join agui.run as run
+        on run.thread_key = verify_facts.thread_key and run.run_no = different.run_no
+    group by different.run_no, run.run_id
+    order by different.run_no;
+end
+$$;
+
+comment on function agui_internal.verify_facts(uuid) is
+    'The runs of a thread about which agui.projected_run and its like do not say what the log says.';
+
+revoke execute on function agui_internal.verify_facts(uuid) from public;
