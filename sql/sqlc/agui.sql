@@ -166,6 +166,94 @@ comment on column agui.message_version."message_id" is 'id of the message, decod
 comment on column agui.message_version."role" is 'role of the message, decoded; null if it has none.';
 comment on column agui.message_version."body" is 'The message in the form that AG-UI clients use; null: part_no has it.';
 
+create table agui.projected_call (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "call_id" text not null,
+    "place" integer not null,
+    "tool" text,
+    "started_at" timestamp with time zone,
+    "is_complete" boolean,
+    "argument_bytes" bigint,
+    "result_at" timestamp with time zone,
+    "result_bytes" bigint,
+    "error" text,
+    "is_answer" boolean not null
+);
+comment on table agui.projected_call is 'The tool calls of a run, and the results that it brought: a row for each call id. A call whose result comes with a later run has a row in both.';
+comment on column agui.projected_call."call_id" is 'toolCallId.';
+comment on column agui.projected_call."place" is 'The call ids of a run numbered 1, 2, 3, … in the order in which they came.';
+comment on column agui.projected_call."tool" is 'Name of the function; null: the run brought the result only.';
+comment on column agui.projected_call."started_at" is 'When the call began.';
+comment on column agui.projected_call."is_complete" is 'Whether its arguments ended.';
+comment on column agui.projected_call."argument_bytes" is 'Size of its arguments in bytes, as JSON writes them.';
+comment on column agui.projected_call."result_at" is 'When the result came: its last, or the beginning of the run whose input has it; null: no result came with this run.';
+comment on column agui.projected_call."result_bytes" is 'Size of the content of the result in bytes, as JSON writes it.';
+comment on column agui.projected_call."error" is 'What failed, its first 1000 characters (agui_internal.tool_error); null: nothing did.';
+comment on column agui.projected_call."is_answer" is 'Whether the input of the run brought the result, not an event.';
+
+create table agui.projected_interrupt (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "place" integer not null,
+    "interrupt_id" text,
+    "reason" text,
+    "message" text,
+    "tool_call_id" text,
+    "asked_at" timestamp with time zone not null,
+    "expires_at" timestamp with time zone
+);
+comment on table agui.projected_interrupt is 'The interrupts with which a run ended: a row for each.';
+comment on column agui.projected_interrupt."place" is 'The interrupts of a run numbered 1, 2, 3, …, as its agent listed them.';
+comment on column agui.projected_interrupt."interrupt_id" is 'id of the interrupt; null: it has none.';
+comment on column agui.projected_interrupt."reason" is 'Why the agent asks, as a word; null: not said.';
+comment on column agui.projected_interrupt."message" is 'The question, its first 1000 characters; null: none.';
+comment on column agui.projected_interrupt."tool_call_id" is 'The tool call that waits; null: none.';
+comment on column agui.projected_interrupt."asked_at" is 'When RUN_FINISHED was recorded.';
+comment on column agui.projected_interrupt."expires_at" is 'Until when an answer counts; null: no limit.';
+
+create table agui.projected_run (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "changed_in" xid8,
+    "events" bigint not null,
+    "bytes" bigint not null,
+    "first_token_at" timestamp with time zone,
+    "error_code" text,
+    "error_message" text
+);
+comment on table agui.projected_run is 'What agui.project() found in the log of a run that has ended: a row for each.';
+comment on column agui.projected_run."changed_in" is 'run.changed_in of the run as it was read.';
+comment on column agui.projected_run."events" is 'Number of its events, also those after its end.';
+comment on column agui.projected_run."bytes" is 'Size of the text of its events in bytes.';
+comment on column agui.projected_run."first_token_at" is 'When the first piece of a text message was recorded; null: there is none.';
+comment on column agui.projected_run."error_code" is 'code of RUN_ERROR; null: none.';
+comment on column agui.projected_run."error_message" is 'message of RUN_ERROR, its first 1000 characters; null: none.';
+
+create table agui.projected_usage (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "place" integer not null,
+    "provider" text,
+    "model" text,
+    "input_tokens" bigint,
+    "output_tokens" bigint,
+    "total_tokens" bigint,
+    "reasoning_tokens" bigint,
+    "cached_input_tokens" bigint,
+    "cache_write_input_tokens" bigint
+);
+comment on table agui.projected_usage is 'The tokens that a run used, as its last end reports them: a row for each entry. See agui.model_usage.';
+comment on column agui.projected_usage."place" is 'The entries numbered 1, 2, 3, …';
+comment on column agui.projected_usage."provider" is 'Who runs the model; null: not named.';
+comment on column agui.projected_usage."model" is 'The model; null: not named.';
+comment on column agui.projected_usage."input_tokens" is 'Tokens of the prompt; null: not reported.';
+comment on column agui.projected_usage."output_tokens" is 'Tokens of the answer; null: not reported.';
+comment on column agui.projected_usage."total_tokens" is 'As reported, else input_tokens plus output_tokens.';
+comment on column agui.projected_usage."reasoning_tokens" is 'A part of output_tokens.';
+comment on column agui.projected_usage."cached_input_tokens" is 'A part of input_tokens.';
+comment on column agui.projected_usage."cache_write_input_tokens" is 'A part of input_tokens.';
+
 create table agui.run (
     "thread_key" uuid not null,
     "run_no" integer not null,
@@ -340,6 +428,40 @@ comment on column agui.input."input" is 'The input (RunAgentInput), byte for byt
 comment on column agui.input."hash" is 'sha256 of its text.';
 comment on column agui.input."bytes" is 'Size of its text in bytes.';
 
+create table agui.interrupt_fact (
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "agent" text,
+    "interrupt_id" text,
+    "reason" text,
+    "message" text,
+    "tool_call_id" text,
+    "asked_at" timestamp with time zone,
+    "expires_at" timestamp with time zone,
+    "status" text,
+    "answered_by" text,
+    "answered_at" timestamp with time zone,
+    "thread_key" uuid,
+    "run_no" integer
+);
+comment on table agui.interrupt_fact is 'The interrupts with which runs ended, as agui.project() found them: a row for each.';
+comment on column agui.interrupt_fact."scope" is 'Scope of the thread.';
+comment on column agui.interrupt_fact."thread_id" is 'The thread.';
+comment on column agui.interrupt_fact."run_id" is 'The run that asks.';
+comment on column agui.interrupt_fact."agent" is 'The agent that the thread belongs to (agui.set_thread); null: not set.';
+comment on column agui.interrupt_fact."interrupt_id" is 'id of the interrupt; null: it has none.';
+comment on column agui.interrupt_fact."reason" is 'Why the agent asks, as a word; null: not said.';
+comment on column agui.interrupt_fact."message" is 'The question, its first 1000 characters; null: none.';
+comment on column agui.interrupt_fact."tool_call_id" is 'The tool call that waits; null: none.';
+comment on column agui.interrupt_fact."asked_at" is 'When the run ended.';
+comment on column agui.interrupt_fact."expires_at" is 'Until when an answer counts; null: no limit.';
+comment on column agui.interrupt_fact."status" is 'answered: a run continues the one that asks; expired: none does, and expires_at has passed; else waiting.';
+comment on column agui.interrupt_fact."answered_by" is 'The first run that continues it; null: none.';
+comment on column agui.interrupt_fact."answered_at" is 'When that run began; null: none did.';
+comment on column agui.interrupt_fact."thread_key" is 'Key of the thread.';
+comment on column agui.interrupt_fact."run_no" is 'Number of the run in its thread.';
+
 create table agui.message (
     "thread_key" uuid,
     "message_no" integer,
@@ -382,6 +504,46 @@ comment on column agui.quarantine."next_attempt_at" is 'Time of the next attempt
 comment on column agui.quarantine."thread_key" is 'Key of the thread.';
 comment on column agui.quarantine."run_no" is 'Number of the run in its thread.';
 
+create table agui.run_fact (
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "parent_run_id" text,
+    "agent" text,
+    "status" text,
+    "error_code" text,
+    "error_message" text,
+    "stop_reason" text,
+    "cut_off_reason" text,
+    "started_at" timestamp with time zone,
+    "ended_at" timestamp with time zone,
+    "duration" interval,
+    "first_token_after" interval,
+    "events" bigint,
+    "bytes" bigint,
+    "thread_key" uuid,
+    "run_no" integer
+);
+comment on table agui.run_fact is 'All runs, with what agui.project() found in their logs. That is null while a run is in progress, and until the next call of the job.';
+comment on column agui.run_fact."scope" is 'Scope of the thread.';
+comment on column agui.run_fact."thread_id" is 'The thread.';
+comment on column agui.run_fact."run_id" is 'The run.';
+comment on column agui.run_fact."parent_run_id" is 'The run that it continues from; null: a root.';
+comment on column agui.run_fact."agent" is 'The agent that the thread belongs to (agui.set_thread); null: not set.';
+comment on column agui.run_fact."status" is 'running, finished, interrupted, cancelled, failed or cut_off, as in agui.run.';
+comment on column agui.run_fact."error_code" is 'code of RUN_ERROR; null: none.';
+comment on column agui.run_fact."error_message" is 'message of RUN_ERROR, its first 1000 characters; null: none.';
+comment on column agui.run_fact."stop_reason" is 'Reason given with a stop request; null: none.';
+comment on column agui.run_fact."cut_off_reason" is 'Why it was ended on behalf of its writer; null: it was not.';
+comment on column agui.run_fact."started_at" is 'When its first event was recorded.';
+comment on column agui.run_fact."ended_at" is 'When its last event was recorded; null while it is running.';
+comment on column agui.run_fact."duration" is 'From its first event to its last; null while it is running.';
+comment on column agui.run_fact."first_token_after" is 'How long after its beginning the first piece of a text message was recorded; null: there is none.';
+comment on column agui.run_fact."events" is 'Number of its events.';
+comment on column agui.run_fact."bytes" is 'Size of the text of its events in bytes.';
+comment on column agui.run_fact."thread_key" is 'Key of the thread.';
+comment on column agui.run_fact."run_no" is 'Number of the run in its thread.';
+
 create table agui.setting (
     "name" text,
     "value" numeric,
@@ -408,6 +570,74 @@ comment on table agui.tenant is 'The mappings of roles to scopes, in effect whil
 comment on column agui.tenant."role_name" is 'The role.';
 comment on column agui.tenant."scope" is 'Its scope; null: see kind.';
 comment on column agui.tenant."kind" is 'tenant: the role has the scope in the column scope. pool: the scope in the setting agui.scope. operator: all scopes.';
+
+create table agui.tool_fact (
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "agent" text,
+    "call_id" text,
+    "tool" text,
+    "status" text,
+    "error" text,
+    "started_at" timestamp with time zone,
+    "duration" interval,
+    "argument_bytes" bigint,
+    "result_bytes" bigint,
+    "result_run_id" text,
+    "thread_key" uuid,
+    "run_no" integer
+);
+comment on table agui.tool_fact is 'The tool calls of runs that have ended, as agui.project() found them: a row for each call.';
+comment on column agui.tool_fact."scope" is 'Scope of the thread.';
+comment on column agui.tool_fact."thread_id" is 'The thread.';
+comment on column agui.tool_fact."run_id" is 'The run that made the call.';
+comment on column agui.tool_fact."agent" is 'The agent that the thread belongs to (agui.set_thread); null: not set.';
+comment on column agui.tool_fact."call_id" is 'toolCallId.';
+comment on column agui.tool_fact."tool" is 'Name of the function.';
+comment on column agui.tool_fact."status" is 'completed: there is a result; failed: the result is an error (see error); called: it waits for a result; cut_off: the run ended before the call or its result did.';
+comment on column agui.tool_fact."error" is 'What failed, its first 1000 characters; null: nothing. A result is an error if it has a member error, or if its content begins with the word Error or is an object that begins with a member error or has "isError": true.';
+comment on column agui.tool_fact."started_at" is 'When the call was recorded.';
+comment on column agui.tool_fact."duration" is 'Until its result was recorded. A client sends the results of its tools with the next run, so they come when that begins. Null: no result.';
+comment on column agui.tool_fact."argument_bytes" is 'Size of the arguments in bytes, as JSON writes them.';
+comment on column agui.tool_fact."result_bytes" is 'Size of the content of the result in bytes, as JSON writes it; null: no result.';
+comment on column agui.tool_fact."result_run_id" is 'The run that brought the result: the same, or the first later one; null: no result.';
+comment on column agui.tool_fact."thread_key" is 'Key of the thread.';
+comment on column agui.tool_fact."run_no" is 'Number of the run in its thread.';
+
+create table agui.usage_fact (
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "agent" text,
+    "ended_at" timestamp with time zone,
+    "provider" text,
+    "model" text,
+    "input_tokens" bigint,
+    "output_tokens" bigint,
+    "total_tokens" bigint,
+    "reasoning_tokens" bigint,
+    "cached_input_tokens" bigint,
+    "cache_write_input_tokens" bigint,
+    "thread_key" uuid,
+    "run_no" integer
+);
+comment on table agui.usage_fact is 'The tokens that runs used, as agui.project() found them at their ends: a row for each entry of usage. Of a run that has several ends the last one counts, as for agui.usage.';
+comment on column agui.usage_fact."scope" is 'Scope of the thread.';
+comment on column agui.usage_fact."thread_id" is 'The thread.';
+comment on column agui.usage_fact."run_id" is 'The run.';
+comment on column agui.usage_fact."agent" is 'The agent that the thread belongs to (agui.set_thread); null: not set.';
+comment on column agui.usage_fact."ended_at" is 'When the run ended.';
+comment on column agui.usage_fact."provider" is 'Who runs the model; null: not named.';
+comment on column agui.usage_fact."model" is 'The model; null: not named.';
+comment on column agui.usage_fact."input_tokens" is 'Tokens of the prompt; null: not reported.';
+comment on column agui.usage_fact."output_tokens" is 'Tokens of the answer; null: not reported.';
+comment on column agui.usage_fact."total_tokens" is 'As reported, else input_tokens plus output_tokens.';
+comment on column agui.usage_fact."reasoning_tokens" is 'A part of output_tokens: never add it.';
+comment on column agui.usage_fact."cached_input_tokens" is 'A part of input_tokens: never add it.';
+comment on column agui.usage_fact."cache_write_input_tokens" is 'A part of input_tokens: never add it.';
+comment on column agui.usage_fact."thread_key" is 'Key of the thread.';
+comment on column agui.usage_fact."run_no" is 'Number of the run in its thread.';
 
 create table agui.activity (
     "message_id" text,
@@ -790,6 +1020,7 @@ comment on table agui.verify_row is 'A finding of agui.verify and the run it con
 
 create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
+create function agui.agent_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(agent text, runs bigint, running bigint, finished bigint, interrupted bigint, cancelled bigint, failed bigint, cut_off bigint, median_duration interval, p95_duration interval, median_first_token interval, p95_first_token interval) language sql as '';
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';
 create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns agui.attachment language sql as '';
@@ -804,6 +1035,7 @@ create function agui.children(thread_id text, run_id text DEFAULT NULL::text, sc
 create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';
 create function agui.claims(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_claim language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
+create function agui.day_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric) language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.erase(thread_id text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.erasure language sql as '';
@@ -830,10 +1062,12 @@ create function agui.map_tenant(role_name name, scope text) returns void languag
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
+create function agui.model_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(provider text, model text, runs bigint, input_tokens numeric, output_tokens numeric, total_tokens numeric, reasoning_tokens numeric, cached_input_tokens numeric, cache_write_input_tokens numeric) language sql as '';
 create function agui.pending_tool_calls(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns text[] language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json DEFAULT '{}'::json, parent_id text DEFAULT NULL::text, channels text[] DEFAULT '{}'::text[], versions text[] DEFAULT '{}'::text[], types text[] DEFAULT '{}'::text[], channel_values json DEFAULT '[]'::json, run_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, task_id text, channels text[], types text[], channel_values json, places integer[] DEFAULT NULL::integer[], task_path text DEFAULT ''::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns void language sql as '';
+create function agui.rebuild_facts() returns void language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.release_claim(thread_id text, run_id text, claimant text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
@@ -861,6 +1095,8 @@ create function agui.thread_key(scope text, thread_id text) returns uuid languag
 create function agui.thread_page(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.thread_page_row language sql as '';
 create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.thread_row language sql as '';
 create function agui.tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
+create function agui.tool_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(tool text, calls bigint, failed bigint, cut_off bigint, waiting bigint, median_duration interval, p95_duration interval, last_error text) language sql as '';
 create function agui.unmap_role(role_name name) returns boolean language sql as '';
 create function agui.usage(thread_id text, run_id text DEFAULT NULL::text, lineage boolean DEFAULT true, whole_thread boolean DEFAULT false, scope text DEFAULT ''::text) returns SETOF agui.model_usage language sql as '';
 create function agui.verify(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.verify_row language sql as '';
+create function agui.waiting(max_rows integer DEFAULT 100, agent text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns SETOF agui.interrupt_fact language sql as '';

@@ -57,7 +57,7 @@ func logTable(runs []runlog.Run) [][]string {
 		rows = append(rows, []string{
 			headMark(run.IsHead), run.ID, cli.OrDash(run.ParentRunID), cli.StatusText(run.Status),
 			fmt.Sprintf("%d–%s", run.FirstSeq, lastSeqText(run.LastSeq)),
-			run.StartedAt.Local().Format("2006-01-02 15:04:05"), cli.Joined(run.Input), cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
+			cli.TimeText(run.StartedAt), cli.Joined(run.Input), cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
 		})
 	}
 	return rows

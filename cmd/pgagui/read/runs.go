@@ -142,7 +142,7 @@ func (p *program) printRuns(runs []pgagui.ListedRun) error {
 			continue
 		}
 		rows = append(rows, []string{
-			run.EndedAt.Local().Format("2006-01-02 15:04:05"), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status),
+			cli.TimeText(run.EndedAt), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status),
 			cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
 		})
 	}

@@ -151,7 +151,7 @@ func showTitle(at shownPoint, lastSeq int64, head string) string {
 		title += fmt.Sprintf(" of %d", lastSeq)
 	}
 	if !at.RecordedAt.IsZero() {
-		title += ", " + at.RecordedAt.Local().Format("2006-01-02 15:04:05")
+		title += ", " + cli.TimeText(at.RecordedAt)
 	}
 	if why := cli.WhyText(at.Status, at.RunEnd); why != "" {
 		title += "; " + cli.Shorten(why, 200)

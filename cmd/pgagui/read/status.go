@@ -88,7 +88,7 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 
 // timeText formats a time with its age: 2026-03-01 09:30:00 (4.20 s ago).
 func timeText(t time.Time) string {
-	return fmt.Sprintf("%s (%s ago)", t.Local().Format("2006-01-02 15:04:05"), cli.DurationText(time.Since(t)))
+	return fmt.Sprintf("%s (%s ago)", cli.TimeText(t), cli.DurationText(time.Since(t)))
 }
 
 func reasonText(reason string) string {

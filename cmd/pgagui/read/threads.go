@@ -186,7 +186,7 @@ func (p *program) printThreads(threads []pgagui.Thread) error {
 		}
 		rows = append(rows, []string{
 			thread.ID, cli.Joined(cli.OrDash(thread.Title)), cli.OrDash(thread.Agent), status,
-			fmt.Sprint(thread.Runs), fmt.Sprint(thread.Branches), thread.ActiveAt.Local().Format("2006-01-02 15:04:05"),
+			fmt.Sprint(thread.Runs), fmt.Sprint(thread.Branches), cli.TimeText(thread.ActiveAt),
 			cli.Joined(cli.WhyText(thread.Status, thread.RunEnd)),
 		})
 	}

@@ -189,6 +189,9 @@ func CountText[N int | int64](count N, noun string) string {
 	return humanize.Comma(int64(count)) + " " + noun
 }
 
+// TimeText formats a time as that of this machine, in seconds.
+func TimeText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
 // DurationText formats a duration: 8 ms, 1.25 s, 3m12s.
 func DurationText(duration time.Duration) string {
 	switch {

@@ -1,0 +1,238 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+)
+
+// factsOf are the facts of the scope, or of all.
+func (p *program) factsOf(store *pgagui.Store, allScopes bool) pgagui.Facts {
+	if allScopes {
+		return store.FactsOfAllScopes()
+	}
+	return store.Facts()
+}
+
+// addAllScopes adds the flag --all-scopes, which excludes --scope.
+func addAllScopes(command *cobra.Command, allScopes *bool) {
+	command.Flags().BoolVar(allScopes, "all-scopes", false, "the conversations of all scopes, not only of one")
+}
+
+func checkAllScopes(command *cobra.Command, allScopes bool) error {
+	if allScopes && cli.ScopeIsGiven(command) {
+		return &cli.UsageError{Problem: "--scope and --all-scopes exclude each other", Command: command.CommandPath()}
+	}
+	return nil
+}
+
+func (p *program) waitingCommand() *cobra.Command {
+	var options pgagui.WaitingOptions
+	var allScopes bool
+	command := &cobra.Command{
+		Use:   "waiting",
+		Short: "List what waits for an answer, in all threads of a scope",
+		Long: `Lists the interrupts that wait for an answer, in all threads of a scope, those asked first first. A
+thread in which another run was begun does not wait. It shows what "pgagui project", or the worker,
+found last.
+
+With --json each line is an object with scope, threadId, runId, agent, interruptId, reason, message,
+toolCallId, askedAt and expiresAt.`,
+		Example: `  pgagui waiting
+  pgagui waiting --all-scopes --json | jq -r '[.askedAt, .threadId, .message] | @tsv'`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if options.Limit < 1 {
+				return &cli.UsageError{Problem: "--limit must be 1 or more", Command: command.CommandPath()}
+			}
+			if err := checkAllScopes(command, allScopes); err != nil {
+				return err
+			}
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				return p.waiting(command.Context(), p.factsOf(store, allScopes), options)
+			})
+		},
+	}
+	command.Flags().StringVar(&options.Agent, "agent", "", "list only threads of this `agent`")
+	command.Flags().IntVar(&options.Limit, "limit", 100, "maximum `number` of interrupts")
+	addAllScopes(command, &allScopes)
+	return command
+}
+
+func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagui.WaitingOptions) error {
+	waiting, err := facts.Waiting(ctx, options)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}}
+	for _, one := range waiting {
+		if p.JSON {
+			if err := p.PrintJSON(one); err != nil {
+				return err
+			}
+			continue
+		}
+		expires := "-"
+		if !one.ExpiresAt.IsZero() {
+			expires = cli.TimeText(one.ExpiresAt)
+		}
+		rows = append(rows, []string{cli.TimeText(one.AskedAt), expires, one.ThreadID, one.RunID, cli.OrDash(one.Reason), cli.OrDash(one.Message)})
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(rows, 5)
+}
+
+func (p *program) reportCommand() *cobra.Command {
+	var since string
+	var allScopes bool
+	command := &cobra.Command{
+		Use:   "report",
+		Short: "Summarize the runs, tools and models of a period",
+		Long: `Prints a page about all threads of a scope: runs by day, runs by agent, tools with their failures, and
+tokens by model. It shows what "pgagui project", or the worker, found last.
+
+With --json it is one object: since, days, agents, tools, models, waiting (see the types DayFacts,
+AgentFacts, ToolFacts, ModelFacts and WaitingInterrupt of the Go package).`,
+		Example: `  pgagui report
+  pgagui report --since 30d --all-scopes
+  pgagui report --since 1d --json | jq '.tools[] | select(.failed > 0)'`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			from, err := cli.PointInTime("--since", since, time.Now())
+			if err != nil {
+				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+			}
+			if err := checkAllScopes(command, allScopes); err != nil {
+				return err
+			}
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				return p.report(command.Context(), p.factsOf(store, allScopes), from)
+			})
+		},
+	}
+	command.Flags().StringVar(&since, "since", "7d", "`time` from which on runs count: "+cli.TimeFormats)
+	addAllScopes(command, &allScopes)
+	return command
+}
+
+// factsReport is the output of report.
+type factsReport struct {
+	Since   time.Time                 `json:"since"`
+	Days    []pgagui.DayFacts         `json:"days"`
+	Agents  []pgagui.AgentFacts       `json:"agents"`
+	Tools   []pgagui.ToolFacts        `json:"tools"`
+	Models  []pgagui.ModelFacts       `json:"models"`
+	Waiting []pgagui.WaitingInterrupt `json:"waiting"`
+}
+
+func (p *program) report(ctx context.Context, facts pgagui.Facts, since time.Time) (err error) {
+	report, period := factsReport{Since: since}, pgagui.Period{Since: since}
+	if report.Days, err = facts.Days(ctx, period); err != nil {
+		return err
+	}
+	if report.Agents, err = facts.Agents(ctx, period); err != nil {
+		return err
+	}
+	if report.Tools, err = facts.Tools(ctx, period); err != nil {
+		return err
+	}
+	if report.Models, err = facts.Models(ctx, period); err != nil {
+		return err
+	}
+	if report.Waiting, err = facts.Waiting(ctx, pgagui.WaitingOptions{}); err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.PrintJSON(report)
+	}
+	return p.printReport(report)
+}
+
+func (p *program) printReport(report factsReport) error {
+	if len(report.Days) == 0 {
+		_, err := fmt.Fprintf(p.Out, "no runs since %s\n", cli.TimeText(report.Since))
+		return err
+	}
+	most := int64(0)
+	for _, day := range report.Days {
+		most = max(most, day.Runs)
+	}
+	days := [][]string{{"DAY", "RUNS", "", "FAILED", "THREADS", "EVENTS", "TEXT"}}
+	for _, day := range report.Days {
+		days = append(days, []string{
+			day.Day, humanize.Comma(day.Runs), bar(day.Runs, most), failures(day.Failed), humanize.Comma(day.Threads),
+			humanize.Comma(int64(day.Events)), humanize.Bytes(uint64(day.Bytes)),
+		})
+	}
+	agents := [][]string{{"AGENT", "RUNS", "FAILED", "CUT OFF", "CANCELLED", "MEDIAN", "P95", "FIRST TOKEN", "P95"}}
+	for _, agent := range report.Agents {
+		agents = append(agents, []string{
+			cli.OrDash(agent.Agent), humanize.Comma(agent.Runs), failures(agent.Failed), failures(agent.CutOff), failures(agent.Cancelled),
+			optionalDuration(agent.MedianDuration), optionalDuration(agent.P95Duration),
+			optionalDuration(agent.MedianFirstToken), optionalDuration(agent.P95FirstToken),
+		})
+	}
+	tools := [][]string{{"TOOL", "CALLS", "FAILED", "", "CUT OFF", "WAITING", "MEDIAN", "P95", "LAST ERROR"}}
+	for _, tool := range report.Tools {
+		tools = append(tools, []string{
+			tool.Tool, humanize.Comma(tool.Calls), failures(tool.Failed), bar(tool.Failed, tool.Calls), failures(tool.CutOff), failures(tool.Waiting),
+			optionalDuration(tool.MedianDuration), optionalDuration(tool.P95Duration), cli.OrDash(tool.LastError),
+		})
+	}
+	models := [][]string{{"PROVIDER", "MODEL", "RUNS", "INPUT", "OUTPUT", "TOTAL"}}
+	for _, model := range report.Models {
+		models = append(models, []string{
+			cli.OrDash(model.Provider), cli.OrDash(model.Model), humanize.Comma(model.Runs), humanize.Comma(int64(model.InputTokens)),
+			humanize.Comma(int64(model.OutputTokens)), humanize.Comma(int64(model.TotalTokens)),
+		})
+	}
+	for i, table := range [][][]string{days, agents, tools, models} {
+		if len(table) == 1 {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(p.Out)
+		}
+		if err := p.PrintTable(table, len(table[0])-1); err != nil {
+			return err
+		}
+	}
+	if len(report.Waiting) > 0 {
+		_, err := fmt.Fprintf(p.Out, "\n%s for an answer, the first since %s (pgagui waiting)\n",
+			cli.CountText(len(report.Waiting), "interrupt")+" waiting", cli.TimeText(report.Waiting[0].AskedAt))
+		return err
+	}
+	return nil
+}
+
+// bar is a bar of up to ten blocks; a part that is not zero has one at least.
+func bar(part, whole int64) string {
+	if part <= 0 || whole <= 0 {
+		return ""
+	}
+	return strings.Repeat("█", max(1, int(part*10/whole)))
+}
+
+// failures is a count, or a dash for none, so that what is wrong is seen.
+func failures(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return humanize.Comma(n)
+}
+
+func optionalDuration(d *time.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	return cli.DurationText(*d)
+}

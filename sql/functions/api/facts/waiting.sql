@@ -1,0 +1,30 @@
+create or replace function agui.waiting(max_rows int default 100, agent text default null, scope text default null)
+returns setof agui.interrupt_fact
+language sql
+stable
+parallel safe
+rows 100
+set search_path = pg_catalog, pg_temp
+as $$
+    select interrupt.*
+    from agui.interrupt_fact as interrupt
+    where interrupt.status = 'waiting'
+        and (waiting.scope is null or interrupt.scope = waiting.scope)
+        and (waiting.agent is null or interrupt.agent = waiting.agent)
+        -- A conversation that went on from an earlier run does not wait any more.
+        and not exists (
+            select
+            from agui.run as later
+            where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no
+        )
+    order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
+    limit max_rows
+$$;
+
+comment on function agui.waiting(int, text, text) is
+    'Returns the interrupts that wait for an answer, of all conversations, those asked first first: a '
+    'row for each (agui.interrupt_fact). A conversation that another run was begun in does not wait. '
+    'agent, scope: only those of an agent or a scope (null: all that the role sees). As of the last '
+    'call of agui.project().';
+
+revoke execute on function agui.waiting(int, text, text) from public;
