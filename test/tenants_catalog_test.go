@@ -53,7 +53,7 @@ var definersAsk = map[string][]string{
 		"agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
-	"agui_internal.refuse_unless_operator": {"agui.set_setting"},
+	"agui_internal.refuse_unless_operator": {"agui.rebuild_facts", "agui.set_setting", "agui_internal.project_step"},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},

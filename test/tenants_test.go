@@ -90,6 +90,9 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 				{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"secret of SCOPE"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
 			select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]', input => ('{"state":{"secret":"' || repeat('secret of SCOPE', 1000) || '"}}')::json, scope => 'SCOPE');
 			select agui.append('other', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
+			select agui.append('asks', 'r', '[{"type":"RUN_STARTED"},{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"secret of SCOPE"},
+				{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","message":"secret of SCOPE"}]},
+				"usage":[{"model":"secret of SCOPE","inputTokens":1}]}]', scope => 'SCOPE');
 			select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE'), agui.erase('gone', 'secret of SCOPE', 'SCOPE');
 			select agui.save_session_state('t', 'k', '"secret of SCOPE"', 'r1', scope => 'SCOPE');
 			select agui.save_checkpoint('t', 'c', '"secret of SCOPE"', scope => 'SCOPE');
@@ -99,6 +102,7 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
 	}
 	do(t, owner, `call agui.compact()`)
+	do(t, owner, `call agui.project()`)
 	do(t, owner, `
 		insert into agui_internal.job_note (job, thread_key, run_no, attempts, error)
 		select 'repack', thread_key, run_no, 2, 'secret of ' || scope from agui.run join agui.thread using (thread_key) where run_id = 'r1'`)

@@ -116,6 +116,7 @@ create table agui_internal.projection (
 );
 
 comment on table agui_internal.projection is 'How far agui.project() has come. One row, or none: it begins with all runs.';
+comment on column agui_internal.projection.is_only is 'True: there is one row at most.';
 comment on column agui_internal.projection.cluster is 'The system identifier of the server whose transactions changed_in counts.';
 comment on column agui_internal.projection.changed_in is
     'All runs that were changed before this transaction are projected, and of those that it changed the ones up to thread_key and run_no.';

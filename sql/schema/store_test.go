@@ -36,7 +36,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		`select agui.append('kept', 'r5', '[` + start + `,` + end + `]', 0, ('{"messages":[{"id":"u","role":"user","content":"' || repeat('x', 9000) ||
 			'"},{"id":"i","role":"user","content":[{"type":"image","source":{"type":"data","mimeType":"image/png","value":"' || repeat('aW1n', 3000) || '"}}]}]}')::json)`,
 		// Every status, tool calls, branches, a run in progress.
-		`select agui.append('kept', 'failed', '[` + start + `,{"type":"RUN_ERROR","message":"no","code":"E"}]')`,
+		`select agui.append('kept', 'failed', '[` + start + `,{"type":"RUN_ERROR","message":"no","code":"E","usage":[{"model":"m","inputTokens":1}]}]')`,
 		`select agui.append('kept', 'cancelled', '[` + start + `,{"type":"RUN_FINISHED","outcome":{"type":"cancelled"}}]', parent_run_id => 'r2')`,
 		`select agui.append('kept', 'interrupted', '[` + start + `,{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"buy"},{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"},
 			{"type":"TOOL_CALL_END","toolCallId":"c"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"tool_call","toolCallId":"c"}]}}]', parent_run_id => 'r2')`,
@@ -59,6 +59,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		`call agui.compact()`,
 		`call agui.repack()`,
 		`call agui.compact()`,
+		`call agui.project()`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

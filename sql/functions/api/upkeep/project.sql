@@ -4,7 +4,7 @@ language plpgsql
 -- any name.
 as $$
 declare
-    stop_at constant pg_catalog.timestamptz := pg_catalog.clock_timestamp() + max_time;
+    stop_at pg_catalog.timestamptz;
     blocked pg_catalog.text;  -- who holds the lock of the job, unless it is the same job in progress
     failed  pg_catalog.int4;
     runs    pg_catalog.int4;
@@ -14,6 +14,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
+    stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('project');  -- fails if the role sees no runs
     loop
         perform agui_internal.begin_step();

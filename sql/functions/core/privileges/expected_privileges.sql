@@ -21,7 +21,7 @@ as $$
                 'table agui.snapshot', 'table agui.session_key', 'table agui.session_state', 'table agui.checkpoint',
                 'table agui.checkpoint_write', 'table agui.channel', 'table agui.channel_part', 'table agui.channel_value',
                 'table agui.projected_run', 'table agui.projected_call', 'table agui.projected_interrupt', 'table agui.projected_usage',
-                'table agui.run_fact', 'table agui.tool_fact', 'table agui.interrupt_fact', 'table agui.usage_fact', 'table agui_internal.projection',
+                'table agui.run_fact', 'table agui.tool_fact', 'table agui.interrupt_fact', 'table agui.usage_fact',
                 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller', 'table agui_internal.erased_caller',
                 'table agui_internal.chained_scope', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],

@@ -2,6 +2,7 @@ create or replace function agui_internal.verify_facts(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
