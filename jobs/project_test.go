@@ -596,7 +596,7 @@ func TestFactsBeginAgainInAnotherCluster(t *testing.T) {
 	appendRun(t, store, "t", "a", "")
 	mustProject(t, pool, projections["SQL"])
 	// As a dump of an older cluster with more transactions restores it.
-	execute(t, pool, `update agui.run set changed_in = '9000000000000'; update agui_internal.projection set cluster = 1, changed_in = '9000000000001'`)
+	execute(t, pool, `update agui.run set changed_in = '9000000000000'; update agui_internal.projection set epoch = '1/1', changed_in = '9000000000001'`)
 	appendRun(t, store, "t", "b", "")
 	projectAll(t, pool, projections["SQL"])
 	if n := count(t, pool, `select count(*) from agui.run_fact where events is not null`); n != 2 {

@@ -105,7 +105,7 @@ comment on column agui.projected_usage.cache_write_input_tokens is 'A part of in
 
 create table agui_internal.projection (
     is_only    boolean primary key default true check (is_only),
-    cluster    bigint not null,
+    epoch      text not null,
     changed_in xid8 not null,
     thread_key uuid not null,
     run_no     int not null,
@@ -117,7 +117,7 @@ create table agui_internal.projection (
 
 comment on table agui_internal.projection is 'How far agui.project() has come. One row, or none: it begins with all runs.';
 comment on column agui_internal.projection.is_only is 'True: there is one row at most.';
-comment on column agui_internal.projection.cluster is 'The system identifier of the server whose transactions changed_in counts.';
+comment on column agui_internal.projection.epoch is 'The history of transactions that changed_in counts in (agui_internal.epoch).';
 comment on column agui_internal.projection.changed_in is
     'All runs that were changed before this transaction are projected, and of those that it changed the ones up to thread_key and run_no.';
 comment on column agui_internal.projection.thread_key is 'See changed_in.';

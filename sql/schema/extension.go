@@ -26,12 +26,13 @@ func Extension() fs.FS {
 	script := func(what string, texts ...string) string {
 		return fmt.Sprintf("\\echo Use \"%s\" to load this file. \\quit\n\n%s", what, strings.Join(texts, "\n"))
 	}
-	base, settle := fmt.Sprint(firstExtension), part("settle.sql")
+	latest, settle := fmt.Sprint(Latest()), part("settle.sql")
 	files := map[string]string{
-		"pgagui.control":                       fmt.Sprintf(part("pgagui.control"), Latest()),
-		"pgagui--" + base + ".sql":             script("create extension pgagui", sqlOf(program()[:firstExtension]), settle),
-		"pgagui--unpackaged.sql":               script("create extension pgagui version 'unpackaged'"),
-		"pgagui--unpackaged--" + base + ".sql": script("alter extension pgagui update", part("add.sql"), settle),
+		"pgagui.control":             fmt.Sprintf(part("pgagui.control"), Latest()),
+		"pgagui--unpackaged.sql":     script("create extension pgagui version 'unpackaged'"),
+		"pgagui--" + latest + ".sql": script("create extension pgagui", sqlOf(program()), settle),
+		// Only what "pgagui migrate up" of this version has installed becomes the extension.
+		"pgagui--unpackaged--" + latest + ".sql": script("alter extension pgagui update", fmt.Sprintf(part("add.sql"), Latest()), settle),
 	}
 	for _, m := range program().after(firstExtension) {
 		files[fmt.Sprintf("pgagui--%d--%d.sql", m.Version-1, m.Version)] = script("alter extension pgagui update", sqlOf(chain{m}), settle)

@@ -1,8 +1,13 @@
 -- Makes an extension of what migrations have installed.
 do $$
 declare
+    wanted constant int := %[1]d;
     object record;
 begin
+    if (agui_internal.installed()).version <> wanted then
+        raise exception 'the schema agui has version %%, these files are of version %%', (agui_internal.installed()).version, wanted
+            using hint = 'First run "pgagui migrate up" of the version that made the files.';
+    end if;
     for object in
         select identity.type, identity.identity
         from (
@@ -27,7 +32,7 @@ begin
         ) as member (class, oid)
         cross join lateral pg_catalog.pg_identify_object(member.class, member.oid, 0) as identity
     loop
-        execute format('alter extension pgagui add %s %s',
+        execute format('alter extension pgagui add %%s %%s',
             case object.type when 'composite type' then 'type' else object.type end, object.identity);
     end loop;
 end

@@ -9,19 +9,18 @@ declare
     -- Of a step, which is a transaction: some ten milliseconds.
     most_runs constant int := 200;
     first_key constant uuid := '00000000-0000-0000-0000-000000000000';
-    cluster   constant bigint := (select system_identifier from pg_control_system());
+    epoch     constant text := agui_internal.epoch();
     horizon   constant xid8 := pg_snapshot_xmin(pg_current_snapshot());
     state     agui_internal.projection;
     runs      record;
 begin
     perform agui_internal.refuse_unless_operator('compute facts');
     select * into state from agui_internal.projection for update;
-    if state.cluster is distinct from cluster then
-        -- Numbers of transactions compare only in the cluster that assigned them.
-        insert into agui_internal.projection as kept (cluster, changed_in, thread_key, run_no, scan_key, scan_no)
-        values (cluster, horizon, first_key, 0, first_key, 0)
+    if state.epoch is distinct from epoch then
+        insert into agui_internal.projection as kept (epoch, changed_in, thread_key, run_no, scan_key, scan_no)
+        values (epoch, horizon, first_key, 0, first_key, 0)
         on conflict (is_only) do update
-        set cluster = excluded.cluster, changed_in = excluded.changed_in, thread_key = excluded.thread_key, run_no = excluded.run_no,
+        set epoch = excluded.epoch, changed_in = excluded.changed_in, thread_key = excluded.thread_key, run_no = excluded.run_no,
             scan_key = excluded.scan_key, scan_no = excluded.scan_no
         returning * into state;
     end if;
@@ -53,20 +52,13 @@ begin
         update agui_internal.projection
         set scan_key = runs.keys[cardinality(runs.keys)], scan_no = runs.run_nos[cardinality(runs.keys)], projected_at = clock_timestamp();
     else
-        -- Below the horizon no transaction is in progress, so nothing will come before what is read now.
         select
             array_agg(run.thread_key order by run.changed_in, run.thread_key, run.run_no) as keys,
             array_agg(run.run_no order by run.changed_in, run.thread_key, run.run_no) as run_nos,
             max(run.changed_in) as changed_in
         into runs
-        from (
-            select changed.changed_in, changed.thread_key, changed.run_no
-            from agui.run as changed
-            where changed.changed_in >= state.changed_in
-                and changed.changed_in < horizon
-                and (changed.changed_in, changed.thread_key, changed.run_no) > (state.changed_in, state.thread_key, state.run_no)
-            order by changed.changed_in, changed.thread_key, changed.run_no
-            limit most_runs
+        from agui_internal.changed_after(
+            state.changed_in, state.thread_key, state.run_no, most_runs, first_key, 'ffffffff-ffff-ffff-ffff-ffffffffffff'
         ) as run;
         if runs.keys is null then
             return 0;
