@@ -45,6 +45,7 @@ var (
 	ErrOtherThread         = errors.New("RUN_STARTED names another thread")                 // UI021
 	ErrQuarantined         = errors.New("run in quarantine")                                // UI022
 	ErrFoldLimit           = compaction.ErrLimit                                            // UI023
+	ErrOtherHistory        = errors.New("position of another history of transactions")      // UI024
 	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
 	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
 	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
@@ -86,6 +87,7 @@ var errorOfState = map[string]error{
 	"UI021": ErrOtherThread,
 	"UI022": ErrQuarantined,
 	"UI023": ErrFoldLimit,
+	"UI024": ErrOtherHistory,
 	"22023": ErrInvalidArgument,
 	"42501": ErrPermissionDenied, // the role lacks the right, or, under row-level security, the scope
 	// PostgreSQL itself raises these when it reads the events, before a function of the schema sees

@@ -60,6 +60,7 @@ var statusOf = []struct {
 	{pgagui.ErrUnknownShape, http.StatusBadRequest},
 	{pgagui.ErrLimitExceeded, http.StatusRequestEntityTooLarge},
 	{pgagui.ErrFoldLimit, http.StatusUnprocessableEntity},
+	{pgagui.ErrOtherHistory, http.StatusGone},
 	{pgagui.ErrQuarantined, http.StatusUnprocessableEntity},
 	{pgagui.ErrPermissionDenied, http.StatusForbidden},
 }

@@ -1,0 +1,63 @@
+package pgagui
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/pgagui/pgagui/db"
+)
+
+// Change is a run that began, ended, or took events after its end, as it was when it was read.
+type Change struct {
+	// Position goes on behind the change (ChangesOptions.After).
+	Position    string    `json:"position"`
+	Scope       string    `json:"scope"`
+	ThreadID    string    `json:"threadId"`
+	RunID       string    `json:"runId"`
+	ParentRunID string    `json:"parentRunId,omitempty"`
+	Status      Status    `json:"status"`
+	FirstSeq    int64     `json:"firstSeq"`
+	LastSeq     int64     `json:"lastSeq,omitzero"` // 0 while it is running
+	StartedAt   time.Time `json:"startedAt"`
+	EndedAt     time.Time `json:"endedAt,omitzero"` // zero while it is running
+}
+
+// ChangesOptions belong to Changes.
+type ChangesOptions struct {
+	// After is the position of the last change that was read. Empty: all runs come first, then those that change.
+	After string
+	// AllScopes reads the changes of all scopes that the role sees, not only of the Store's.
+	AllScopes bool
+	// Limit is how many changes are returned at most, up to 10,000; 0: 1,000.
+	Limit int
+}
+
+// Changes returns the runs of all threads of the scope that began, ended or took events after their end, behind a position, each at least
+// once. A reader that keeps the position of the last change can stop at any time and misses nothing: a run whose transaction is in
+// progress, or began after one that is, comes later. No change: nothing has happened, so call again later. Read the events of a run with
+// Store.Events. Erased threads do not come, because their names are not kept.
+//
+// Errors: ErrOtherHistory (the database was restored or failed over, so begin again), ErrInvalidArgument (not a position),
+// ErrLimitExceeded.
+func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, error) {
+	parameters := db.ChangesParams{After: orNull(options.After), MaxRows: 1000}
+	if options.Limit != 0 {
+		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
+	}
+	if !options.AllScopes {
+		parameters.Scope = &s.scope
+	}
+	rows, err := s.queries.Changes(ctx, parameters)
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	changes := make([]Change, len(rows))
+	for i, row := range rows {
+		changes[i] = Change{
+			Position: row.Position, Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID,
+			Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
+		}
+	}
+	return changes, nil
+}

@@ -1,0 +1,196 @@
+package pgagui_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+)
+
+// A reader of pages learns of every run and its end, however the transactions of the writers overlap, roll back, or change a run once more
+// between its pages. Jobs, erasures and imports beside it change nothing of that.
+func TestAReaderOfChangesMissesNothing(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	// Runs of before are there at the beginning, also those of a store that did not have the column.
+	for i := range 5 {
+		mustAppend(t, store, fmt.Sprint("old ", i), "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
+	}
+	if _, err := pool.Exec(t.Context(), `update agui.run set changed_in = null where run_no = 1 and thread_key in (select thread_key from agui.thread where thread_id in ('old 1', 'old 3'))`); err != nil {
+		t.Fatal(err)
+	}
+
+	var writers sync.WaitGroup
+	for w := range 6 {
+		writers.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(w)))
+			for i := range 25 {
+				thread := fmt.Sprint("t", w, "-", random.IntN(4))
+				run := fmt.Sprint("r", i)
+				work := func(tx pgx.Tx) error {
+					bound := store.WithTx(tx)
+					events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"CUSTOM","name":"n","value":1}`), json.RawMessage(finished)}
+					return pgx.BeginFunc(t.Context(), tx, func(pgx.Tx) error { // a savepoint
+						_, err := bound.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, events, pgagui.AppendOptions{})
+						if err == nil && random.IntN(4) == 0 {
+							err = errRolledBack
+						}
+						return err
+					})
+				}
+				if err := pgx.BeginFunc(t.Context(), pool, work); err != nil && !errors.Is(err, errRolledBack) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing := make(chan struct{})
+	go func() { writers.Wait(); close(writing) }()
+
+	random := rand.New(rand.NewPCG(2, 3))
+	seen := map[string]pgagui.Status{}
+	after := ""
+	page := func() (n int) {
+		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after, Limit: 3 + random.IntN(5)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			seen[change.ThreadID+"/"+change.RunID], after = change.Status, change.Position
+		}
+		return len(changes)
+	}
+	for isWriting := true; isWriting; {
+		select {
+		case <-writing:
+			isWriting = false
+		default:
+			page()
+			if random.IntN(20) == 0 {
+				if _, err := pool.Exec(t.Context(), `call agui.repack(older_than => '0')`); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	// A transaction in progress in any database of the server holds the last ones back.
+	wait.For(t, "all runs", func() bool {
+		for page() > 0 {
+		}
+		var stored int
+		if err := pool.QueryRow(t.Context(), `select count(*) from agui.run`).Scan(&stored); err != nil {
+			t.Fatal(err)
+		}
+		return len(seen) == stored
+	})
+	for run, status := range seen {
+		if status != pgagui.Finished {
+			t.Errorf("%s: last seen %s", run, status)
+		}
+	}
+	// Again without a change: nothing. A change after that: the run, and no other.
+	if page() != 0 {
+		t.Error("a change without one")
+	}
+	mustAppend(t, store, "old 0", "another", rawEvents(`{"type":"RUN_STARTED"}`))
+	wait.For(t, "the change", func() bool { return page() == 1 && seen["old 0/another"] == pgagui.Running })
+}
+
+var errRolledBack = errors.New("rolled back")
+
+// A run that was seen before its transaction, or one before it, ended would hide those that commit later.
+func TestChangesEndAtTransactionsInProgress(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	mustAppend(t, store, "first", "r", rawEvents(`{"type":"RUN_STARTED"}`))
+	changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{})
+	if err != nil || len(changes) != 1 {
+		t.Fatal(changes, err)
+	}
+	after := changes[0].Position
+	mustAppend(t, store, "first", "r", rawEvents(finished))
+	wait.For(t, "the end of the first reading of all runs", func() bool {
+		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			after = change.Position
+		}
+		return strings.Contains(after, " changed ")
+	})
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "slow", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, "fast", "r", rawEvents(`{"type":"RUN_STARTED"}`))
+	if changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after}); err != nil {
+		t.Fatal(err)
+	} else {
+		for _, change := range changes {
+			t.Errorf("%s comes before what is in progress has ended", change.ThreadID)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	wait.For(t, "both", func() bool {
+		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			seen[change.ThreadID], after = true, change.Position
+		}
+		return seen["slow"] && seen["fast"]
+	})
+}
+
+func TestPositionsOfChangesAreChecked(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`))
+	var epoch string
+	if err := pool.QueryRow(t.Context(), `select agui_internal.epoch()`).Scan(&epoch); err != nil {
+		t.Fatal(err)
+	}
+	const run = " 00000000-0000-0000-0000-000000000000 0"
+	for after, want := range map[string]error{
+		"tomorrow":            pgagui.ErrInvalidArgument,
+		epoch + " changed 5":  pgagui.ErrInvalidArgument,
+		"1/1 changed 5" + run: pgagui.ErrOtherHistory,
+		epoch + " changed 9000000000000000" + run: pgagui.ErrOtherHistory, // the server has not come so far: it was restored to an earlier time
+		epoch + " changed 5" + run:                nil,
+	} {
+		if _, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after}); !errors.Is(err, want) {
+			t.Errorf("after %q: %v, want %v", after, err, want)
+		}
+	}
+	if _, err := store.Changes(t.Context(), pgagui.ChangesOptions{Limit: 10_001}); !errors.Is(err, pgagui.ErrLimitExceeded) {
+		t.Errorf("a page too large: %v", err)
+	}
+	scoped := pgagui.New(pool, &pgagui.Config{Scope: "other"})
+	mustAppend(t, scoped, "theirs", "r", rawEvents(`{"type":"RUN_STARTED"}`))
+	if changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{}); err != nil || len(changes) != 1 {
+		t.Errorf("of one scope: %v, %v", changes, err)
+	}
+	if changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{AllScopes: true}); err != nil || len(changes) < 2 {
+		t.Errorf("of all scopes: %v, %v", changes, err)
+	}
+}
