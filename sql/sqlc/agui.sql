@@ -701,6 +701,20 @@ create table agui.chain_head (
 );
 comment on table agui.chain_head is 'The last link of a chained thread: the seq of the last event that it covers, its hash (SHA-256, 32 bytes), and when that event was recorded.';
 
+create table agui.changed_run (
+    "position" text,
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "parent_run_id" text,
+    "status" text,
+    "first_seq" bigint,
+    "last_seq" bigint,
+    "started_at" timestamp with time zone,
+    "ended_at" timestamp with time zone
+);
+comment on table agui.changed_run is 'A run that began, ended, or took events after its end. position: what agui.changes takes to go on behind it. The others are those of the run when it was read, which may be later than the change: last_seq and ended_at are null while it is running. Its events are those of the run from first_seq on (agui.events).';
+
 create table agui.channel_write_row (
     "place" integer,
     "checkpoint_id" text,
@@ -1027,6 +1041,7 @@ create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_s
 create function agui.attachment_data(thread_id text, n integer, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text, OUT message_id text, OUT type text, OUT mime_type text, OUT filename text, OUT data bytea) returns SETOF record language sql as '';
 create function agui.attachments(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.attachment_row language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
+create function agui.changes(after text DEFAULT NULL::text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.changed_run language sql as '';
 create function agui.channel_history(thread_id text, channels text[], checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.channel_write_row language sql as '';
 create function agui.checkpoint_contents(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_content language sql as '';
 create function agui.checkpoint_lineage(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';

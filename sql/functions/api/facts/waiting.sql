@@ -11,7 +11,7 @@ as $$
     where interrupt.status = 'waiting'
         and (waiting.scope is null or interrupt.scope = waiting.scope)
         and (waiting.agent is null or interrupt.agent = waiting.agent)
-        -- A conversation that went on from an earlier run does not wait any more.
+        -- A conversation in which another run was begun does not wait any more.
         and not exists (
             select
             from agui.run as later

@@ -66,7 +66,7 @@ begin
             where projected.thread_key = verify_facts.thread_key and projected.run_no = stored.run_no
         )
     )
-    select run.run_id, format('the facts about %s are not those of the log: agui.rebuild_facts() has them computed again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
+    select run.run_id, format('the facts about %s are not those of the log: "pgagui project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
     from different
     left join agui.run as run
         on run.thread_key = verify_facts.thread_key and run.run_no = different.run_no
