@@ -192,6 +192,36 @@ func (f Facts) Days(ctx context.Context, period Period) ([]DayFacts, error) {
 	return days, nil
 }
 
+// Report is what happened since a time.
+type Report struct {
+	Since   time.Time          `json:"since"`
+	Days    []DayFacts         `json:"days"`
+	Agents  []AgentFacts       `json:"agents"`
+	Tools   []ToolFacts        `json:"tools"`
+	Models  []ModelFacts       `json:"models"`
+	Waiting []WaitingInterrupt `json:"waiting"` // now, at most 100
+}
+
+// Report answers all questions at once.
+func (f Facts) Report(ctx context.Context, since time.Time) (report Report, err error) {
+	period := Period{Since: since}
+	report.Since = since
+	if report.Days, err = f.Days(ctx, period); err != nil {
+		return Report{}, err
+	}
+	if report.Agents, err = f.Agents(ctx, period); err != nil {
+		return Report{}, err
+	}
+	if report.Tools, err = f.Tools(ctx, period); err != nil {
+		return Report{}, err
+	}
+	if report.Models, err = f.Models(ctx, period); err != nil {
+		return Report{}, err
+	}
+	report.Waiting, err = f.Waiting(ctx, WaitingOptions{})
+	return report, err
+}
+
 // seconds is a time in seconds; nil if it is negative, which stands for none.
 func seconds(n float64) *time.Duration {
 	if n < 0 {

@@ -110,6 +110,8 @@ func asRequest(shown string) string {
 var (
 	shownTime   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+]00)`)
 	shownID     = regexp.MustCompile(`(?m)^id: (\d+)-\d+`)
+	shownDay    = regexp.MustCompile(`"day": "[^"]+"`)
+	shownLength = regexp.MustCompile(`Nanoseconds": \d+`)
 	shownCursor = regexp.MustCompile(`"(cursor|nextCursor)": "[^"]+"`)
 )
 
@@ -127,6 +129,8 @@ func asShown(header http.Header, body []byte) string {
 	}
 	shown := shownTime.ReplaceAllString(string(body), "2026-01-31T12:00:00Z")
 	shown = shownID.ReplaceAllString(shown, "id: $1-1769860800000000")
+	shown = shownDay.ReplaceAllString(shown, `"day": "2026-01-31"`)
+	shown = shownLength.ReplaceAllString(shown, `Nanoseconds": 1500000`)
 	shown = shownCursor.ReplaceAllString(shown, `"$1": "…"`)
 	if len(shown) > 0 {
 		text.WriteString(strings.TrimRight(shown, "\n") + "\n")

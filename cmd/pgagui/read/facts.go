@@ -100,8 +100,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Long: `Prints a page about all threads of a scope: runs by day, runs by agent, tools with their failures, and
 tokens by model. It shows what "pgagui project", or the worker, found last.
 
-With --json it is one object: since, days, agents, tools, models, waiting (see the types DayFacts,
-AgentFacts, ToolFacts, ModelFacts and WaitingInterrupt of the Go package).`,
+With --json it is one object: since, days, agents, tools, models, waiting, as GET /report answers it.`,
 		Example: `  pgagui report
   pgagui report --since 30d --all-scopes
   pgagui report --since 1d --json | jq '.tools[] | select(.failed > 0)'`,
@@ -124,31 +123,9 @@ AgentFacts, ToolFacts, ModelFacts and WaitingInterrupt of the Go package).`,
 	return command
 }
 
-// factsReport is the output of report.
-type factsReport struct {
-	Since   time.Time                 `json:"since"`
-	Days    []pgagui.DayFacts         `json:"days"`
-	Agents  []pgagui.AgentFacts       `json:"agents"`
-	Tools   []pgagui.ToolFacts        `json:"tools"`
-	Models  []pgagui.ModelFacts       `json:"models"`
-	Waiting []pgagui.WaitingInterrupt `json:"waiting"`
-}
-
-func (p *program) report(ctx context.Context, facts pgagui.Facts, since time.Time) (err error) {
-	report, period := factsReport{Since: since}, pgagui.Period{Since: since}
-	if report.Days, err = facts.Days(ctx, period); err != nil {
-		return err
-	}
-	if report.Agents, err = facts.Agents(ctx, period); err != nil {
-		return err
-	}
-	if report.Tools, err = facts.Tools(ctx, period); err != nil {
-		return err
-	}
-	if report.Models, err = facts.Models(ctx, period); err != nil {
-		return err
-	}
-	if report.Waiting, err = facts.Waiting(ctx, pgagui.WaitingOptions{}); err != nil {
+func (p *program) report(ctx context.Context, facts pgagui.Facts, since time.Time) error {
+	report, err := facts.Report(ctx, since)
+	if err != nil {
 		return err
 	}
 	if p.JSON {
@@ -157,7 +134,7 @@ func (p *program) report(ctx context.Context, facts pgagui.Facts, since time.Tim
 	return p.printReport(report)
 }
 
-func (p *program) printReport(report factsReport) error {
+func (p *program) printReport(report pgagui.Report) error {
 	if len(report.Days) == 0 {
 		_, err := fmt.Fprintf(p.Out, "no runs since %s\n", cli.TimeText(report.Since))
 		return err

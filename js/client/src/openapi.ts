@@ -165,6 +165,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What waits for an answer, in all threads
+         * @description The interrupts of the scope that wait for an answer, those asked first first. A thread in which
+         *     another run was begun does not wait. As of the last call of the job that keeps the facts.
+         *     Right: read.
+         */
+        get: operations["listWaiting"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happened since a time, in all threads
+         * @description Runs by day and by agent, tools with their failures, tokens by model, and what waits for an
+         *     answer, of the scope. As of the last call of the job that keeps the facts. Right: read.
+         */
+        get: operations["getReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/threads/{thread}": {
         parameters: {
             query?: never;
@@ -1646,6 +1689,85 @@ export interface components {
             cursor?: string;
             hasMore: boolean;
         };
+        WaitingInterrupt: {
+            scope: string;
+            threadId: string;
+            /** @description The run that asks. */
+            runId: string;
+            agent?: string;
+            interruptId?: string;
+            /** @description Why the agent asks, as a word. */
+            reason?: string;
+            /** @description The question, its first 1000 characters. */
+            message?: string;
+            /** @description The tool call that waits. */
+            toolCallId?: string;
+            askedAt: components["schemas"]["Time"];
+            expiresAt?: components["schemas"]["Time"];
+        };
+        Report: {
+            since: components["schemas"]["Time"];
+            days: {
+                /**
+                 * Format: date
+                 * @description In the time zone of the database.
+                 */
+                day: string;
+                threads: number;
+                runs: number;
+                /** @description Failed or cut off. */
+                failed: number;
+                events: number;
+                /** @description Of the text of the events. */
+                bytes: number;
+            }[];
+            agents: {
+                /** @description Absent for threads without an agent. */
+                agent?: string;
+                runs: number;
+                running: number;
+                finished: number;
+                interrupted: number;
+                cancelled: number;
+                failed: number;
+                cutOff: number;
+                /** @description How long a run took. */
+                medianNanoseconds?: number;
+                p95Nanoseconds?: number;
+                /** @description How long the first piece of text took. */
+                medianFirstTokenNanoseconds?: number;
+                p95FirstTokenNanoseconds?: number;
+            }[];
+            tools: {
+                tool: string;
+                calls: number;
+                failed: number;
+                cutOff: number;
+                /** @description Without a result. */
+                waiting: number;
+                /** @description How long the result took. */
+                medianNanoseconds?: number;
+                p95Nanoseconds?: number;
+                /** @description Of the last call that failed, its first 1000 characters. */
+                lastError?: string;
+            }[];
+            models: {
+                provider?: string;
+                model?: string;
+                runs: number;
+                inputTokens: number;
+                outputTokens: number;
+                totalTokens: number;
+                /** @description A part of outputTokens. */
+                reasoningTokens: number;
+                /** @description A part of inputTokens. */
+                cachedInputTokens: number;
+                /** @description A part of inputTokens. */
+                cacheWriteInputTokens: number;
+            }[];
+            /** @description Now, at most 100. */
+            waiting: components["schemas"]["WaitingInterrupt"][];
+        };
         RunStatus: {
             runId: string;
             parentRunId?: string;
@@ -2229,6 +2351,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listWaiting: {
+        parameters: {
+            query?: {
+                /** @description Only threads of this agent. */
+                agent?: string;
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The interrupts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        waiting: components["schemas"]["WaitingInterrupt"][];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReport: {
+        parameters: {
+            query?: {
+                /** @description Runs that began then or later; without it, in the last seven days. */
+                since?: components["schemas"]["Time"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
                 };
             };
             default: components["responses"]["Problem"];

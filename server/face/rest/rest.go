@@ -18,6 +18,8 @@ var Face = face.Face{Name: "rest", Register: func(to *face.HTTP) {
 	s.Register("", face.Endpoints{
 		"GET /threads":                             {access.Read, s.getThreads},
 		"GET /runs":                                {access.Read, s.getListedRuns},
+		"GET /waiting":                             {access.Read, s.getWaiting},
+		"GET /report":                              {access.Read, s.getReport},
 		"GET /threads/{thread}":                    {access.Read, s.getThread},
 		"PATCH /threads/{thread}":                  {access.Write, s.patchThread},
 		"DELETE /threads/{thread}":                 {access.Delete, s.deleteThread},
