@@ -44,6 +44,9 @@ var readsTables = map[string][]string{
 	"read.sql Batches":        {"agui.batch"},
 	"threads.sql ThreadIDs":   {"agui.thread"},
 
+	// An archive counts what it has of a thread, as of one point in time.
+	"archive.sql ThreadToArchive": {"agui.batch", "agui.run", "agui.thread"},
+
 	// The command line: what only it needs.
 	"cmd/pgagui/internal/runlog/runlog.go":   {"agui.batch", "agui.input", "agui.run"},
 	"cmd/pgagui/internal/ingest/importer.go": {"agui.batch", "agui.input", "agui.run"},

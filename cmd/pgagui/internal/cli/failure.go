@@ -36,7 +36,8 @@ const exitCodesText = `pgagui exits with one of these codes:
     2   wrong usage: an unknown command, flag or argument, or a deletion that was not confirmed
     3   bad input: a file that cannot be read or written, or that holds an event which cannot be
         used or stored. If the error concerns a line, the message begins with FILE:LINE. pgagui
-        import continues with the next file and exits with 3 at the end
+        import continues with the next file, pgagui unarchive with the next thread, and they exit
+        with 3 at the end
     4   refused by the database: an unknown thread or run, an event for a run that has ended, a
         missing privilege, …
     5   no usable database: it is not reachable, it does not have the schema agui, or its schema has
@@ -66,7 +67,8 @@ var (
 	// ErrProblems sets the exit code of verify and doctor, which have already printed their
 	// findings.
 	ErrProblems = errors.New("problems were found")
-	// ErrBadFiles sets the exit code of import, which has already printed an error for each file.
+	// ErrBadFiles sets the exit code of import and unarchive, which have already printed an error for
+	// each file or thread.
 	ErrBadFiles = errors.New("not all files were imported")
 	// ErrWorkLeft sets the exit code of a job that left work; its summary says so.
 	ErrWorkLeft = errors.New("work is left")

@@ -56,7 +56,8 @@ as $$
             ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.disable_chain', 'agui.enable_chain', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.set_setting',
-                'agui_internal.begin_step', 'agui_internal.erase_thread'
+                'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
+                'agui_internal.finish_unarchive', 'agui_internal.unarchive_rows'
             ])
     )
     select privilege.name, object.name, grantee.name
@@ -74,10 +75,10 @@ as $$
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
         -- Functions that cannot write are for readers, except the one that computes keys of erased
-        -- threads. pg_monitor gets agui.stats and agui.lag, and the functions that the command line
+        -- threads and the one that returns their tombstones. pg_monitor gets agui.stats and agui.lag, and the functions that the command line
         -- calls.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname <> 'erasure_key'
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows')
         union all
         select changer.grantee
         from changer
