@@ -3,12 +3,15 @@ package write
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/archive"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/internal/printable"
 )
 
 func (p *program) unarchiveCommand() *cobra.Command {
@@ -29,9 +32,9 @@ them stay as they are. A thread is not stored if its file is damaged, if the dat
 other content, or if it was erased from the database. One line on stderr says so for each, the other
 threads are stored, and the command exits with 3.
 
-A run that was in progress is in progress here, too, until its lease has ended and a job closes it as
-cut off. With --check the command only compares the files with the manifest, without a database. It
-needs the role agui_maintainer.`,
+A run that was in progress is in progress here, too, until its lease has ended and a job closes it
+as cut off. With --check the command only compares the files with the manifest, without a database.
+It needs the role agui_maintainer.`,
 		Example: `  pgagui unarchive acme.archive
   pgagui unarchive acme.archive trip-to-lisbon --scope restored
   pgagui unarchive acme.archive --check`,
@@ -55,8 +58,26 @@ needs the role agui_maintainer.`,
 			return p.unarchive(command.Context(), pool, from, options)
 		},
 	}
+	command.ValidArgsFunction = completeArchived
 	command.Flags().BoolVar(&options.Check, "check", false, "only compare the files with the manifest, and store nothing")
 	return command
+}
+
+// completeArchived completes the directory, and the ids of the threads in it.
+func completeArchived(_ *cobra.Command, arguments []string, prefix string) (ids []cobra.Completion, directive cobra.ShellCompDirective) {
+	if len(arguments) == 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	from, err := archive.Open(arguments[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, thread := range from.Threads() {
+		if id := thread.ThreadID; strings.HasPrefix(id, prefix) && printable.Line(id) == id && !slices.Contains(arguments, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (p *program) unarchive(ctx context.Context, pool *pgxpool.Pool, from *archive.Directory, options archive.RestoreOptions) error {

@@ -32,15 +32,17 @@ func (p *program) completeIDs(command *cobra.Command) {
 		}
 	}
 	register("thread", p.completeThread)
-	if !strings.Contains(command.Use, "THREAD") {
+	if !strings.Contains(command.Use, "THREAD") || command.ValidArgsFunction != nil {
 		return
 	}
 	register("run", p.completeRun)
-	takesMany, takesFile := strings.Contains(command.Use, "THREAD…"), strings.Contains(command.Use, "FILE")
+	takesMany, takesFile, takesFolder := strings.Contains(command.Use, "THREAD…"), strings.Contains(command.Use, "FILE"), strings.Contains(command.Use, "DIRECTORY")
 	command.ValidArgsFunction = func(
 		command *cobra.Command, arguments []string, prefix string,
 	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
+		case takesFolder && len(arguments) == 0:
+			return nil, cobra.ShellCompDirectiveFilterDirs
 		case len(arguments) == 0 || takesMany:
 			return p.completeThread(command, arguments, prefix)
 		case takesFile:
