@@ -46,6 +46,7 @@ var (
 	ErrQuarantined         = errors.New("run in quarantine")                                // UI022
 	ErrFoldLimit           = compaction.ErrLimit                                            // UI023
 	ErrOtherHistory        = errors.New("position of another history of transactions")      // UI024
+	ErrThreadHeld          = errors.New("thread is held")                                   // UI025
 	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
 	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
 	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
@@ -88,6 +89,7 @@ var errorOfState = map[string]error{
 	"UI022": ErrQuarantined,
 	"UI023": ErrFoldLimit,
 	"UI024": ErrOtherHistory,
+	"UI025": ErrThreadHeld,
 	"22023": ErrInvalidArgument,
 	"42501": ErrPermissionDenied, // the role lacks the right, or, under row-level security, the scope
 	// PostgreSQL itself raises these when it reads the events, before a function of the schema sees

@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"context"
+	"time"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
@@ -68,6 +69,42 @@ func (m Maintenance) RebuildSnapshots(ctx context.Context, threadID string) (int
 func (m Maintenance) LiftErasure(ctx context.Context, threadID string) (wasErased bool, err error) {
 	wasErased, err = m.store.queries.LiftErasure(ctx, db.LiftErasureParams{ThreadID: threadID, Scope: m.store.scope})
 	return wasErased, ErrorOf(err)
+}
+
+// Hold is a thread that cannot be erased.
+type Hold struct {
+	Scope    string    `json:"scope"`
+	ThreadID string    `json:"threadId"`
+	Reason   string    `json:"reason"`
+	HeldAt   time.Time `json:"heldAt"`
+	HeldBy   string    `json:"heldBy"`
+}
+
+// SetHold holds a thread: until LiftHold it cannot be erased. A second call replaces the reason,
+// which must not be empty.
+//
+// Errors: ErrUnknownThread, ErrKeyCollision, ErrInvalidArgument.
+func (m Maintenance) SetHold(ctx context.Context, threadID, reason string) (Hold, error) {
+	row, err := m.store.queries.SetHold(ctx, db.SetHoldParams{ThreadID: threadID, Reason: reason, Scope: m.store.scope})
+	return Hold{m.store.scope, threadID, row.Reason, row.HeldAt, row.HeldBy}, ErrorOf(err)
+}
+
+// LiftHold permits a held thread to be erased. It reports whether the thread was held.
+//
+// Errors: ErrKeyCollision.
+func (m Maintenance) LiftHold(ctx context.Context, threadID string) (wasHeld bool, err error) {
+	wasHeld, err = m.store.queries.LiftHold(ctx, db.LiftHoldParams{ThreadID: threadID, Scope: m.store.scope})
+	return wasHeld, ErrorOf(err)
+}
+
+// Holds returns the threads of the scope that are held, the oldest hold first.
+func (m Maintenance) Holds(ctx context.Context) ([]Hold, error) {
+	rows, err := m.store.queries.Holds(ctx, m.store.scope)
+	holds := make([]Hold, len(rows))
+	for i, row := range rows {
+		holds[i] = Hold(row)
+	}
+	return holds, ErrorOf(err)
 }
 
 // FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold

@@ -315,7 +315,7 @@ type Erased struct {
 // The space is free for other threads after the next vacuum. Backups and archived WAL contain the
 // thread until they expire (docs/erasure.md).
 //
-// Errors: ErrUnknownThread, ErrKeyCollision.
+// Errors: ErrUnknownThread, ErrKeyCollision; ErrThreadHeld until Maintenance.LiftHold.
 func (s *Store) Erase(ctx context.Context, threadID string, options EraseOptions) (Erased, error) {
 	row, err := s.queries.Erase(ctx, db.EraseParams{ThreadID: threadID, Scope: s.scope, Reason: orNull(options.Reason)})
 	return Erased{Runs: int(row.Runs), Events: row.Events}, ErrorOf(err)

@@ -79,7 +79,8 @@ func (q *Queries) LiftErasure(ctx context.Context, arg LiftErasureParams) (bool,
 const ThreadsWithoutNews = `-- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
-    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
+    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events,
+    exists (select from agui.held_thread as held where held.thread_key operator(pg_catalog.=) (thread).thread_key)::boolean as is_held
 from agui_internal.inactive_threads($1::interval, $2::pg_catalog.text, $3::pg_catalog.uuid, $4::int) as thread
 `
 
@@ -96,6 +97,7 @@ type ThreadsWithoutNewsRow struct {
 	ThreadID   string
 	LastNewsAt time.Time
 	Events     int64
+	IsHeld     bool
 }
 
 func (q *Queries) ThreadsWithoutNews(ctx context.Context, arg ThreadsWithoutNewsParams) ([]ThreadsWithoutNewsRow, error) {
@@ -118,6 +120,7 @@ func (q *Queries) ThreadsWithoutNews(ctx context.Context, arg ThreadsWithoutNews
 			&i.ThreadID,
 			&i.LastNewsAt,
 			&i.Events,
+			&i.IsHeld,
 		); err != nil {
 			return nil, err
 		}

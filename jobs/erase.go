@@ -67,6 +67,8 @@ func (e Erased) LogValue() slog.Value {
 // is removed as a whole or not at all. A row in agui.erasure stays of each. It needs the rights of
 // agui_maintainer. For a single thread, see pgagui.Store.Erase.
 //
+// Threads that are held (agui.set_hold) stay.
+//
 // A thread that another transaction holds is retried once, after all others. A thread that fails
 // does not stop the others; Erase then returns a [*RunsLeftError] at the end.
 func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done Erased, err error) {
@@ -94,6 +96,9 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 		for _, thread := range threads {
 			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
 				return nil
+			}
+			if thread.IsHeld {
+				continue
 			}
 			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastActivityAt: thread.LastNewsAt, Events: thread.Events}
 			if !options.DryRun {

@@ -34,7 +34,7 @@ func TestCatalog(t *testing.T) {
 				and prolang = (select oid from pg_language where lanname = 'plpgsql')
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
-				and proname not in ('compact', 'compact_running', 'project', 'repack', 'split_inputs', 'erase_older', 'reap', 'visible_key', 'checked_caller_role', 'pool_first_key', 'pool_last_key')`,
+				and proname not in ('compact', 'compact_running', 'project', 'repack', 'split_inputs', 'erase_older', 'apply_retention', 'reap', 'visible_key', 'checked_caller_role', 'pool_first_key', 'pool_last_key')`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
 			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r'

@@ -44,6 +44,9 @@ var readsTables = map[string][]string{
 	"read.sql Batches":        {"agui.batch"},
 	"threads.sql ThreadIDs":   {"agui.thread"},
 
+	// The rules are rows to read.
+	"retention.sql RetentionRules": {"agui.retention"},
+
 	// An archive counts what it has of a thread, as of one point in time.
 	"archive.sql ThreadToArchive": {"agui.batch", "agui.run", "agui.thread"},
 

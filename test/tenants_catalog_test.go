@@ -15,23 +15,23 @@ var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
 		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive",
-		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui_internal.begin_unarchive", "agui.remove_checkpoints", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
+		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui_internal.begin_unarchive", "agui.remove_checkpoints", "agui.remove_retention", "agui.set_retention", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
-		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_thread",
+		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.lift_hold", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_hold", "agui.set_thread",
 	},
 	"agui_internal.own_key": {
-		"agui_internal.archived_rows", "agui_internal.finish_unarchive", "agui_internal.unarchive_rows", "agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_sequence",
+		"agui_internal.finish_unarchive", "agui_internal.unarchive_rows", "agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_sequence",
 		"agui_internal.compact_running_run", "agui_internal.drop_needless_snapshot", "agui_internal.drop_snapshots", "agui_internal.erase_thread",
 		"agui_internal.fill_title", "agui_internal.hold_thread", "agui_internal.mark_compacted", "agui_internal.note_attempt",
 		"agui_internal.note_failure", "agui_internal.note_success", "agui_internal.prune_snapshots", "agui_internal.reap_run",
-		"agui_internal.repack_run", "agui_internal.split_thread_inputs", "agui_internal.take_back_attempt",
+		"agui_internal.repack_run", "agui_internal.retain_thread", "agui_internal.split_thread_inputs", "agui_internal.take_back_attempt",
 	},
 	"agui_internal.visible_thread_key": {
 		"agui.attach", "agui.load_session", "agui.load_session_state", "agui.session_states", "agui.session_versions",
 	},
 	"agui_internal.visible_key": {
-		"agui.checkpoint_contents", "agui.list_runs", "agui.thread_page", "agui_internal.content_digests", "agui_internal.erased_at", "agui_internal.erasures_of", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
+		"agui.checkpoint_contents", "agui.list_runs", "agui.thread_page", "agui_internal.archived_rows", "agui_internal.content_digests", "agui_internal.erased_at", "agui_internal.erasures_of", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
 		"agui_internal.refuse_damaged_log", "agui_internal.verify_log", "agui_internal.verify_snapshots",
 	},
 	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},

@@ -99,6 +99,7 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 			select agui.put_checkpoint('t', 'g', '{"channel_versions":{"list":1}}', '{"secret":"SCOPE"}', channels => '{list}', versions => '{1}', types => '{json}',
 				channel_values => json_build_array(json_build_array(repeat('secret of SCOPE', 30))), scope => 'SCOPE');
 			select agui.put_checkpoint_writes('t', 'g', 'task', '{list}', '{json}', '["secret of SCOPE"]', scope => 'SCOPE');
+			select agui.set_hold('t', 'secret of SCOPE', 'SCOPE'), agui.set_retention('archive', '10 years', 'SCOPE');
 			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
 	}
 	do(t, owner, `call agui.compact()`)
@@ -693,7 +694,7 @@ func TestJobsOfTenants(t *testing.T) {
 	}
 	before := waiting()
 	for _, job := range []string{
-		`call agui.compact()`, `call agui.compact_running(1)`, `call agui.repack(older_than => '0')`, `call agui.reap()`, `call agui.erase_older('1 day', scope => null)`,
+		`call agui.compact()`, `call agui.compact_running(1)`, `call agui.repack(older_than => '0')`, `call agui.reap()`, `call agui.erase_older('1 day', scope => null)`, `call agui.apply_retention()`,
 	} {
 		for name, pool := range map[string]*pgxpool.Pool{"a role without a mapping": tenants.asNone, "a pool without a scope": tenants.asPool} {
 			if _, err := pool.Exec(t.Context(), job); sqlState(err) != "42501" {
@@ -710,6 +711,7 @@ func TestJobsOfTenants(t *testing.T) {
 	if got := waiting(); ofA == "0" || strings.HasSuffix(before, " 0") || got != ofA+" 0" {
 		t.Errorf("after the jobs of b %s runs of a and b wait, %s before", got, before)
 	}
+	do(t, tenants.asB, `select agui.lift_hold('t', scope => 'b')`)
 	do(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
 	if got := list(t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {
 		t.Errorf("after b erased all threads there are those of %s", got)
@@ -720,7 +722,7 @@ func TestJobsOfTenants(t *testing.T) {
 		t.Errorf("after the jobs of an operator %s runs of a and b wait", got)
 	}
 	// What holds for all scopes takes one that has them.
-	for _, change := range []string{`select agui.set_setting('lease', '1 minute')`, `select agui.enable_chain()`, `select agui.disable_chain()`} {
+	for _, change := range []string{`select agui.set_setting('lease', '1 minute')`, `select agui.enable_chain()`, `select agui.disable_chain()`, `select agui.set_retention('erase', '1 year')`, `select agui.remove_retention('erase')`} {
 		for name, pool := range map[string]*pgxpool.Pool{"a tenant": tenants.asA, "a pool": tenants.asPool, "a role without a mapping": tenants.asNone} {
 			if _, err := pool.Exec(t.Context(), change); sqlState(err) != "42501" {
 				t.Errorf("%s: %s: %v", name, change, err)

@@ -8,7 +8,8 @@ select agui.lift_erasure(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::
 -- name: ThreadsWithoutNews :many
 select
     (thread).thread_key::pg_catalog.uuid as thread_key, (thread).scope::pg_catalog.text as scope, (thread).thread_id::pg_catalog.text as thread_id,
-    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events
+    (thread).last_news_at::pg_catalog.timestamptz as last_news_at, (thread).events::bigint as events,
+    exists (select from agui.held_thread as held where held.thread_key operator(pg_catalog.=) (thread).thread_key)::boolean as is_held
 from agui_internal.inactive_threads(@older_than::interval, sqlc.narg(scope)::pg_catalog.text, sqlc.narg(after)::pg_catalog.uuid, @page::int) as thread;
 
 -- name: EraseThread :one

@@ -40,6 +40,7 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`select agui_internal.note_attempt('compact', agui.thread_key('', 'kept'), '{99}')`,
 		`select agui.append('gone', 'r1', '[` + start + `,` + end + `]')`,
 		`select agui.erase('gone')`,
+		`select agui.set_hold('kept', 'a reason'), agui.set_retention('erase', '1 year'), agui.set_retention('archive', '1 month', 'acme')`,
 		`call agui.compact()`,
 		`call agui.repack()`,
 		`call agui.compact()`,

@@ -54,6 +54,7 @@ var statusOf = []struct {
 	{pgagui.ErrRunCutOff, http.StatusConflict},
 	{pgagui.ErrLogRewound, http.StatusConflict},
 	{pgagui.ErrKeyCollision, http.StatusConflict},
+	{pgagui.ErrThreadHeld, http.StatusConflict},
 	{pgagui.ErrStaleVersion, http.StatusPreconditionFailed},
 	{pgagui.ErrInvalidEvents, http.StatusBadRequest},
 	{pgagui.ErrInvalidArgument, http.StatusBadRequest},

@@ -134,6 +134,17 @@ comment on column agui.erasure."events" is 'Number of events that it had.';
 comment on column agui.erasure."allowed_at" is 'When agui.lift_erasure permitted writes; null: they are refused.';
 comment on column agui.erasure."allowed_by" is 'The role that was logged in at that time.';
 
+create table agui.hold (
+    "thread_key" uuid not null,
+    "reason" text not null,
+    "held_at" timestamp with time zone not null,
+    "held_by" text not null
+);
+comment on table agui.hold is 'Threads that must not be erased (agui.set_hold). The view agui.held_thread shows their names.';
+comment on column agui.hold."reason" is 'Why it is held.';
+comment on column agui.hold."held_at" is 'Since when.';
+comment on column agui.hold."held_by" is 'The role that was logged in.';
+
 create table agui.input_part (
     "thread_key" uuid not null,
     "kind" text not null,
@@ -413,6 +424,22 @@ comment on column agui.event."type" is 'Type of the event, decoded.';
 comment on column agui.event."recorded_at" is 'Time when the event was appended.';
 comment on column agui.event."payload" is 'The event, byte for byte.';
 comment on column agui.event."thread_key" is 'agui.thread_key(scope, thread_id), the key of the rows of the thread.';
+
+create table agui.held_thread (
+    "scope" text,
+    "thread_id" text,
+    "reason" text,
+    "held_at" timestamp with time zone,
+    "held_by" text,
+    "thread_key" uuid
+);
+comment on table agui.held_thread is 'The threads that are held (agui.set_hold), so that they cannot be erased.';
+comment on column agui.held_thread."scope" is 'Scope of the thread.';
+comment on column agui.held_thread."thread_id" is 'The thread.';
+comment on column agui.held_thread."reason" is 'Why it is held.';
+comment on column agui.held_thread."held_at" is 'Since when.';
+comment on column agui.held_thread."held_by" is 'The role that was logged in.';
+comment on column agui.held_thread."thread_key" is 'Key of the thread.';
 
 create table agui.input (
     "thread_key" uuid not null,
@@ -1065,6 +1092,7 @@ create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language s
 create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
 create function agui.lag(exact boolean DEFAULT false) returns agui.lag_row language sql as '';
 create function agui.lift_erasure(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
+create function agui.lift_hold(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lineage(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.list_runs(status text[] DEFAULT '{failed,cut_off}'::text[], since timestamp with time zone DEFAULT NULL::timestamp with time zone, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_row language sql as '';
 create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_row language sql as '';
@@ -1086,6 +1114,7 @@ create function agui.rebuild_facts() returns void language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.release_claim(thread_id text, run_id text, claimant text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.remove_retention(action text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';
 create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns integer language sql as '';
@@ -1100,6 +1129,8 @@ create function agui.session_messages(thread_id text, run_id text DEFAULT NULL::
 create function agui.session_runs(thread_id text, messages json, run_prefix text DEFAULT 'session-run-'::text) returns SETOF agui.session_run language sql as '';
 create function agui.session_states(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
 create function agui.session_versions(thread_id text, key text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
+create function agui.set_hold(thread_id text, reason text, scope text DEFAULT ''::text) returns agui.hold language sql as '';
+create function agui.set_retention(action text, older_than interval, scope text DEFAULT NULL::text) returns agui.retention language sql as '';
 create function agui.set_setting(name text, value text) returns void language sql as '';
 create function agui.set_thread(thread_id text, title text DEFAULT NULL::text, agent text DEFAULT NULL::text, archived boolean DEFAULT NULL::boolean, metadata jsonb DEFAULT NULL::jsonb, create_if_missing boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
 create function agui.state(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';

@@ -30,8 +30,9 @@ exits with 0.
 
 All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
 
-The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and with --erase also
-agui_maintainer. "pgagui serve --worker" runs the same jobs in the process of the server.`,
+The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and to erase, or if
+there are rules of retention, also agui_maintainer. "pgagui serve --worker" runs the same jobs in
+the process of the server.`,
 		Example: `  pgagui worker --json
   pgagui worker --compact '@every 30s' --verify off
   pgagui worker --erase '30 3 * * *' --erase-after 90d --all-scopes`,

@@ -69,3 +69,8 @@ func RepackJob(pool *pgxpool.Pool, options jobs.RepackOptions) jobs.Job {
 func ProjectJob(pool *pgxpool.Pool, options jobs.ProjectOptions) jobs.Job {
 	return jobs.Job{Name: "project", Work: func(ctx context.Context) (any, error) { return jobs.Project(ctx, pool, options) }}
 }
+
+// RetainJob returns the job that does what the rules of retention say.
+func RetainJob(pool *pgxpool.Pool, options jobs.RetainOptions) jobs.Job {
+	return jobs.Job{Name: "retain", Work: func(ctx context.Context) (any, error) { return jobs.Retain(ctx, pool, options) }}
+}

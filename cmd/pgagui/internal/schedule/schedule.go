@@ -23,6 +23,7 @@ var upkeepJobs = []struct{ name, schedule, purpose string }{
 	{"repack", "@every 10m", "join the small batches of ended runs"},
 	{"project", "@every 1m", "keep the facts about runs and tool calls"},
 	{"verify", "0 3 * * *", "check the threads that changed within --verify-since"},
+	{"retain", "30 3 * * *", "archive and erase threads by the rules of pgagui retention"},
 	{"erase", Off, "permanently remove threads without changes for --erase-after"},
 }
 
@@ -100,6 +101,7 @@ func (u *Jobs) Tasks(pool *pgxpool.Pool, scope string) (tasks []worker.Task) {
 		RepackJob(pool, jobs.RepackOptions{}),
 		ProjectJob(pool, jobs.ProjectOptions{}),
 		{Name: "verify", Work: func(ctx context.Context) (any, error) { return verifyRecent(ctx, pool, u.verifySince) }},
+		RetainJob(pool, jobs.RetainOptions{}),
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},
 	} {
 		if schedule := *u.Schedules[job.Name]; schedule != Off {

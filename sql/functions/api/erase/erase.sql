@@ -25,6 +25,6 @@ comment on function agui.erase(text, text, text) is
     'UI014; agui.lift_erasure permits writes. Requires agui_maintainer. The space is reusable '
     'after the next vacuum. Statistics, server logs, standbys, backups and WAL archives still '
     'contain parts of the thread for some time (docs/erasure.md). '
-    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
+    'Errors: UI001 unknown thread, UI012 another thread has the same key, UI025 the thread is held.';
 
 revoke execute on function agui.erase(text, text, text) from public;

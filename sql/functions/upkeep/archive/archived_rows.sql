@@ -10,15 +10,15 @@ set timezone = 'UTC'
 set bytea_output = 'hex'
 as $$
 declare
+    key    constant uuid := agui_internal.visible_key(thread_key);
     listed record;
 begin
-    perform agui_internal.own_key(thread_key);
     for listed in select * from agui_internal.archived_tables() as kept order by kept.place
     loop
         return query execute format(
             'select %L::text, %s::text from %s as stored where %s order by %s',
             listed.name, agui_internal.row_as_json(listed.columns), listed.name, agui_internal.rows_of_thread(listed.made), listed.sort
-        ) using thread_key;
+        ) using key;
     end loop;
 end
 $$;

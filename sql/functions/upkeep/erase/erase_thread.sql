@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     is_known boolean;
+    held     agui.hold;
     erasure  agui.erasure;
 begin
     perform agui_internal.own_key(thread_key);
@@ -33,8 +34,27 @@ begin
     if found and older_than is not null or not found and not is_known then
         return null;
     end if;
-    if agui_internal.last_activity_at(thread_key) > now() - older_than then
+    if older_than is not null
+        and (agui_internal.last_activity_at(thread_key) > now() - older_than or agui_internal.has_live_run(thread_key))
+    then
         return null;
+    end if;
+    -- A hold is set under a lock of the row, so none comes from here on.
+    select * into held from agui.hold as known where known.thread_key = erase_thread.thread_key;
+    if found and older_than is not null then
+        return null;
+    elsif found then
+        raise exception using
+            errcode = 'UI025',
+            message = (
+                select format(
+                    'thread "%s"%s is held since %s by %s: %s', thread.thread_id,
+                    case when thread.scope <> '' then format(' of scope "%s"', thread.scope) else '' end, held.held_at, held.held_by, held.reason
+                )
+                from agui.thread as thread
+                where thread.thread_key = erase_thread.thread_key
+            ),
+            hint = 'agui.lift_hold permits it to be erased.';
     end if;
 
     insert into agui.erasure (erased_key, reason, runs, events)
@@ -76,7 +96,8 @@ $$;
 comment on function agui_internal.erase_thread(uuid, text, interval) is
     'Removes all rows of a thread and records that in agui.erasure. Returns null and removes '
     'nothing if there is no such thread. With older_than the same if something was appended or '
-    'saved in it less than older_than ago, or if a run of it is claimed. With older_than it also '
-    'does not wait: 55P03 if another transaction holds the thread.';
+    'saved in it less than older_than ago, if a run of it is claimed or in progress, or if it is '
+    'held. With older_than it also does not wait: 55P03 if another transaction holds the thread. '
+    'UI025: it is held.';
 
 revoke execute on function agui_internal.erase_thread(uuid, text, interval) from public;

@@ -1,0 +1,414 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func (p *program) retentionCommand() *cobra.Command {
+	retention := &cobra.Command{
+		Use:   "retention",
+		Short: "Set how long threads are kept, and do it",
+		Long: `Rules in the database say what happens to threads without activity: to which nothing was appended
+and in which nothing was saved for a time. There are three actions:
+
+  archive             lists leave the thread out, until it is active again or "pgagui threads set
+                      --archived=false" takes it back
+  remove_checkpoints  the checkpoints of graphs and workflows are removed, the log stays
+  erase               the thread is erased, as "pgagui erase" does
+
+A rule is for a scope, or for all scopes. For each action, the rule of a scope comes before the rule
+for all. "pgagui worker" obeys the rules every night (--retain), and so do "pgagui retention apply"
+and, in SQL, "call agui.apply_retention()". A thread in progress stays. A thread that is held
+("pgagui hold") is never erased and keeps its checkpoints.`,
+		Example: `  pgagui retention set archive 90d --all-scopes
+  pgagui retention set erase 365d --all-scopes
+  pgagui retention set erase never --scope acme
+  pgagui retention plan`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set, rm, plan or apply)", Command: command.CommandPath()}
+		},
+	}
+	all := cli.OfAllScopes(p.retentionListCommand(), p.retentionPlanCommand(), p.retentionApplyCommand())
+	retention.AddCommand(append(all, p.retentionSetCommand(), p.retentionRemoveCommand())...)
+	return retention
+}
+
+var retentionActions = []string{string(jobs.RetainArchived), string(jobs.RetainWithoutCheckpoints), string(jobs.RetainNothing)}
+
+func (p *program) retentionListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List the rules",
+		Long:    `Lists the rules, those for all scopes before those of single scopes.`,
+		Example: `  pgagui retention ls --json`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				rules, err := jobs.RetentionRules(ctx, pool)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{{"ACTION", "AFTER", "SCOPE", "SET AT", "SET BY"}}
+				for _, rule := range rules {
+					if p.JSON {
+						if err := p.PrintJSON(rule); err != nil {
+							return err
+						}
+					}
+					after := rule.OlderThan
+					if after == "" {
+						after = "never"
+					}
+					rows = append(rows, []string{string(rule.Action), after, scopeText(rule.Scope, rule.AllScopes), rule.SetAt.Local().Format("2006-01-02 15:04:05"), rule.SetBy})
+				}
+				switch {
+				case p.JSON:
+					return nil
+				case len(rules) == 0:
+					_, err = fmt.Fprintln(p.Out, "there are no rules: all threads are kept")
+					return err
+				}
+				return p.PrintTable(rows, 2, 4)
+			})
+		},
+	}
+}
+
+func scopeText(scope string, all bool) string {
+	if all {
+		return "all scopes"
+	}
+	return fmt.Sprintf("%q", scope)
+}
+
+// withPool calls work with a pool of a single connection.
+func (p *program) withPool(ctx context.Context, work func(context.Context, *pgxpool.Pool) error) error {
+	pool, err := p.Connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return work(ctx, pool)
+}
+
+// ruleScope reads the scope of a rule, which has to be given.
+func (p *program) ruleScope(command *cobra.Command, all bool) error {
+	if all == cli.ScopeIsGiven(command) {
+		return &cli.UsageError{Problem: "expected one of --scope and --all-scopes", Command: command.CommandPath()}
+	}
+	return nil
+}
+
+func (p *program) retentionSetCommand() *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use:   "set ACTION DURATION",
+		Short: "Set a rule",
+		Long: `Sets what happens to threads without activity for a time. The action is archive,
+remove_checkpoints or erase. The duration is for example 90d, or an interval of PostgreSQL such as
+"1 year"; never exempts the scope from the rule for all scopes. Nothing happens at once:
+"pgagui retention plan" says what the rules would do. The command needs the role agui_maintainer.`,
+		Example: `  pgagui retention set erase 90d --scope acme`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := p.ruleScope(command, all); err != nil {
+				return err
+			}
+			rule := jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0]), OlderThan: intervalText(arguments[1])}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				if err := jobs.SetRetention(ctx, pool, rule); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
+				return err
+			})
+		},
+		ValidArgs: retentionActions,
+	}
+	command.Flags().BoolVar(&all, "all-scopes", false, "set the rule for all scopes")
+	return command
+}
+
+// intervalText returns a duration of the command line as PostgreSQL reads it; empty: never.
+func intervalText(text string) string {
+	var age cli.Age
+	switch {
+	case text == "never":
+		return ""
+	case age.Set(text) != nil: // PostgreSQL reads it
+		return text
+	case time.Duration(age)%(24*time.Hour) == 0:
+		return fmt.Sprintf("%d days", time.Duration(age)/(24*time.Hour))
+	}
+	return fmt.Sprintf("%f seconds", time.Duration(age).Seconds())
+}
+
+func (p *program) retentionRemoveCommand() *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use:     "rm ACTION",
+		Short:   "Remove a rule",
+		Long:    `Removes the rule of an action. The command needs the role agui_maintainer.`,
+		Example: `  pgagui retention rm erase --all-scopes`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := p.ruleScope(command, all); err != nil {
+				return err
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				wasSet, err := jobs.RemoveRetention(ctx, pool, jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0])})
+				if err != nil {
+					return err
+				}
+				text := "removed: %s, %s\n"
+				if !wasSet {
+					text = "nothing to remove: there is no rule %s, %s\n"
+				}
+				_, err = fmt.Fprintf(p.Out, text, arguments[0], scopeText(p.Scope, all))
+				return err
+			})
+		},
+		ValidArgs: retentionActions,
+	}
+	command.Flags().BoolVar(&all, "all-scopes", false, "remove the rule for all scopes")
+	return command
+}
+
+func (p *program) retentionPlanCommand() *cobra.Command {
+	var threads bool
+	command := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what the rules would do now, and change nothing",
+		Long: `Prints for each rule how many threads it concerns now, with their events and the stored size of
+their logs, and how many stay because they are held or in progress. --threads lists the threads with
+the time of their last activity.`,
+		Example: `  pgagui retention plan --threads`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				options := jobs.RetainOptions{DryRun: true}
+				var failure error
+				if threads {
+					options.Each = func(thread jobs.RetainedThread) {
+						if failure == nil {
+							failure = p.printRetained(thread)
+						}
+					}
+				}
+				done, err := jobs.Retain(ctx, pool, options)
+				if err == nil {
+					err = failure
+				}
+				if err != nil || threads && p.JSON {
+					return err
+				}
+				return p.printRetention(done)
+			})
+		},
+	}
+	command.Flags().BoolVar(&threads, "threads", false, "list the threads; with --json only these, one a line")
+	return command
+}
+
+func (p *program) printRetained(thread jobs.RetainedThread) error {
+	if p.JSON {
+		return p.PrintJSON(thread)
+	}
+	where, kept := "thread "+thread.ThreadID, ""
+	if thread.Scope != "" {
+		where += " of scope " + thread.Scope
+	}
+	if thread.KeptBecause != "" {
+		kept = ", not done: it is " + thread.KeptBecause
+	}
+	_, err := fmt.Fprintf(p.Out, "%s %s, %s, last active %s%s\n",
+		thread.Action, where, cli.CountText(thread.Events, "event"), thread.LastActivityAt.Local().Format("2006-01-02 15:04:05"), kept)
+	return err
+}
+
+// printRetention prints the counts of each rule.
+func (p *program) printRetention(done jobs.Retained) error {
+	if p.JSON {
+		return p.PrintJSON(done)
+	}
+	if len(done.Rules) == 0 {
+		_, err := fmt.Fprintln(p.Out, "no thread is due")
+		return err
+	}
+	rows := [][]string{{"ACTION", "AFTER", "SCOPE", "THREADS", "EVENTS", "LOG", "HELD", "IN PROGRESS"}}
+	for _, rule := range done.Rules {
+		rows = append(rows, []string{
+			string(rule.Action), rule.OlderThan, scopeText(rule.Scope, rule.AllScopes), fmt.Sprint(rule.Threads), fmt.Sprint(rule.Events),
+			cli.BytesText(rule.Bytes), fmt.Sprint(rule.Held), fmt.Sprint(rule.InProgress),
+		})
+	}
+	return p.PrintTable(rows, 2)
+}
+
+// retainResult is the JSON output of apply.
+type retainResult struct {
+	jobs.Retained
+	Skipped jobs.SkipReason `json:"skipped,omitempty"`
+}
+
+func (p *program) retentionApplyCommand() *cobra.Command {
+	var options jobs.RetainOptions
+	yes := false
+	command := &cobra.Command{
+		Use:   "apply",
+		Short: "Do what the rules say",
+		Long: `Does what the rules say to all threads for which it is due, each in its own transaction. A thread
+that became active since the plan stays as it is. The command asks for confirmation; without a
+terminal it needs --yes. While another apply is in progress, and on a standby, it does nothing and
+exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or other
+transactions held threads. It needs the role agui_maintainer.`,
+		Example: `  pgagui retention apply --yes --max-time 10m`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if options.MaxThreads < 0 || options.MaxTime < 0 {
+				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}
+			}
+			if !yes {
+				fmt.Fprintln(p.Messages, "This does what the rules say. It permanently removes threads if a rule says so (pgagui retention plan).")
+				if err := p.Confirm(command, "nothing was changed"); err != nil {
+					return err
+				}
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				report, failure := schedule.RetainJob(pool, options).Run(ctx, pool, nil)
+				done, _ := report.Result.(jobs.Retained) // nil if the job was skipped
+				return p.finishJob(jobEnd{
+					report: report, failure: failure, result: retainResult{done, report.Skipped}, runs: done.Threads, stopped: done.Stopped,
+					left: done.Busy > 0,
+					print: func() error {
+						if err := p.printRetention(done); err != nil {
+							return err
+						}
+						_, err := fmt.Fprintf(p.Out, "done in %s%s\n", cli.DurationText(done.Duration), leftText(0, done.Busy))
+						return err
+					},
+				})
+			})
+		},
+	}
+	command.Flags().IntVar(&options.MaxThreads, "limit", 0, "stop after this `number` of threads; 0 means no limit")
+	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after this time, for example 50s; 0 means no limit")
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return command
+}
+
+func (p *program) holdCommand() *cobra.Command {
+	hold := &cobra.Command{
+		Use:   "hold",
+		Short: "Keep threads from being erased",
+		Long: `A thread that is held cannot be erased, neither by "pgagui erase" nor by a rule of retention, until
+the hold is lifted. Its log can be continued.`,
+		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"
+  pgagui hold ls`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set or lift)", Command: command.CommandPath()}
+		},
+	}
+	hold.AddCommand(p.holdSetCommand(), p.holdLiftCommand(), p.holdListCommand())
+	return hold
+}
+
+func (p *program) holdSetCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "set THREAD",
+		Short: "Hold a thread",
+		Long: `Holds a thread, so that it cannot be erased. A second call replaces the reason. The command needs
+the role agui_maintainer.`,
+		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"`,
+		Args:    cli.OneThread,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return &cli.UsageError{Problem: "--reason is missing", Command: command.CommandPath()}
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				held, err := p.Store(pool).Maintenance().SetHold(ctx, arguments[0], reason)
+				if err != nil {
+					return err
+				}
+				if p.JSON {
+					return p.PrintJSON(held)
+				}
+				_, err = fmt.Fprintf(p.Out, "thread %s is held\n", arguments[0])
+				return err
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+	return command
+}
+
+func (p *program) holdLiftCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "lift THREAD",
+		Short:   "Permit a held thread to be erased",
+		Long:    `Permits a held thread to be erased. The command needs the role agui_maintainer.`,
+		Example: `  pgagui hold lift trip-to-lisbon`,
+		Args:    cli.OneThread,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				wasHeld, err := p.Store(pool).Maintenance().LiftHold(ctx, arguments[0])
+				if err != nil {
+					return err
+				}
+				if p.JSON {
+					return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld})
+				}
+				text := "thread %s is not held any more\n"
+				if !wasHeld {
+					text = "nothing to lift: thread %s was not held\n"
+				}
+				_, err = fmt.Fprintf(p.Out, text, arguments[0])
+				return err
+			})
+		},
+	}
+}
+
+func (p *program) holdListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List the threads of a scope that are held",
+		Long:    `Lists the threads of the scope that are held, the oldest hold first.`,
+		Example: `  pgagui hold ls --scope acme --json`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				holds, err := p.Store(pool).Maintenance().Holds(ctx)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{{"THREAD", "SINCE", "BY", "REASON"}}
+				for _, held := range holds {
+					if p.JSON {
+						if err := p.PrintJSON(held); err != nil {
+							return err
+						}
+					}
+					rows = append(rows, []string{held.ThreadID, held.HeldAt.Local().Format("2006-01-02 15:04:05"), held.HeldBy, cli.Joined(held.Reason)})
+				}
+				if p.JSON {
+					return nil
+				}
+				return p.PrintTable(rows, 0, 3)
+			})
+		},
+	}
+}
