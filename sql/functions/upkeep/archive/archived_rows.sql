@@ -4,6 +4,11 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole for each thread.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 -- So that the text of a value is the same in each database and session.
 set datestyle = 'ISO'
 set timezone = 'UTC'

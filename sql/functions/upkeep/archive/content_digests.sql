@@ -4,6 +4,11 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole for each thread.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 -- As in agui_internal.archived_rows.
 set datestyle = 'ISO'
 set timezone = 'UTC'
@@ -21,14 +26,13 @@ begin
     end if;
 
     for listed in
-        select kept.name, kept.sort, kept.made, array(select jsonb_array_elements_text(given.columns)) as columns
-        from jsonb_each(tables) as given (name, columns)
-        join agui_internal.archived_tables() as kept on kept.name = given.name
+        select kept.name, kept.sort, kept.made, kept.columns as known, array(select jsonb_array_elements_text(tables -> kept.name)) as columns
+        from agui_internal.archived_tables() as kept
         -- Jobs change these rows and keep what they say, which is compared below.
-        where kept.name not in ('agui.batch', 'agui.run_input', 'agui.input_part')
+        where tables ? kept.name and kept.name not in ('agui.batch', 'agui.run_input', 'agui.input_part')
         order by kept.place
     loop
-        perform agui_internal.refuse_unknown_columns(listed.name, listed.columns);
+        perform agui_internal.refuse_unknown_columns(listed.name, listed.columns, listed.known);
         execute format(
             'select sha256(string_agg(sha256(convert_to(%s::text, ''UTF8'')), null order by %s)) from %s as stored where %s',
             agui_internal.row_as_json(listed.columns), listed.sort, listed.name, agui_internal.rows_of_thread(listed.made)

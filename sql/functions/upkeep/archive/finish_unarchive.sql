@@ -4,6 +4,11 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole for each thread.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
     problem text;

@@ -4,6 +4,11 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole for each thread.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 set datestyle = 'ISO'
 set timezone = 'UTC'
 as $$
@@ -20,8 +25,8 @@ begin
             message = format('the thread with key %s was not created by this transaction', thread_key),
             hint = 'Call agui_internal.begin_unarchive first.';
     end if;
-    perform agui_internal.refuse_unknown_columns(table_name, columns);
     select * into listed from agui_internal.archived_tables() as kept where kept.name = unarchive_rows.table_name;
+    perform agui_internal.refuse_unknown_columns(table_name, columns, listed.columns);
 
     execute format(
         'insert into %s (%s) select %s from ('
