@@ -25,6 +25,9 @@ select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 
 -- cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason =>
 -- 'retention', max_time => '1 hour', scope => null)$$);
 
+-- To do what the rules of retention say (agui.set_retention), enable this job: select
+-- cron.schedule('agui retain', '30 3 * * *', $$call agui.apply_retention(max_time => '1 hour')$$);
+
 -- pg_cron stores a row for each run of a job. Delete those older than a week.
 select cron.schedule('agui history', '0 4 * * *', $$
     set search_path = pg_catalog, pg_temp;  -- so that no operator of another schema is used

@@ -54,7 +54,7 @@ export default defineConfig({
       { text: "Guides", items: [...pages("docs/guides/", ["Branching", "branching"], ["Interrupts", "interrupts"], ["Time travel", "time-travel"], ["Ask all conversations", "questions"],
         ["Session state", "session-state"], ["Images", "images"], ["Moving in", "moving-in"]), ...pages("docs/", ["Frameworks", "frameworks"], ["Tenants", "security"])] },
       { text: "Use", items: pages("docs/", ["From SQL", "sql"], ["From Go", "go"], ["From the shell", "shell"], ["The server", "server"]) },
-      { text: "Operate", items: [...pages("docs/", ["Operations", "operations"], ["Settings", "settings"], ["Erasure", "erasure"], ["Extension", "extension"],
+      { text: "Operate", items: [...pages("docs/", ["Operations", "operations"], ["Settings", "settings"], ["Erasure", "erasure"], ["Archives", "archive"], ["Extension", "extension"],
         ["Performance", "performance"]), { text: "Recipes", link: "/deploy/README" }] },
       { text: "Reference", items: [...pages("docs/reference/", ["SQL", "sql"], ["Commands", "commands"]),
         ...pages("docs/", ["HTTP", "http"], ["Errors", "errors"], ["Event types", "reducer"], ["Words", "glossary"])] },
