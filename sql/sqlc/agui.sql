@@ -265,6 +265,22 @@ comment on column agui.projected_usage."reasoning_tokens" is 'A part of output_t
 comment on column agui.projected_usage."cached_input_tokens" is 'A part of input_tokens.';
 comment on column agui.projected_usage."cache_write_input_tokens" is 'A part of input_tokens.';
 
+create table agui.retention (
+    "scope" text not null,
+    "is_all" boolean not null,
+    "action" text not null,
+    "older_than" interval,
+    "set_at" timestamp with time zone not null,
+    "set_by" text not null
+);
+comment on table agui.retention is 'What happens to threads without activity (agui.set_retention). For each action, the rule of a scope comes before the rule for all scopes. agui.apply_retention obeys them.';
+comment on column agui.retention."scope" is 'The scope; empty for all scopes.';
+comment on column agui.retention."is_all" is 'Whether the rule is for all scopes.';
+comment on column agui.retention."action" is 'archive: lists leave the thread out. remove_checkpoints: its checkpoints are removed, its log stays. erase: it is erased (agui.erase).';
+comment on column agui.retention."older_than" is 'How long nothing was appended to the thread or saved in it; null: the action is never done.';
+comment on column agui.retention."set_at" is 'When the rule was set.';
+comment on column agui.retention."set_by" is 'The role that was logged in.';
+
 create table agui.run (
     "thread_key" uuid not null,
     "run_no" integer not null,
