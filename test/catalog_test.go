@@ -50,7 +50,7 @@ func TestCatalog(t *testing.T) {
 						and pg_get_functiondef(pg_proc.oid) ~ ('\m' || called.pronamespace::regnamespace || '\.' || called.proname || '\(')
 				)
 				and proname not in ('verify', 'verify_log', 'verify_batches', 'verify_snapshots',
-					'json_or_null', 'tool_calls', 'session_messages', 'session_runs', 'known_messages', 'attachment_data')`,
+					'json_or_null', 'tool_calls', 'session_messages', 'session_runs', 'known_messages', 'attachment_data', 'epoch')`,
 		"what can run in parallel calls nothing that cannot": `
 			select format('%s, which calls %s', pg_proc.oid::regprocedure, called.oid::regprocedure) from pg_proc
 			join pg_proc as called on called.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and called.proparallel <> 's'

@@ -21,7 +21,8 @@ import (
 )
 
 // notArchived are the columns and tables that belong to the database, or that jobs make anew.
-const notArchived = `('snapshot', 'message_version', 'claim', 'job_note', 'schema_migrations')`
+const notArchived = `('snapshot', 'message_version', 'projected_run', 'projected_call', 'projected_interrupt', 'projected_usage', 'projection', 'claim', 'job_note',
+	'schema_migrations')`
 
 // contents is what a database has of the threads of all scopes, without what is derived. With a scope, that is what it says the scope is.
 func contents(t *testing.T, pool *pgxpool.Pool) string {

@@ -32,7 +32,12 @@ begin
             message = format('changes: max_rows must be between 1 and 10000, not %s', coalesce(max_rows::text, 'null')),
             hint = 'To read the next page, pass the position of the last row of this one.';
     end if;
-    if part[1] <> epoch or since > pg_snapshot_xmax(pg_current_snapshot()) then
+    -- What was read is below the horizon, which only rises, unless the server lost what a reader saw:
+    -- in a crash without synchronous_commit. A standby may be behind.
+    if part[1] <> epoch
+        or not pg_is_in_recovery() and since >= pg_snapshot_xmin(pg_current_snapshot()) and part[2] = 'changed'
+        or since > pg_snapshot_xmax(pg_current_snapshot()) and not pg_is_in_recovery()
+    then
         raise exception using
             errcode = 'UI024',
             message = 'changes: the position is of another history of transactions: the database was restored, or failed over to a standby',
