@@ -158,7 +158,7 @@ SQL`)
 				reader.run(t, page, block)
 			}
 		}
-		if commands != 5 {
+		if commands != 7 {
 			t.Errorf("the page has %d blocks of commands", commands)
 		}
 		if left, want := threads(), "|of bob\n|old\nbob|plain\n"; left != want {

@@ -97,10 +97,10 @@ func (p *program) reportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Summarize the runs, tools and models of a period",
-		Long: `Prints a page about all threads of a scope: runs by day, runs by agent, tools with their failures, and
-tokens by model. It shows what "pgagui project", or the worker, found last.
+		Long: `Prints a page about all threads of a scope: runs by day, runs by agent, tools with their failures,
+and tokens by model. It shows what "pgagui project", or the worker, found last.
 
-With --json it is one object: since, days, agents, tools, models, waiting, as GET /report answers it.`,
+With --json it is one object: since, days, agents, tools, models, waiting, as GET /report answers.`,
 		Example: `  pgagui report
   pgagui report --since 30d --all-scopes
   pgagui report --since 1d --json | jq '.tools[] | select(.failed > 0)'`,

@@ -17,10 +17,10 @@ func (p *program) feedCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "feed",
 		Short: "Print the runs that began, ended or changed, of all threads of a scope",
-		Long: `Prints the runs of all threads of a scope that began, ended, or took events after their end, one JSON
-object a line: position, scope, threadId, runId, parentRunId, status, firstSeq, lastSeq, startedAt,
-endedAt. Without --after all runs come first. With --follow it goes on with those that change, until
-Ctrl-C.
+		Long: `Prints the runs of all threads of a scope that began, ended, or took events after their end, one
+JSON object a line: position, scope, threadId, runId, parentRunId, status, firstSeq, lastSeq,
+startedAt, endedAt. Without --after all runs come first. With --follow it waits for those that
+change, until Ctrl-C.
 
 Each run comes at least once. A run whose transaction is in progress, or began after one that is,
 comes later, so nothing is missed: keep the position of the last line that was processed, and begin
@@ -43,7 +43,7 @@ standby, a position is refused (UI024): begin without one.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.After, "after", "", "begin behind this `position`, from an earlier line")
-	flags.BoolVar(&follow, "follow", false, "go on with runs that change")
+	flags.BoolVar(&follow, "follow", false, "wait for runs that change")
 	flags.DurationVar(&every, "every", time.Second, "with --follow: how often to look for changes")
 	addAllScopes(command, &options.AllScopes)
 	return command

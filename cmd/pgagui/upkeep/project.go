@@ -22,8 +22,8 @@ runs that have ended or changed since the last call, in groups, and commits afte
 call reads all runs, and so does --rebuild, after which the facts are those of the log again.
 
 It can be stopped at any time. While another project is in progress, and on a standby, it does
-nothing and exits with 0. Exit code 6 means that work is left: it stopped at --max-time, or runs that
-it failed to read are in quarantine. It needs the role agui_worker, with --rebuild also
+nothing and exits with 0. Exit code 6 means that work is left: it stopped at --max-time, or runs
+that it failed to read are in quarantine. It needs the role agui_worker, with --rebuild also
 agui_maintainer.`,
 		Example: `  pgagui project --max-time 50s`,
 		Args:    cobra.NoArgs,
