@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -440,5 +442,89 @@ func TestArchivesKeepTenantsApart(t *testing.T) {
 	}
 	if result := clitest.Parse[unarchived](tenant, "unarchive", own); result != (unarchived{Threads: 1, AlreadyThere: 1}) {
 		t.Errorf("%+v", result)
+	}
+}
+
+// The functions of the schema check what they are given.
+func TestUnarchiveChecksItsRows(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	const begin = `select agui_internal.begin_unarchive('', 't', '2020-01-01')`
+	row := func(columns, item string) string {
+		return `select agui_internal.unarchive_rows(agui.thread_key('', 't'), 'agui.run', '{` + columns + `}', '[` + item + `]')`
+	}
+	const columns, run = "run_no,run_id,status,first_seq,last_seq,end_seq,started_at,ended_at,open_from", `["1","r","finished","1","2","2","2020-01-01","2020-01-01","1"]`
+	finish := `select agui_internal.finish_unarchive(agui.thread_key('', 't'), '{"agui.run": ["run_no"]}', '{}')`
+	for _, attempt := range []struct {
+		statements []string
+		code       string
+	}{
+		{[]string{row(columns, run)}, "55000"}, // no thread was created
+		{[]string{begin, row("run_no,tomorrow", `["1","x"]`)}, "42703"},
+		{[]string{begin, `select agui_internal.unarchive_rows(agui.thread_key('', 't'), 'agui.tomorrow', '{a}', '[["1"]]')`}, "42703"},
+		{[]string{begin, `select agui_internal.unarchive_rows(agui.thread_key('', 't'), 'pg_catalog.pg_class', '{oid}', '[["1"]]')`}, "42703"},
+		{[]string{begin, row(columns, strings.Replace(run, "finished", "odd", 1))}, "23514"},
+		{[]string{begin, row(columns, strings.Replace(run, `"r"`, `null`, 1))}, "23502"},
+		{[]string{begin, row(columns, run), finish}, "XX001"}, // a run without a log
+		{[]string{begin, begin}, "23505"},
+		{[]string{`select agui_internal.begin_unarchive('', '', now())`}, "UI008"},
+		{[]string{`select agui_internal.begin_unarchive(repeat('x', 2000), 't', now())`}, "UI011"},
+		{[]string{`select agui.claim_run('t', 'r', 'me')`, begin}, "UI006"},
+	} {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, statement := range attempt.statements {
+			_, err = tx.Exec(t.Context(), statement)
+			if (err != nil) != (n == len(attempt.statements)-1) {
+				t.Errorf("%s: %v", statement, err)
+			}
+		}
+		var refusal *pgconn.PgError
+		if !errors.As(err, &refusal) || refusal.Code != attempt.code {
+			t.Errorf("%s: %v, want %s", attempt.statements, err, attempt.code)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A line that was being written when a process was killed does not count. Other damage of the manifest is named.
+func TestDamagedManifests(t *testing.T) {
+	t.Parallel()
+	commands, _ := filled(t)
+	directory := t.TempDir()
+	commands.Must("archive", directory)
+	path := filepath.Join(directory, "manifest.ndjson")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(string(whole[:len(whole)-10]))
+	if result := clitest.Parse[unarchived](commands, "unarchive", directory, "--check"); result.Threads != 3 {
+		t.Errorf("without the end: %+v", result)
+	}
+	if result := clitest.Parse[archived](commands, "archive", directory); result != (archived{Threads: 4, Written: 1, Unchanged: 3}) {
+		t.Errorf("completed: %+v", result)
+	}
+	for text, want := range map[string]string{
+		"":          "manifest.ndjson:1: the manifest has no lines",
+		"{}\n":      "manifest.ndjson:1: the file is no manifest",
+		"no JSON\n": "manifest.ndjson:1: the manifest is damaged",
+		strings.Replace(string(whole), `"version":1`, `"version":2`, 1):              "manifest.ndjson:1: the archive has version 2 of its format",
+		strings.Replace(string(whole), `"file":"threads/`, `"file":"../threads/`, 1): "manifest.ndjson:2: the manifest is damaged",
+	} {
+		write(text)
+		if message := commands.MustFail(cli.ExitInput, "unarchive", directory); !strings.Contains(message, want) {
+			t.Errorf("%.20q: %s, want %s", text, message, want)
+		}
 	}
 }
