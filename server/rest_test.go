@@ -91,6 +91,17 @@ func TestThreadsAsResources(t *testing.T) {
 	if fmt.Sprint(all) != "[new t4 t3 t1 t0]" {
 		t.Errorf("pages %v", all)
 	}
+	maintenance := p.store.Maintenance()
+	if _, err := maintenance.SetHold(t.Context(), "t1", "case 4711"); err != nil {
+		t.Fatal(err)
+	}
+	if known := p.json(409, "DELETE", "/threads/t1", ""); known["sqlstate"] != "UI024" || !strings.Contains(fmt.Sprint(known["hint"]), "The operator of the store") {
+		t.Errorf("delete of a held thread: %v", known)
+	}
+	p.json(200, "GET", "/threads/t1", "")
+	if wasHeld, err := maintenance.LiftHold(t.Context(), "t1"); err != nil || !wasHeld {
+		t.Fatal(wasHeld, err)
+	}
 	if answer := p.request("DELETE", "/threads/t1", ""); answer.StatusCode != 204 {
 		t.Errorf("delete: %d", answer.StatusCode)
 	}

@@ -228,7 +228,8 @@ export interface paths {
         /**
          * Erase a thread
          * @description Stops its runs and removes all of it for good. Its id cannot be used a second time. The
-         *     answer is the same if the thread does not exist. Right: delete.
+         *     answer is the same if the thread does not exist. If the operator of the store holds the
+         *     thread, it stays (409). Right: delete.
          */
         delete: operations["eraseThread"];
         options?: never;
