@@ -95,7 +95,7 @@ func TestThreadsAsResources(t *testing.T) {
 	if _, err := maintenance.SetHold(t.Context(), "t1", "case 4711"); err != nil {
 		t.Fatal(err)
 	}
-	if known := p.json(409, "DELETE", "/threads/t1", ""); known["sqlstate"] != "UI024" || !strings.Contains(fmt.Sprint(known["hint"]), "The operator of the store") {
+	if known := p.json(409, "DELETE", "/threads/t1", ""); known["sqlstate"] != "UI025" || !strings.Contains(fmt.Sprint(known["hint"]), "The operator of the store") {
 		t.Errorf("delete of a held thread: %v", known)
 	}
 	p.json(200, "GET", "/threads/t1", "")
