@@ -139,6 +139,7 @@ alter table agui.projected_interrupt
     alter column reason set statistics 0,
     alter column message set statistics 0,
     alter column tool_call_id set statistics 0;
+alter table agui_internal.projection alter column epoch set statistics 0;
 alter table agui.projected_usage
     alter column provider set statistics 0,
     alter column model set statistics 0;

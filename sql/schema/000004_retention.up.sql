@@ -46,3 +46,5 @@ alter table agui.retention
 alter table agui.hold
     alter column reason set statistics 0,
     alter column held_by set statistics 0;
+
+alter table agui.retention alter column action set statistics 0;

@@ -5,7 +5,7 @@ returns table (
 )
 language sql
 stable
-parallel safe
+security definer
 rows 20
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,7 +23,9 @@ as $$
         percentile_disc(0.5) within group (order by run.first_token_after),
         percentile_disc(0.95) within group (order by run.first_token_after)
     from agui.run_fact as run
-    where (agent_report.since is null or run.started_at >= agent_report.since)
+    cross join agui_internal.own_keys() as own
+    where run.thread_key >= own.low and run.thread_key <= own.high
+        and (agent_report.since is null or run.started_at >= agent_report.since)
         and (agent_report.until is null or run.started_at < agent_report.until)
         and (agent_report.scope is null or run.scope = agent_report.scope)
     group by run.agent

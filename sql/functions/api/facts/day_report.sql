@@ -2,7 +2,7 @@ create or replace function agui.day_report(since timestamptz default null, until
 returns table (day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric)
 language sql
 stable
-parallel safe
+security definer
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14,7 +14,9 @@ as $$
         coalesce(sum(run.events), 0),
         coalesce(sum(run.bytes), 0)
     from agui.run_fact as run
-    where (day_report.since is null or run.started_at >= day_report.since)
+    cross join agui_internal.own_keys() as own
+    where run.thread_key >= own.low and run.thread_key <= own.high
+        and (day_report.since is null or run.started_at >= day_report.since)
         and (day_report.until is null or run.started_at < day_report.until)
         and (day_report.scope is null or run.scope = day_report.scope)
     group by 1

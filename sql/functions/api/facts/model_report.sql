@@ -5,7 +5,7 @@ returns table (
 )
 language sql
 stable
-parallel safe
+security definer
 rows 20
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,7 +20,9 @@ as $$
         sum(usage.cached_input_tokens),
         sum(usage.cache_write_input_tokens)
     from agui.usage_fact as usage
-    where (model_report.since is null or usage.ended_at >= model_report.since)
+    cross join agui_internal.own_keys() as own
+    where usage.thread_key >= own.low and usage.thread_key <= own.high
+        and (model_report.since is null or usage.ended_at >= model_report.since)
         and (model_report.until is null or usage.ended_at < model_report.until)
         and (model_report.scope is null or usage.scope = model_report.scope)
     group by usage.provider, usage.model

@@ -4,7 +4,7 @@ returns table (
 )
 language sql
 stable
-parallel safe
+security definer
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18,7 +18,9 @@ as $$
         percentile_disc(0.95) within group (order by call.duration),
         (array_agg(call.error order by call.started_at desc) filter (where call.error is not null))[1]
     from agui.tool_fact as call
-    where (tool_report.since is null or call.started_at >= tool_report.since)
+    cross join agui_internal.own_keys() as own
+    where call.thread_key >= own.low and call.thread_key <= own.high
+        and (tool_report.since is null or call.started_at >= tool_report.since)
         and (tool_report.until is null or call.started_at < tool_report.until)
         and (tool_report.scope is null or call.scope = tool_report.scope)
     group by call.tool

@@ -2,13 +2,15 @@ create or replace function agui.waiting(max_rows int default 100, agent text def
 returns setof agui.interrupt_fact
 language sql
 stable
-parallel safe
+security definer
 rows 100
 set search_path = pg_catalog, pg_temp
 as $$
     select interrupt.*
     from agui.interrupt_fact as interrupt
-    where interrupt.status = 'waiting'
+    cross join agui_internal.own_keys() as own
+    where interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
+        and interrupt.status = 'waiting'
         and (waiting.scope is null or interrupt.scope = waiting.scope)
         and (waiting.agent is null or interrupt.agent = waiting.agent)
         -- A conversation in which another run was begun does not wait any more.

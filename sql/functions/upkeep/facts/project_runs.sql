@@ -2,7 +2,6 @@ create or replace function agui_internal.project_runs(keys uuid[], run_nos int[]
 returns void
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

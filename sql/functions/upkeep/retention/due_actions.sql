@@ -18,37 +18,40 @@ begin atomic
         due.kept_because
     from (
         select
-            thread.thread_key, thread.scope, thread.thread_id, rule.action, rule.older_than, rule.is_all,
-            activity.active_at as last_news_at, obstacle.kept_because,
-            bool_or(rule.action = 'erase' and obstacle.kept_because is null) over () as is_erased
-        from agui.thread as thread
-        cross join lateral (
-            -- The rule of the scope comes before the one for all scopes.
-            select distinct on (kept.action) kept.action, kept.older_than, kept.is_all
-            from agui.retention as kept
-            where kept.is_all or kept.scope = thread.scope
-            order by kept.action, kept.is_all
-        ) as rule
-        cross join lateral (select agui_internal.last_activity_at(thread.thread_key) offset 0) as activity (active_at)
+            ripe.*, obstacle.kept_because,
+            bool_or(ripe.action = 'erase' and obstacle.kept_because is null) over () as is_erased
+        from (
+            select thread.thread_key, thread.scope, thread.thread_id, rule.action, rule.older_than, rule.is_all, activity.active_at as last_news_at
+            from agui.thread as thread
+            cross join lateral (select agui_internal.last_activity_at(thread.thread_key) offset 0) as activity (active_at)
+            cross join lateral (
+                -- The rule of the scope comes before the one for all scopes.
+                select distinct on (kept.action) kept.action, kept.older_than, kept.is_all
+                from agui.retention as kept
+                where kept.is_all or kept.scope = thread.scope
+                order by kept.action, kept.is_all
+            ) as rule
+            where thread.thread_key = due_actions.thread_key
+                and thread.created_at < now() - rule.older_than
+                and activity.active_at < now() - rule.older_than
+                and case rule.action
+                    when 'archive' then exists (
+                        select from agui.thread_activity as listed where listed.thread_key = thread.thread_key and not listed.archived
+                    )
+                    when 'remove_checkpoints' then exists (
+                        select from agui.checkpoint as checkpoint where checkpoint.thread_key = thread.thread_key
+                    )
+                    else true
+                end
+            offset 0  -- what follows is for the few that are due
+        ) as ripe
         cross join lateral (
             select case
-                when rule.action <> 'archive' and exists (select from agui.hold as held where held.thread_key = thread.thread_key) then 'held'
-                when agui_internal.has_live_run(thread.thread_key) then 'in progress'
+                when ripe.action <> 'archive' and exists (select from agui.hold as held where held.thread_key = ripe.thread_key) then 'held'
+                when agui_internal.has_live_run(ripe.thread_key) then 'in progress'
             end
             offset 0
         ) as obstacle (kept_because)
-        where thread.thread_key = due_actions.thread_key
-            and thread.created_at < now() - rule.older_than
-            and activity.active_at < now() - rule.older_than
-            and case rule.action
-                when 'archive' then exists (
-                    select from agui.thread_activity as listed where listed.thread_key = thread.thread_key and not listed.archived
-                )
-                when 'remove_checkpoints' then exists (
-                    select from agui.checkpoint as checkpoint where checkpoint.thread_key = thread.thread_key
-                )
-                else true
-            end
     ) as due
     where due.action = 'erase' or not due.is_erased;
 end;

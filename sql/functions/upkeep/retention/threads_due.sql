@@ -11,7 +11,8 @@ as $$
         select thread_key
         from agui.thread
         where thread_key > coalesce(threads_due.after, '00000000-0000-0000-0000-000000000000')
-            and exists (select from agui.retention)
+            -- Of younger threads no rule can say anything.
+            and created_at < now() - (select min(rule.older_than) from agui.retention as rule)
         order by thread_key
         offset 0
     ) as thread
