@@ -21,6 +21,9 @@ select cron.schedule('agui compact running', '* * * * *', $$call agui.compact_ru
 -- then receive the end of the run.
 select cron.schedule('agui reap', '* * * * *', $$call agui.reap(max_time => '50 seconds')$$);
 
+-- To keep the facts for questions about all conversations (docs/guides/questions.md), enable this job:
+-- select cron.schedule('agui project', '* * * * *', $$call agui.project('50 seconds')$$);
+
 -- To erase threads of all scopes 90 days after their last event, enable this job: select
 -- cron.schedule('agui erase', '30 3 * * *', $$call agui.erase_older('90 days', reason =>
 -- 'retention', max_time => '1 hour', scope => null)$$);

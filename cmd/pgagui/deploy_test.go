@@ -65,7 +65,7 @@ func TestCrontab(t *testing.T) {
 	clitest.SetLease(t, commands, "0")
 	entry := regexp.MustCompile(`(?m)^(?:# )?((?:[\d*/,-]+ +){5})(.*pgagui .*)$`)
 	entries := entry.FindAllStringSubmatch(clitest.ReadDeploy(t, "crontab"), -1)
-	if len(entries) != 3 {
+	if len(entries) != 5 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for _, entry := range entries {

@@ -42,9 +42,8 @@ comment on column agui.hold.held_by is 'The role that was logged in.';
 
 alter table agui.retention
     alter column scope set statistics 0,
+    alter column action set statistics 0,
     alter column set_by set statistics 0;
 alter table agui.hold
     alter column reason set statistics 0,
     alter column held_by set statistics 0;
-
-alter table agui.retention alter column action set statistics 0;
