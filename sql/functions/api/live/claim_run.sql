@@ -110,7 +110,7 @@ $$;
 comment on function agui.claim_run(text, text, text, json, text, boolean, text) is
     'Takes the place of a run that will begin, for a writer that calls an agent and gets the first '
     'event later. Until then no other run begins in the thread, unless it or the claim is '
-    'parallel. Determines the parent; parent_run_id is as in agui.append (null: the head, '': '
+    'parallel. Determines the parent; parent_run_id is as in agui.append (null: the head, '''': '
     'none). The call of agui.append that begins the run ends the claim, and the run gets the '
     'parent of the claim unless that call gives one. claimant is a random text of the process: a '
     'call whose answer was lost can be repeated with the same one. The lease of a claim is the '

@@ -51,7 +51,7 @@ $$;
 
 comment on function agui_internal.resolve_parent(agui.run, uuid, text, text) is
     'Determines the place of a new run in the tree of its thread: its number and its parent (null: '
-    'the head; '': none). head is the run begun last. UI003: the parent is unknown; UI004: the '
+    'the head; '''': none). head is the run begun last. UI003: the parent is unknown; UI004: the '
     'parent is in progress. The caller holds the lock of the thread.';
 
 revoke execute on function agui_internal.resolve_parent(agui.run, uuid, text, text) from public;
