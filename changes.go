@@ -21,6 +21,8 @@ type Change struct {
 	LastSeq     int64     `json:"lastSeq,omitzero"` // 0 while it is running
 	StartedAt   time.Time `json:"startedAt"`
 	EndedAt     time.Time `json:"endedAt,omitzero"` // zero while it is running
+	// ReadSeq is up to where a consumer has processed the events of the thread (Consumer.MarkRead).
+	ReadSeq int64 `json:"readSeq,omitzero"`
 }
 
 // ChangesOptions belong to Changes.

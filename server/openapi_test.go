@@ -25,6 +25,7 @@ import (
 
 func init() {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.PlainBodyDecoder)
 }
 
 // document is openapi.yaml, for tests: an object has no other members than those that it names,

@@ -54,6 +54,7 @@ func ReadPlace(text string) (p Place, err error) {
 // Frame is a part of a stream: an event, a place alone, or a heartbeat.
 type Frame struct {
 	Place Place           // zero: the event has none of its own
+	ID    string          // of an event that is in no thread, in place of Place
 	Event json.RawMessage // nil: a place alone, or a heartbeat
 }
 
@@ -384,7 +385,7 @@ func (s *Stream) pass(event json.RawMessage, hasPlace bool) {
 		at = s.place()
 	}
 	if sent != nil || at.Seq > 0 {
-		s.emit(Frame{at, sent})
+		s.emit(Frame{Place: at, Event: sent})
 	}
 }
 

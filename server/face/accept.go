@@ -43,3 +43,15 @@ func CheckAccept(r *http.Request) error {
 	}
 	return problem.Errorf(http.StatusNotAcceptable, "the server does not write %s (accept text/event-stream)", binaryType)
 }
+
+// Accepts reports whether a client names a type of content that it Accepts.
+func Accepts(r *http.Request, contentType string) bool {
+	for _, header := range r.Header.Values("Accept") {
+		for _, part := range strings.Split(header, ",") {
+			if media, _, err := mime.ParseMediaType(part); err == nil && media == contentType {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -88,17 +88,19 @@ type FrameWriter struct {
 }
 
 func (w *FrameWriter) Write(f core.Frame) bool {
+	id := f.ID
 	if f.Place.Seq > 0 {
-		id := f.Place.String()
-		if w.OnlySeq {
+		if id = f.Place.String(); w.OnlySeq {
 			id = strconv.FormatInt(f.Place.Seq, 10)
 		}
+	}
+	if id != "" {
 		w.buffer = append(append(append(w.buffer, "id: "...), id...), '\n')
 	}
 	switch {
 	case f.Event != nil:
 		w.data(f.Event)
-	case f.Place.Seq == 0:
+	case id == "":
 		w.buffer = append(append(append(w.buffer, ": "...), cmp.Or(w.Comment, "heartbeat")...), '\n')
 	}
 	w.buffer = append(w.buffer, '\n')

@@ -18,6 +18,6 @@ func Commands(of *cli.Program) []*cobra.Command {
 			p.threadsCommand(), p.runsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(),
 			p.subagentsCommand(), p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(),
 		),
-		cli.Events.With(p.exportCommand(), p.archiveCommand(), p.feedCommand(), p.followCommand(), p.historyCommand())...,
+		cli.Events.With(p.exportCommand(), p.archiveCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand())...,
 	)
 }

@@ -2,8 +2,12 @@ package read
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -11,7 +15,7 @@ import (
 )
 
 func (p *program) feedCommand() *cobra.Command {
-	var options pgagui.ChangesOptions
+	var from feedSource
 	var follow bool
 	var every time.Duration
 	command := &cobra.Command{
@@ -19,51 +23,67 @@ func (p *program) feedCommand() *cobra.Command {
 		Short: "Print the runs that began, ended or changed, of all threads of a scope",
 		Long: `Prints the runs of all threads of a scope that began, ended, or took events after their end, one
 JSON object a line: position, scope, threadId, runId, parentRunId, status, firstSeq, lastSeq,
-startedAt, endedAt. Without --after all runs come first. With --follow it waits for those that
-change, until Ctrl-C.
+startedAt, endedAt. All runs come first. With --follow it waits for those that change, until Ctrl-C.
 
 Each run comes at least once. A run whose transaction is in progress, or began after one that is,
-comes later, so nothing is missed: keep the position of the last line that was processed, and begin
-there with --after. Erased threads do not come. If the database was restored or failed over to a
-standby, a position is refused (UI024): begin without one.`,
+comes later, so nothing is missed. To go on later, keep the position of the last line that was
+processed, and begin there with --after. Or name a consumer: the database keeps its place, which
+moves as lines are written (see "pgagui consumers").
+
+With --events, which needs a consumer, each line is an event: scope, threadId, seq, runId, type,
+recordedAt and payload, which has the bytes of the event. The events of a thread come in the order of
+seq, each once, when one of its runs begins or ends. If the command is killed, those of the last
+lines may come once more.
+
+Erased threads do not come. If the database was restored or failed over to a standby, a position is
+refused (UI024): begin without one.`,
 		Example: `  pgagui feed --follow --all-scopes
-  pgagui feed --after "$(tail -n 1 feed.ndjson | jq -r .position)" >> feed.ndjson`,
+  pgagui feed --after "$(tail -n 1 feed.ndjson | jq -r .position)" >> feed.ndjson
+  pgagui feed --consumer warehouse --events --follow | ./load`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if every <= 0 {
-				return &cli.UsageError{Problem: "--every must be more than 0", Command: command.CommandPath()}
+			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
+			switch {
+			case every <= 0:
+				return wrong("--every must be more than 0")
+			case from.events && from.consumer == "":
+				return wrong("--events needs --consumer, for which the database keeps how far each thread was read")
+			case from.after != "" && from.consumer != "":
+				return wrong("--after and --consumer exclude each other: a consumer has a place")
 			}
-			if err := checkAllScopes(command, options.AllScopes); err != nil {
+			if err := checkAllScopes(command, from.allScopes); err != nil {
 				return err
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.feed(command.Context(), store, options, follow, every)
+				return p.feed(command.Context(), store, from, follow, every)
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.After, "after", "", "begin behind this `position`, from an earlier line")
+	flags.StringVar(&from.after, "after", "", "begin behind this `position`, from an earlier line")
+	flags.StringVar(&from.consumer, "consumer", "", "begin at the place of the consumer with this `name`, and move it")
+	flags.BoolVar(&from.events, "events", false, "print events instead of runs")
 	flags.BoolVar(&follow, "follow", false, "wait for runs that change")
 	flags.DurationVar(&every, "every", time.Second, "with --follow: how often to look for changes")
-	addAllScopes(command, &options.AllScopes)
+	addAllScopes(command, &from.allScopes)
 	return command
 }
 
-func (p *program) feed(ctx context.Context, store *pgagui.Store, options pgagui.ChangesOptions, follow bool, every time.Duration) error {
+// feedSource is what a feed prints.
+type feedSource struct {
+	after, consumer   string
+	events, allScopes bool
+}
+
+func (p *program) feed(ctx context.Context, store *pgagui.Store, from feedSource, follow bool, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		changes, err := store.Changes(ctx, options)
+		n, err := p.feedPage(ctx, store, &from)
 		if err != nil {
 			return err
 		}
-		for _, change := range changes {
-			if err := p.PrintJSON(change); err != nil {
-				return err
-			}
-			options.After = change.Position
-		}
-		if len(changes) > 0 {
+		if n > 0 {
 			continue
 		}
 		if !follow {
@@ -75,4 +95,159 @@ func (p *program) feed(ctx context.Context, store *pgagui.Store, options pgagui.
 		case <-ticker.C:
 		}
 	}
+}
+
+// feedPage prints what is behind the source's place, and moves that. It returns the number of lines.
+func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedSource) (n int, err error) {
+	consumer := store.Consumer(from.consumer)
+	if from.allScopes {
+		consumer = store.ConsumerOfAllScopes(from.consumer)
+	}
+	if from.events {
+		return p.feedEvents(ctx, consumer)
+	}
+	var changes []pgagui.Change
+	if from.consumer != "" {
+		changes, err = consumer.Changes(ctx, 0)
+	} else {
+		changes, err = store.Changes(ctx, pgagui.ChangesOptions{After: from.after, AllScopes: from.allScopes})
+	}
+	for _, change := range changes {
+		if err := p.PrintJSON(change); err != nil {
+			return n, err
+		}
+		n, from.after = n+1, change.Position
+	}
+	if err == nil && n > 0 && from.consumer != "" {
+		err = consumer.Move(ctx, from.after)
+	}
+	return n, err
+}
+
+func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer) (n int, err error) {
+	out := newEventWriter(p.Out, false, "pgagui feed")
+	for event, err := range consumer.Events(ctx) {
+		if err != nil {
+			return n, err
+		}
+		line, err := withPayload(struct {
+			Scope      string    `json:"scope"`
+			ThreadID   string    `json:"threadId"`
+			Seq        int64     `json:"seq"`
+			RunID      string    `json:"runId"`
+			Type       string    `json:"type"`
+			RecordedAt time.Time `json:"recordedAt"`
+		}{event.Scope, event.ThreadID, event.Seq, event.RunID, event.Type, event.RecordedAt}, event.JSON)
+		if err == nil {
+			err = out.write(line, "event %d of thread %q (run %q)", event.Seq, event.ThreadID, event.RunID)
+		}
+		// An event that was asked for after this one marks it as processed, so it has to be out by then.
+		if err = errors.Join(err, out.Flush()); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// consumersCommand has the commands about the consumers of the feed.
+func (p *program) consumersCommand() *cobra.Command {
+	consumers := &cobra.Command{
+		Use:   "consumers",
+		Short: "List, move and remove the consumers of the feed",
+		Long: `A consumer is a reader of changes with a name, whose place the database keeps ("pgagui feed
+--consumer", agui.consume, Store.Consumer). It belongs to a scope or to all scopes.`,
+		Example: `  pgagui consumers ls`,
+	}
+	list := &cobra.Command{
+		Use:   "ls",
+		Short: "List the consumers and how far they are behind",
+		Long: `Lists the consumers of the scopes that the role sees, and how many changed runs they have not
+processed. Not more than 10,000 are counted. "lost": the database was restored, or failed over, so the
+place means nothing any more; remove the consumer, or move it to the beginning.`,
+		Example: `  pgagui consumers ls --json`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error { return p.listConsumers(command.Context(), store) })
+		},
+	}
+	remove := &cobra.Command{
+		Use:     "rm NAME",
+		Short:   "Remove a consumer and its place",
+		Long:    `Removes a consumer and its place.`,
+		Example: `  pgagui consumers rm warehouse --all-scopes`,
+	}
+	move := &cobra.Command{
+		Use:   "move NAME [POSITION]",
+		Short: "Move a consumer to a position, or to the beginning",
+		Long: `Moves a consumer to a position that a line of the feed has, or without one to the beginning, so that
+all runs and their events come again. If there is no such consumer, the command creates it.`,
+		Example: `  pgagui consumers move warehouse`,
+	}
+	p.onConsumer(remove, 1, func(ctx context.Context, consumer pgagui.Consumer, arguments []string) error {
+		wasKnown, err := consumer.Remove(ctx)
+		if err == nil && !wasKnown {
+			err = fmt.Errorf("there is no consumer %q here: pgagui consumers ls lists them", arguments[0])
+		}
+		return err
+	})
+	p.onConsumer(move, 2, func(ctx context.Context, consumer pgagui.Consumer, arguments []string) error {
+		return consumer.Move(ctx, strings.Join(arguments[1:], ""))
+	})
+	consumers.AddCommand(append(cli.OfAllScopes(list), remove, move)...)
+	return consumers
+}
+
+// onConsumer makes a command that is about one consumer, which it names, with up to a number of arguments.
+func (p *program) onConsumer(command *cobra.Command, most int, work func(context.Context, pgagui.Consumer, []string) error) {
+	var allScopes bool
+	addAllScopes(command, &allScopes)
+	command.Args = cobra.RangeArgs(1, most)
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		if err := checkAllScopes(command, allScopes); err != nil {
+			return err
+		}
+		return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+			consumer := store.Consumer(arguments[0])
+			if allScopes {
+				consumer = store.ConsumerOfAllScopes(arguments[0])
+			}
+			return work(command.Context(), consumer, arguments)
+		})
+	}
+}
+
+func (p *program) listConsumers(ctx context.Context, store *pgagui.Store) error {
+	places, err := store.Consumers(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"CONSUMER", "SCOPE", "BEHIND", "MOVED"}}
+	for _, place := range places {
+		if p.JSON {
+			if err := p.PrintJSON(place); err != nil {
+				return err
+			}
+			continue
+		}
+		scope, behind := fmt.Sprintf("%q", place.Scope), cli.CountText(place.Behind, "run")
+		if place.AllScopes {
+			scope = "all scopes"
+		}
+		switch {
+		case place.IsLost:
+			behind = "lost"
+		case place.Behind == 10_000:
+			behind = "at least " + behind
+		}
+		rows = append(rows, []string{place.Consumer, scope, behind, humanize.Time(place.MovedAt)})
+	}
+	switch {
+	case p.JSON:
+		return nil
+	case len(places) == 0:
+		_, err = fmt.Fprintln(p.Out, "there are no consumers")
+		return err
+	}
+	return p.PrintTable(rows, 0, 1)
 }

@@ -208,6 +208,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/feed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changed, in all threads
+         * @description The runs of the scope that began, ended, or took events after their end, each at least once. All
+         *     runs come first. A run whose transaction is in progress, or began after one that is, comes later,
+         *     so nothing is missed. With `Accept: text/event-stream` a stream that waits for changes: a frame
+         *     for each, whose id is its position. Otherwise a page of lines; no line: nothing has changed.
+         *     Go on behind the last position that was processed. Erased threads do not come. Right: read.
+         */
+        get: operations["getFeed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/consumers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The consumers of the feed and how far they are behind
+         * @description Right: read.
+         */
+        get: operations["listConsumers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/consumers/{consumer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, of up to 200 bytes. */
+                consumer: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Note how far a consumer has processed the feed
+         * @description The first call creates the consumer. Right: write.
+         */
+        put: operations["moveConsumer"];
+        post?: never;
+        /**
+         * Remove a consumer and its place
+         * @description The answer is the same if there is no such consumer. Right: write.
+         */
+        delete: operations["removeConsumer"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/threads/{thread}": {
         parameters: {
             query?: never;
@@ -1690,6 +1761,35 @@ export interface components {
             cursor?: string;
             hasMore: boolean;
         };
+        Change: {
+            /** @description Where to go on behind this change. */
+            position: string;
+            scope: string;
+            threadId: string;
+            runId: string;
+            parentRunId?: string;
+            status: components["schemas"]["Status"];
+            firstSeq: number;
+            /** @description Absent while the run is in progress. */
+            lastSeq?: number;
+            startedAt: components["schemas"]["Time"];
+            endedAt?: components["schemas"]["Time"];
+            /** @description Up to where the consumer has noted that it has processed the events of the thread. */
+            readSeq?: number;
+        };
+        Consumer: {
+            scope: string;
+            /** @description Its name. */
+            consumer: string;
+            /** @description Up to where it has processed the changes; absent: none. */
+            position?: string;
+            /** @description How many changed runs it has not processed. Not more than 10,000 are counted. */
+            behind: number;
+            /** @description The position means nothing any more: the database was restored, or failed over. */
+            isLost?: boolean;
+            createdAt: components["schemas"]["Time"];
+            movedAt: components["schemas"]["Time"];
+        };
         WaitingInterrupt: {
             scope: string;
             threadId: string;
@@ -2066,7 +2166,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["RunStatus"];
+                "application/json": components["schemas"]["Status"];
             };
         };
         /** @description The checkpoint. */
@@ -2405,6 +2505,114 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Report"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getFeed: {
+        parameters: {
+            query?: {
+                /** @description Only what comes behind this position. */
+                after?: string;
+                /** @description Begin at the place of this consumer. It moves only by `PUT /consumers/{consumer}`. */
+                consumer?: string;
+                /** @description The same as the header Last-Event-ID, for clients that cannot set headers. */
+                last_event_id?: string;
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: {
+                /** @description The id of the last frame that the client has received. The stream continues behind it. */
+                "Last-Event-ID"?: components["parameters"]["lastEventID"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listConsumers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The consumers of the scope. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        consumers: components["schemas"]["Consumer"][];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    moveConsumer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, of up to 200 bytes. */
+                consumer: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of the last change that was processed. Empty or absent: begin again with all runs. */
+                    position?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The consumer has moved. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    removeConsumer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, of up to 200 bytes. */
+                consumer: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The consumer is gone. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

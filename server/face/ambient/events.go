@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -177,7 +176,7 @@ func (s eventsAPI) messages(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(err, q.Check()); err != nil {
 		return err
 	}
-	wantsStream := accepts(r, "text/event-stream")
+	wantsStream := face.Accepts(r, "text/event-stream")
 	feed, err := core.NewMessageFeed(r.Context(), s.Tenant(r.Context()), session, after)
 	if err != nil && !(wantsStream && errors.Is(err, pgagui.ErrUnknownThread)) {
 		return err
@@ -298,7 +297,7 @@ func (s eventsAPI) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !accepts(r, "text/event-stream") {
+	if !face.Accepts(r, "text/event-stream") {
 		return face.Answer(w, map[string]string{"runId": in.RunID, "threadId": in.ThreadID})
 	}
 	sent := s.RunStream(s.Tenant(r.Context()), run)
@@ -525,16 +524,4 @@ func readSeq(text string) (int64, error) {
 		return 0, problem.Errorf(http.StatusBadRequest, "%.40q is no seq (expected a number from 0 on)", text)
 	}
 	return seq, nil
-}
-
-// accepts reports whether a client names a type of content that it accepts.
-func accepts(r *http.Request, contentType string) bool {
-	for _, header := range r.Header.Values("Accept") {
-		for _, part := range strings.Split(header, ",") {
-			if media, _, err := mime.ParseMediaType(part); err == nil && media == contentType {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -15,6 +15,7 @@ import (
 // roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
 var roleOfCommand = map[string]string{
 	"serve": "agui_writer", "import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
+	"consumers move": "agui_writer", "consumers rm": "agui_writer",
 	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "project": "agui_worker", "worker": "agui_worker",
 	"archive": "agui_maintainer", "unarchive": "agui_maintainer", "retention set": "agui_maintainer", "retention rm": "agui_maintainer", "retention apply": "agui_maintainer",
 	"hold set": "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",

@@ -37,8 +37,8 @@ as $$
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.put_checkpoint',
-                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_session_state', 'agui.request_stop',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer', 'agui.put_checkpoint',
+                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_consumer', 'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
             ('agui_worker', array[

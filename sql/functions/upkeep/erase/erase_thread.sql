@@ -79,6 +79,7 @@ begin
     perform agui_internal.delete_checkpoints(thread_key);
     delete from agui.session_state as state where state.thread_key = erase_thread.thread_key;
     delete from agui.session_key as known where known.thread_key = erase_thread.thread_key;
+    delete from agui_internal.consumer_thread as consumed where consumed.thread_key = erase_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;
     delete from agui_internal.job_note as note where note.thread_key = erase_thread.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = erase_thread.thread_key;

@@ -1,0 +1,104 @@
+package read_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/wait"
+)
+
+// A feed of events is the log of each thread, also over the end and the death of its process.
+func TestFeedOfEvents(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	events := []string{
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r1"}`, `{"type":"CUSTOM","name":"é","value": 1}`, `{"type":"RUN_FINISHED","threadId":"t","runId":"r1"}`,
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r2"}`, `{"type":"RUN_ERROR","message":"no model"}`,
+	}
+	add := func(from, to int) {
+		commands.Must("import", clitest.WriteFile(t, fmt.Sprint(from, ".ndjson"), events[from:to]...))
+	}
+	add(0, 3)
+	type line struct {
+		ThreadID string
+		Seq      int
+		RunID    string
+		Payload  json.RawMessage
+	}
+	printed := map[int]string{}
+	note := func(text string) {
+		for scanner := bufio.NewScanner(strings.NewReader(text)); scanner.Scan(); {
+			var read line
+			if err := json.Unmarshal(scanner.Bytes(), &read); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(scanner.Text(), `,"payload":`+events[read.Seq-1]+"}") || read.ThreadID != "t" || printed[read.Seq] != "" {
+				t.Errorf("seq %d: %s; before: %q", read.Seq, scanner.Text(), printed[read.Seq])
+			}
+			printed[read.Seq] = scanner.Text()
+		}
+	}
+	feed := []string{"feed", "--consumer", "copy", "--events"}
+	wait.For(t, "the first run", func() bool { note(commands.Must(feed...)); return len(printed) == 3 })
+	follower := commands.Program(os.Args[0], append(feed, "--follow", "--every", "10ms")...)
+	out, err := follower.StdoutPipe()
+	if err == nil {
+		err = follower.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(3, 5)
+	lines := bufio.NewScanner(out)
+	for len(printed) < 5 && lines.Scan() {
+		note(lines.Text())
+	}
+	if err := follower.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = follower.Wait() // killed
+	if len(printed) != 5 {
+		t.Errorf("%d of 5 events", len(printed))
+	}
+
+	// As runs, and without a consumer.
+	var runs []string
+	for scanner := bufio.NewScanner(strings.NewReader(commands.Must("feed"))); scanner.Scan(); {
+		var change struct{ RunID, Status string }
+		if err := json.Unmarshal(scanner.Bytes(), &change); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, change.RunID+" "+change.Status)
+	}
+	if text := strings.Join(runs, ", "); !strings.HasPrefix(text, "r1 finished, r2 failed") {
+		t.Errorf("runs: %s", text)
+	}
+
+	if text := commands.Must("feed", "--consumer", "runs"); strings.Count(text, "\n") < 2 {
+		t.Errorf("runs of a consumer: %s", text)
+	}
+	listed := commands.Must("consumers", "ls")
+	for _, part := range []string{"CONSUMER  SCOPE  BEHIND", "copy      \"\"", "runs      \"\""} {
+		if !strings.Contains(listed, part) {
+			t.Errorf("no %q in\n%s", part, listed)
+		}
+	}
+	commands.Must("consumers", "move", "copy")
+	clear(printed)
+	if note(commands.Must(feed...)); len(printed) != 5 {
+		t.Errorf("from the beginning: %d of 5 events", len(printed))
+	}
+	commands.Must("consumers", "rm", "copy")
+	if text := commands.MustFail(cli.ExitRefused, "consumers", "rm", "copy"); !strings.Contains(text, `there is no consumer "copy" here`) {
+		t.Errorf("%s", text)
+	}
+	for _, wrong := range [][]string{{"feed", "--events"}, {"feed", "--consumer", "c", "--after", "x"}, {"feed", "--every", "0s"}, {"consumers", "rm"}} {
+		commands.MustFail(cli.ExitUsage, wrong...)
+	}
+}

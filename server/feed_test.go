@@ -1,0 +1,104 @@
+package server_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+	"github.com/pgagui/pgagui/server"
+)
+
+// What changed in all threads comes as pages of lines and as a stream, both of which go on behind a position, and behind the place of a
+// consumer.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	store := pgagui.New(p.pool(), nil)
+	begin := func(thread string) {
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := func(query string) (changes []pgagui.Change) {
+		answer := p.request("GET", "/feed"+query, "")
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "application/x-ndjson" {
+			t.Fatalf("status %d, %s, %v", answer.StatusCode, text, err)
+		}
+		for decoder := json.NewDecoder(strings.NewReader(string(text))); decoder.More(); {
+			var change pgagui.Change
+			if err := decoder.Decode(&change); err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, change)
+		}
+		return changes
+	}
+	for _, thread := range []string{"a", "b", "c"} {
+		begin(thread)
+	}
+	all := page("")
+	if len(all) != 3 {
+		t.Fatalf("%+v", all)
+	}
+	if rest := page("?limit=1&after=" + url.QueryEscape(all[1].Position)); len(rest) != 1 || rest[0].ThreadID != all[2].ThreadID {
+		t.Errorf("behind the second: %+v", rest)
+	}
+
+	without := func(method, path, body string) { // content
+		if answer := p.request(method, path, body); answer.StatusCode != http.StatusNoContent {
+			t.Errorf("%s %s: status %d", method, path, answer.StatusCode)
+		}
+	}
+	without("PUT", "/consumers/copy", `{"position":"`+all[0].Position+`"}`)
+	if behind := page("?consumer=copy"); len(behind) < 2 || behind[0].ThreadID != all[1].ThreadID {
+		t.Errorf("of the consumer: %+v", behind)
+	}
+	listed := p.json(http.StatusOK, "GET", "/consumers", "")["consumers"].([]any)
+	if len(listed) != 1 || listed[0].(map[string]any)["position"] != all[0].Position || listed[0].(map[string]any)["behind"].(float64) < 2 {
+		t.Errorf("%v", listed)
+	}
+
+	// A stream goes on where its last frame ended, also behind the place of its consumer.
+	stream := p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream")
+	next := func() (change pgagui.Change) {
+		if err := json.Unmarshal([]byte(stream.event()), &change); err != nil {
+			t.Fatal(err)
+		}
+		return change
+	}
+	if first := next(); first.ThreadID != all[1].ThreadID || stream.lastID != first.Position {
+		t.Errorf("first frame: %+v with id %q", first, stream.lastID)
+	}
+	for next().ThreadID != all[2].ThreadID {
+	}
+	begin("d")
+	for next().ThreadID != "d" {
+	}
+	last := stream.lastID
+	stream.answer.Body.Close()
+	begin("e")
+	stream = p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream", "Last-Event-ID", last)
+	if first := next(); first.ThreadID != "e" {
+		t.Errorf("after a reconnect: %+v", first)
+	}
+	stream.answer.Body.Close()
+
+	for range 2 {
+		without("DELETE", "/consumers/copy", "")
+	}
+	wait.For(t, "all five from the beginning", func() bool { return len(page("?consumer=copy")) >= 5 })
+	for path, status := range map[string]int{
+		"/feed?after=tomorrow": http.StatusBadRequest, "/feed?consumer=copy&after=x": http.StatusBadRequest,
+		"/feed?after=" + url.QueryEscape("1/1 changed 5 00000000-0000-0000-0000-000000000000 0"): http.StatusConflict,
+	} {
+		p.json(status, "GET", path, "")
+	}
+}

@@ -1,0 +1,41 @@
+create or replace function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text default '', scope text default null)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    key     constant uuid := agui_internal.own_thread_key(thread_scope, thread_id);
+    read_by uuid := agui_internal.consumer_key(consumer, scope);
+begin
+    if scope <> thread_scope then
+        raise exception using
+            errcode = '22023',
+            message = format('consumer "%s" of scope "%s" reads no threads of scope "%s"', consumer, scope, thread_scope);
+    end if;
+    if read_by is null then
+        perform agui.move_consumer(consumer, null, scope);
+        read_by := agui_internal.consumer_key(consumer, scope);
+    end if;
+    -- A thread that was erased in the meantime has nothing to note.
+    insert into agui_internal.consumer_thread as consumed (thread_key, consumer_key, read_seq)
+    select thread.thread_key, read_by, mark_read.seq
+    from agui.thread as thread
+    where thread.thread_key = key
+    for key share
+    on conflict on constraint consumer_thread_pkey do update
+    set read_seq = excluded.read_seq;
+end
+$$;
+
+comment on function agui.mark_read(text, text, bigint, text, text) is
+    'Notes that a consumer has processed the events of a thread up to a seq, which agui.consume returns '
+    'as read_seq. For consumers that read events: read those behind read_seq (agui.events), process '
+    'them, note the last one, then move the consumer. So each event is processed once, or once more if the '
+    'process ends in between; process and note in one transaction to have it exactly once. '
+    'thread_scope: the scope of the thread; scope: as for agui.consume. '
+    'Errors: 22023 not a name, or the thread is of another scope than the consumer, 42501 the role does '
+    'not have the scope.';
+
+revoke execute on function agui.mark_read(text, text, bigint, text, text) from public;
