@@ -112,6 +112,7 @@ var (
 	shownID     = regexp.MustCompile(`(?m)^id: (\d+)-\d+`)
 	shownDay    = regexp.MustCompile(`"day": "[^"]+"`)
 	shownLength = regexp.MustCompile(`Nanoseconds": \d+`)
+	shownPlace  = regexp.MustCompile(`\d+/\d+ (all|changed) \d+ [0-9a-f-]+ \d+`)
 	shownCursor = regexp.MustCompile(`"(cursor|nextCursor)": "[^"]+"`)
 )
 
@@ -131,6 +132,7 @@ func asShown(header http.Header, body []byte) string {
 	shown = shownID.ReplaceAllString(shown, "id: $1-1769860800000000")
 	shown = shownDay.ReplaceAllString(shown, `"day": "2026-01-31"`)
 	shown = shownLength.ReplaceAllString(shown, `Nanoseconds": 1500000`)
+	shown = shownPlace.ReplaceAllString(shown, "…")
 	shown = shownCursor.ReplaceAllString(shown, `"$1": "…"`)
 	if len(shown) > 0 {
 		text.WriteString(strings.TrimRight(shown, "\n") + "\n")

@@ -44,7 +44,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 	values := map[string]string{
 		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`,
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
-		"claimant": `'me'`, "reason": `'x'`, "message_id": `'m'`, "n": `1`,
+		"claimant": `'me'`, "consumer": `'c'`, "seq": `1`, "reason": `'x'`, "message_id": `'m'`, "n": `1`,
 		"task_id": `'task'`, "channels": `'{a}'`, "types": `'{json}'`, "channel_values": `'[1]'`,
 	}
 	// These take the id of a thread, and look at none.

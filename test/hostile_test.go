@@ -103,6 +103,8 @@ func callsOfAll() []string {
 		`select agui.retry('compact', 't'), agui.retry()`,
 		`select agui.changes(), agui.changes((select position from agui.changes() limit 1), scope => 'x')`,
 		`call agui.project('1 minute')`,
+		`select agui.move_consumer('c', (select position from agui.consume('c') limit 1)), agui.mark_read('c', 't', 1)`,
+		`select agui.consume('c'), agui.consumers()`, `select agui.remove_consumer('c')`,
 		`select agui.waiting(), agui.tool_report(), agui.agent_report('2020-01-01'), agui.model_report(scope => ''), agui.day_report()`,
 		`table agui.run_fact`, `table agui.tool_fact`, `table agui.interrupt_fact`, `table agui.usage_fact`,
 		`select agui.verify('t')`,

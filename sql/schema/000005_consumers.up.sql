@@ -34,6 +34,7 @@ create table agui_internal.consumer_thread (
 );
 
 comment on table agui_internal.consumer_thread is 'How far consumers that read events have come in a thread (agui.mark_read).';
+comment on column agui_internal.consumer_thread.consumer_key is 'The consumer.';
 comment on column agui_internal.consumer_thread.read_seq is 'The seq of the last event that the consumer has processed.';
 
 -- The planner's estimates apply no policy (see the first migration).

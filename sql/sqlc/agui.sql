@@ -114,6 +114,26 @@ comment on column agui.checkpoint_write."part_nos" is 'An array: its elements in
 comment on column agui.checkpoint_write."body" is 'Any other JSON value, byte for byte.';
 comment on column agui.checkpoint_write."bytes" is 'A value that is no JSON.';
 
+create table agui.consumer (
+    "consumer_key" uuid not null,
+    "scope" text not null,
+    "is_all" boolean not null,
+    "consumer" text not null,
+    "position" text,
+    "created_at" timestamp with time zone not null,
+    "moved_at" timestamp with time zone not null,
+    "moved_by" text not null
+);
+comment on table agui.consumer is 'Named readers of what changed, with their places (agui.consume, agui.move_consumer). The function agui.consumers also says how far they are behind.';
+comment on column agui.consumer."consumer_key" is 'Identifies it in agui_internal.consumer_thread.';
+comment on column agui.consumer."scope" is 'The scope that it reads; empty for all scopes.';
+comment on column agui.consumer."is_all" is 'Whether it reads all scopes.';
+comment on column agui.consumer."consumer" is 'Its name, which is its own within the scope.';
+comment on column agui.consumer."position" is 'It has processed the changes up to here; null: none.';
+comment on column agui.consumer."created_at" is 'When its place was first noted.';
+comment on column agui.consumer."moved_at" is 'When its place was last noted.';
+comment on column agui.consumer."moved_by" is 'The role that was logged in at that time.';
+
 create table agui.erasure (
     "erased_key" uuid not null,
     "erased_at" timestamp with time zone not null,
@@ -799,6 +819,32 @@ create table agui.checkpoint_row (
 );
 comment on table agui.checkpoint_row is 'A checkpoint: its number in its thread (see agui.save_checkpoint); its namespace and id; the checkpoint that it continues from (null: none); the run that the engine was working on (null: none was named); the time when it was saved; and its document, byte for byte.';
 
+create table agui.consumed_run (
+    "position" text,
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "parent_run_id" text,
+    "status" text,
+    "first_seq" bigint,
+    "last_seq" bigint,
+    "started_at" timestamp with time zone,
+    "ended_at" timestamp with time zone,
+    "read_seq" bigint
+);
+comment on table agui.consumed_run is 'A row of agui.changes for a consumer. position: what agui.move_consumer takes once the row is processed. read_seq: the seq of the last event of the thread that the consumer has processed (agui.mark_read); 0: none.';
+
+create table agui.consumer_place (
+    "scope" text,
+    "consumer" text,
+    "position" text,
+    "behind" bigint,
+    "is_lost" boolean,
+    "created_at" timestamp with time zone,
+    "moved_at" timestamp with time zone
+);
+comment on table agui.consumer_place is 'A consumer of agui.consume. scope: null for all scopes. position: it has processed the changes up to here (null: none). behind: how many changed runs it has not processed, at most 10000 are counted; null if is_lost. is_lost: the position is of another history of transactions (the database was restored, or failed over), so it has to begin again. created_at, moved_at: when its place was noted first and last.';
+
 create table agui.event_row (
     "seq" bigint not null,
     "run_id" text not null,
@@ -1093,6 +1139,8 @@ create function agui.children(thread_id text, run_id text DEFAULT NULL::text, sc
 create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';
 create function agui.claims(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_claim language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
+create function agui.consume(consumer text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.consumed_run language sql as '';
+create function agui.consumers() returns SETOF agui.consumer_place language sql as '';
 create function agui.day_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric) language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
@@ -1118,10 +1166,12 @@ create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NUL
 create function agui.map_operator(role_name name) returns void language sql as '';
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
+create function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
 create function agui.model_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(provider text, model text, runs bigint, input_tokens numeric, output_tokens numeric, total_tokens numeric, reasoning_tokens numeric, cached_input_tokens numeric, cache_write_input_tokens numeric) language sql as '';
+create function agui.move_consumer(consumer text, after text, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.pending_tool_calls(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns text[] language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
 create function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json DEFAULT '{}'::json, parent_id text DEFAULT NULL::text, channels text[] DEFAULT '{}'::text[], versions text[] DEFAULT '{}'::text[], types text[] DEFAULT '{}'::text[], channel_values json DEFAULT '[]'::json, run_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
@@ -1130,6 +1180,7 @@ create function agui.rebuild_facts() returns void language sql as '';
 create function agui.rebuild_snapshots(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.release_claim(thread_id text, run_id text, claimant text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.remove_consumer(consumer text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_retention(action text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';

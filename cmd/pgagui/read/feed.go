@@ -141,7 +141,7 @@ func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer) (n i
 		if err == nil {
 			err = out.write(line, "event %d of thread %q (run %q)", event.Seq, event.ThreadID, event.RunID)
 		}
-		// An event that was asked for after this one marks it as processed, so it has to be out by then.
+		// The next event marks this one as processed, so it has to be out by then.
 		if err = errors.Join(err, out.Flush()); err != nil {
 			return n, err
 		}

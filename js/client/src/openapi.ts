@@ -2166,7 +2166,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Status"];
+                "application/json": components["schemas"]["RunStatus"];
             };
         };
         /** @description The checkpoint. */

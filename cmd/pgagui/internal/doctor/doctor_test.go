@@ -134,6 +134,18 @@ func TestAdviceMends(t *testing.T) {
 			check: "vacuum", severity: doctor.Warning, says: "autovacuum is off for the table agui.message_version",
 			cause: `alter table agui.message_version set (autovacuum_enabled = false)`,
 		},
+		{
+			check: "consumers", severity: doctor.Warning, says: "the consumer 'copy' of scope '' is 1 changed runs behind",
+			cause: `select agui.move_consumer('copy', null, ''); update agui.consumer set moved_at = now() - interval '2 days'`,
+			mend:  `select agui.remove_consumer('copy', '')`,
+		},
+		{
+			check: "consumers", severity: doctor.Warning, says: "the consumer 'copy' of all scopes has a place in another history",
+			cause: `
+				insert into agui.consumer (scope, is_all, consumer, position)
+				values ('', true, 'copy', '1/1 changed 5 00000000-0000-0000-0000-000000000000 0')`,
+			mend: `select agui.remove_consumer('copy')`,
+		},
 		// From here on with row-level security.
 		{
 			check: "tenants", severity: doctor.Note, says: "role application has no scope",

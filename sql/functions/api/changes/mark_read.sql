@@ -1,4 +1,4 @@
-create or replace function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text default '', scope text default null)
+create or replace function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text default null, scope text default null)
 returns void
 language plpgsql
 volatile
@@ -6,14 +6,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key     constant uuid := agui_internal.own_thread_key(thread_scope, thread_id);
     read_by uuid := agui_internal.consumer_key(consumer, scope);
+    key     uuid;
 begin
+    perform agui_internal.refuse_foreign_consumer(scope);
     if scope <> thread_scope then
         raise exception using
             errcode = '22023',
             message = format('consumer "%s" of scope "%s" reads no threads of scope "%s"', consumer, scope, thread_scope);
     end if;
+    key := agui_internal.key_to_change(thread_id, coalesce(thread_scope, scope, ''));
     if read_by is null then
         perform agui.move_consumer(consumer, null, scope);
         read_by := agui_internal.consumer_key(consumer, scope);
@@ -34,8 +36,9 @@ comment on function agui.mark_read(text, text, bigint, text, text) is
     'as read_seq. For consumers that read events: read those behind read_seq (agui.events), process '
     'them, note the last one, then move the consumer. So each event is processed once, or once more if the '
     'process ends in between; process and note in one transaction to have it exactly once. '
-    'thread_scope: the scope of the thread; scope: as for agui.consume. '
+    'thread_scope: the scope of the thread (null: the one of the consumer, or the scope ''''); scope: as for '
+    'agui.consume. '
     'Errors: 22023 not a name, or the thread is of another scope than the consumer, 42501 the role does '
-    'not have the scope.';
+    'not have the scope, UI012 another thread has the same key.';
 
 revoke execute on function agui.mark_read(text, text, bigint, text, text) from public;

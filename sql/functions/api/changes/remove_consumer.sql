@@ -5,10 +5,9 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    key constant uuid := agui_internal.consumer_key(consumer, scope);
 begin
-    delete from agui.consumer as known where known.consumer_key = key;
+    perform agui_internal.refuse_foreign_consumer(scope);
+    delete from agui.consumer as known where known.consumer_key = agui_internal.consumer_key(remove_consumer.consumer, remove_consumer.scope);
     return found;
 end
 $$;

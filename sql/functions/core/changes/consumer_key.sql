@@ -1,27 +1,22 @@
 create or replace function agui_internal.consumer_key(consumer text, scope text)
 returns uuid
-language plpgsql
+language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if scope is null then
-        perform agui_internal.refuse_unless_operator('be a consumer of all scopes');
-    else
-        perform agui_internal.own_thread_key(scope, '');
-    end if;
-    return (
-        select known.consumer_key
-        from agui.consumer as known
-        where known.scope = coalesce(consumer_key.scope, '')
-            and known.is_all = (consumer_key.scope is null)
-            and known.consumer = consumer_key.consumer
-    );
-end
+    select known.consumer_key
+    from agui.consumer as known
+    cross join agui_internal.own_keys() as own
+    where known.scope = coalesce(consumer_key.scope, '')
+        and known.is_all = (consumer_key.scope is null)
+        and known.consumer = consumer_key.consumer
+        and own.low <= case when known.is_all then '00000000-0000-0000-0000-000000000000' else agui_internal.first_key(known.scope) end
+        and own.high >= case when known.is_all then 'ffffffff-ffff-ffff-ffff-ffffffffffff' else agui_internal.last_key(known.scope) end
 $$;
 
 comment on function agui_internal.consumer_key(text, text) is
-    'The key of a consumer of a scope, or (null) of all scopes; null: its place was never noted. 42501: '
-    'row-level security is on, and the calling role does not have the scope, or not all of them.';
+    'The key of a consumer of a scope, or (null) of all scopes; null: there is none that the calling role '
+    'sees.';
 
 revoke execute on function agui_internal.consumer_key(text, text) from public;

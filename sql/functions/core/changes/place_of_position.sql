@@ -1,4 +1,4 @@
-create or replace function agui_internal.place_of_position("position" text)
+create or replace function agui_internal.place_of_position(named text)
 returns agui_internal.change_place
 language plpgsql
 stable
@@ -7,15 +7,15 @@ as $$
 declare
     first_key constant uuid := '00000000-0000-0000-0000-000000000000';
     horizon   constant xid8 := pg_snapshot_xmin(pg_current_snapshot());
-    part      constant text[] := regexp_match("position", '^(\d+/\d+) (all|changed) (\d{1,20}) ([0-9a-f-]{36}) (\d{1,10})$');
+    part      constant text[] := regexp_match(named, '^(\d+/\d+) (all|changed) (\d{1,20}) ([0-9a-f-]{36}) (\d{1,10})$');
     place     agui_internal.change_place;
 begin
-    if "position" is null then
+    if named is null then
         return row(true, horizon, first_key, 0);
     elsif part is null then
         raise exception using
             errcode = '22023',
-            message = format('changes: "%s" is not a position', left("position", 100)),
+            message = format('changes: "%s" is not a position', left(named, 100)),
             hint = 'Use the position of a row of agui.changes; null begins with all runs.';
     end if;
     place := row(part[2] = 'all', part[3]::xid8, part[4]::uuid, part[5]::int);

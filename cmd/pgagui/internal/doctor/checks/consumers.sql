@@ -2,7 +2,7 @@
 select
     'warning' as severity,
     format(
-        'the consumer %L of %s %s', place.consumer, coalesce(format('scope %L', place.scope), 'all scopes'),
+        'the consumer %L of %s %s', place.consumer, coalesce('scope ' || quote_literal(place.scope), 'all scopes'),
         case
             when place.is_lost then 'has a place in another history of transactions: the database was restored, or failed over'
             else format('is %s changed runs behind; it moved last at %s', case when place.behind = 10000 then 'at least ' else '' end || place.behind, date_trunc('second', place.moved_at))
@@ -13,7 +13,7 @@ select
             when place.is_lost then 'pgagui consumers move %s %s makes it begin again'
             else 'start what reads it; if nothing does any more, pgagui consumers rm %s %s'
         end,
-        place.consumer, coalesce(format('--scope %L', place.scope), '--all-scopes')
+        place.consumer, coalesce('--scope ' || quote_literal(place.scope), '--all-scopes')
     ) as advice
 from agui.consumers() as place
 where place.is_lost or place.behind = 10000 or place.behind > 0 and place.moved_at < now() - interval '1 day'
