@@ -51,11 +51,11 @@ var definersAsk = map[string][]string{
 	// For all threads of the caller.
 	"agui_internal.monitored_keys": {"agui.lag", "agui.stats"},
 	"agui_internal.own_keys": {
-		"agui.agent_report", "agui.append_many", "agui.changes", "agui.consumers", "agui.day_report", "agui.model_report", "agui.poll", "agui.tool_report", "agui.waiting", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
+		"agui.agent_report", "agui.append_many", "agui.changes", "agui.consumers", "agui.day_report", "agui.model_report", "agui.poll", "agui.tool_report", "agui.search", "agui.waiting", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
 		"agui_internal.consumer_key", "agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
-	"agui_internal.refuse_unless_operator": {"agui.rebuild_facts", "agui.set_setting", "agui_internal.project_step"},
+	"agui_internal.refuse_unless_operator": {"agui.disable_search", "agui.enable_search", "agui.rebuild_facts", "agui.set_setting", "agui_internal.project_step"},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},

@@ -103,6 +103,7 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
 	}
 	do(t, owner, `call agui.compact()`)
+	do(t, owner, `select agui.enable_search('simple')`)
 	do(t, owner, `call agui.project()`)
 	do(t, owner, `
 		insert into agui_internal.job_note (job, thread_key, run_no, attempts, error)
@@ -139,7 +140,7 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 		return strings.Join(list(t, pool, `select row::text from `+relation+` as row order by 1`), "\n")
 	}
 	// The same for all scopes.
-	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.uptime"}
+	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.search", "agui_internal.uptime"}
 	own := []string{"agui.tenant", "agui_internal.caller", "agui_internal.erased_caller"}
 	for _, relation := range relations(t, tenants.owner) {
 		all := seen(tenants.owner, relation)
@@ -431,7 +432,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 	}
 	for _, f := range functions {
 		switch f.Name {
-		case "note_uptime", "forget_claims", "forget_ended_runs", "find_ends", "choose_thread_to_compact", "note_interruption", "project_step", "rebuild_facts", "set_setting": // they name no scope
+		case "note_uptime", "forget_claims", "forget_ended_runs", "find_ends", "choose_thread_to_compact", "note_interruption", "project_step", "rebuild_facts", "enable_search", "disable_search", "set_setting": // they name no scope
 			continue
 		}
 		answers := map[string]bool{}

@@ -23,6 +23,7 @@ var hints = map[string]string{
 	"UI022": "GET /threads/{threadId}/history still has the events. The operator of the store can look into it.",
 	"UI023": "GET /threads/{threadId}/history still has the events. The operator of the store can raise the limit.",
 	"UI025": "The operator of the store keeps this thread, and can permit its erasure.",
+	"UI026": "The operator of the store can turn search on.",
 	"22023": "Send the value as the API describes it: GET /openapi.yaml.",
 }
 

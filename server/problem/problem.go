@@ -55,6 +55,7 @@ var statusOf = []struct {
 	{pgagui.ErrLogRewound, http.StatusConflict},
 	{pgagui.ErrKeyCollision, http.StatusConflict},
 	{pgagui.ErrThreadHeld, http.StatusConflict},
+	{pgagui.ErrSearchOff, http.StatusNotImplemented},
 	{pgagui.ErrStaleVersion, http.StatusPreconditionFailed},
 	{pgagui.ErrInvalidEvents, http.StatusBadRequest},
 	{pgagui.ErrInvalidArgument, http.StatusBadRequest},

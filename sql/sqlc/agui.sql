@@ -182,6 +182,27 @@ comment on column agui.input_part."bytes" is 'Size of the text in bytes, as fold
 comment on column agui.input_part."message_id" is 'id of a message, as the fold decodes it; null if it has none, or if the part is no message.';
 comment on column agui.input_part."body" is 'The part, byte for byte.';
 
+create table agui.message_text (
+    "thread_key" uuid not null,
+    "print" bigint not null,
+    "run_no" integer not null,
+    "seq" bigint not null,
+    "said_at" timestamp with time zone not null,
+    "role" text not null,
+    "message_id" text,
+    "text" text not null,
+    "words" tsvector not null
+);
+comment on table agui.message_text is 'The texts of messages, each once in its thread: those of users, assistants and tools, of all branches. Empty unless agui.enable_search was called; agui.project() keeps it. agui.search reads it.';
+comment on column agui.message_text."print" is 'Hash of role, message id and text, which identifies the row in its thread.';
+comment on column agui.message_text."run_no" is 'The run that brought the text first, by an event or in its input.';
+comment on column agui.message_text."seq" is 'seq of the event with which the message began; for an input, of the first event of the run.';
+comment on column agui.message_text."said_at" is 'When that event was recorded.';
+comment on column agui.message_text."role" is 'user, assistant or tool.';
+comment on column agui.message_text."message_id" is 'id of the message; null: it has none.';
+comment on column agui.message_text."text" is 'Its text, the first 100,000 characters; the parts of a content are separated by line ends.';
+comment on column agui.message_text."words" is 'What is searched: the words in the language of agui_internal.search, and two words that no text has, for the scope and the role. So a tenant’s common word is as fast to find as a rare one.';
+
 create table agui.message_version (
     "thread_key" uuid not null,
     "message_no" integer not null,
@@ -854,6 +875,20 @@ create table agui.event_row (
 );
 comment on table agui.event_row is 'An event of the log: its position in the thread, its run, its type, the time when it was appended, and the event byte for byte.';
 
+create table agui.found_text (
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "message_id" text,
+    "role" text,
+    "seq" bigint,
+    "said_at" timestamp with time zone,
+    "rank" real,
+    "snippet" text,
+    "cursor" text
+);
+comment on table agui.found_text is 'A message that agui.search found. run_id, seq, said_at: the run that brought the text first, and the event with which it began, or the first event of the run if its input brought it. message_id: null if it has none. rank: how well it matches. snippet: the parts of the text that match. cursor: what agui.search takes to go on behind it.';
+
 create table agui.history_row (
     "seq" bigint not null,
     "last_seq" bigint not null,
@@ -1143,7 +1178,9 @@ create function agui.consume(consumer text, max_rows integer DEFAULT 1000, scope
 create function agui.consumers() returns SETOF agui.consumer_place language sql as '';
 create function agui.day_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric) language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
+create function agui.disable_search() returns boolean language sql as '';
 create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
+create function agui.enable_search(language text DEFAULT 'simple'::text) returns void language sql as '';
 create function agui.erase(thread_id text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.erasure language sql as '';
 create function agui.events(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.event_row language sql as '';
 create function agui.get_thread(thread_id text, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
@@ -1192,6 +1229,7 @@ create function agui.save_checkpoint(thread_id text, checkpoint_id text, documen
 create function agui.save_session(session json, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.save_session_state(thread_id text, key text, document json, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_sessions(sessions json, scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.search(query text, role text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, max_rows integer DEFAULT 20, cursor text DEFAULT NULL::text, marks text[] DEFAULT '{**,**}'::text[], scope text DEFAULT NULL::text) returns SETOF agui.found_text language sql as '';
 create function agui.session_messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text) returns SETOF agui.session_message language sql as '';
 create function agui.session_runs(thread_id text, messages json, run_prefix text DEFAULT 'session-run-'::text) returns SETOF agui.session_run language sql as '';
 create function agui.session_states(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';

@@ -16,7 +16,7 @@ func Commands(of *cli.Program) []*cobra.Command {
 	return append(
 		cli.Conversations.With(
 			p.threadsCommand(), p.runsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(),
-			p.subagentsCommand(), p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(),
+			p.subagentsCommand(), p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(),
 		),
 		cli.Events.With(p.exportCommand(), p.archiveCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand())...,
 	)

@@ -208,6 +208,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search in what was said in all threads
+         * @description The messages of users, assistants and tools of the scope whose texts match, the best first. As of
+         *     the last call of the job that keeps the facts. 501 if the operator of the store has not turned
+         *     search on. Right: read.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/feed": {
         parameters: {
             query?: never;
@@ -1790,6 +1812,26 @@ export interface components {
             createdAt: components["schemas"]["Time"];
             movedAt: components["schemas"]["Time"];
         };
+        FoundMessage: {
+            scope: string;
+            threadId: string;
+            /** @description The run that brought the text first, by an event or in its input. */
+            runId: string;
+            messageId?: string;
+            /** @enum {string} */
+            role: "user" | "assistant" | "tool";
+            /** @description Of the event with which the message began, or of the first event of the run if its input brought it. */
+            seq: number;
+            saidAt: components["schemas"]["Time"];
+            /** @description How well it matches, compared with others of the same query. */
+            rank: number;
+            /** @description The parts of the text that match, in pieces. */
+            snippet: {
+                text: string;
+                /** @description Whether the piece is a word that was searched; absent: no. */
+                isMatch?: boolean;
+            }[];
+        };
         WaitingInterrupt: {
             scope: string;
             threadId: string;
@@ -2504,6 +2546,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Report"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description Words, "words in order", or, -not. */
+                q: string;
+                /** @description Only what this role said. */
+                role?: "user" | "assistant" | "tool";
+                /** @description Only what was said then or later. */
+                since?: components["schemas"]["Time"];
+                /** @description `cursor` of the page before. */
+                cursor?: string;
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        messages: components["schemas"]["FoundMessage"][];
+                        /** @description Gives the next page; absent on the last one. */
+                        cursor?: string;
+                    };
                 };
             };
             default: components["responses"]["Problem"];

@@ -22,6 +22,24 @@ func (s handler) getWaiting(w http.ResponseWriter, r *http.Request) error {
 	return face.Answer(w, map[string]any{"waiting": waiting})
 }
 
+// getSearch returns the messages whose texts match a query.
+func (s handler) getSearch(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	query := q.Text("q")
+	options := pgagui.SearchOptions{Role: q.OneOf("role", "user", "assistant", "tool"), Since: q.Time("since"), Cursor: q.Text("cursor"), Limit: q.Limit()}
+	if query == "" {
+		q.Refuse("q", "the words to search")
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	page, err := s.Tenant(r.Context()).Search(r.Context(), query, options)
+	if err != nil {
+		return err
+	}
+	return face.Answer(w, page)
+}
+
 // defaultPeriod is that of a report without a time.
 const defaultPeriod = 7 * 24 * time.Hour
 

@@ -20,6 +20,7 @@ var Face = face.Face{Name: "rest", Register: func(to *face.HTTP) {
 		"GET /runs":                                {access.Read, s.getListedRuns},
 		"GET /waiting":                             {access.Read, s.getWaiting},
 		"GET /report":                              {access.Read, s.getReport},
+		"GET /search":                              {access.Read, s.getSearch},
 		"GET /feed":                                {access.Read, s.getFeed},
 		"GET /consumers":                           {access.Read, s.getConsumers},
 		"PUT /consumers/{consumer}":                {access.Write, s.putConsumer},

@@ -24,10 +24,7 @@ declare
         )
     end;
 begin
-    if strpos(title, '\u') > 0 then
-        title := replace(regexp_replace(title, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\');
-    end if;
-    title := btrim(regexp_replace(title, '\s+', ' ', 'g'));
+    title := btrim(regexp_replace(agui_internal.readable(title), '\s+', ' ', 'g'));
     return nullif(rtrim(left(title, max_length)), '');
 end
 $$;

@@ -73,6 +73,7 @@ begin
     delete from agui.projected_call as call where call.thread_key = erase_thread.thread_key;
     delete from agui.projected_interrupt as interrupt where interrupt.thread_key = erase_thread.thread_key;
     delete from agui.projected_usage as usage where usage.thread_key = erase_thread.thread_key;
+    delete from agui.message_text as said where said.thread_key = erase_thread.thread_key;
     delete from agui.projected_run as projected where projected.thread_key = erase_thread.thread_key;
     delete from agui.snapshot as snapshot where snapshot.thread_key = erase_thread.thread_key;
     delete from agui.message_version as message where message.thread_key = erase_thread.thread_key;

@@ -27,12 +27,15 @@ begin
         delete from agui.projected_call as gone
         using unnest(keys, run_nos) as listed (thread_key, run_no)
         where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+        delete from agui.message_text as gone
+        using unnest(keys, run_nos) as listed (thread_key, run_no)
+        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
     end if;
     insert into agui.projected_run select * from agui_internal.facts_of_runs(keys, run_nos);
     insert into agui.projected_interrupt select * from agui_internal.interrupts_of_runs(keys, run_nos);
     insert into agui.projected_usage select * from agui_internal.usage_of_runs(keys, run_nos);
 
-    -- A run that continues one of them answers calls of it.
+    -- A run that continues one of them answers calls of it, and its input may have a text that is no longer there.
     select array_agg(child.thread_key) as keys, array_agg(child.run_no) as run_nos into affected
     from unnest(keys, run_nos) as listed (thread_key, run_no)
     join agui.run as child
@@ -53,11 +56,12 @@ begin
     end if;
     insert into agui.projected_call select * from agui_internal.calls_of_runs(keys, run_nos);
     insert into agui.projected_call select * from agui_internal.answers_of_runs(keys, run_nos);
+    perform agui_internal.index_texts(keys, run_nos);
 end
 $$;
 
 comment on function agui_internal.project_runs(uuid[], int[]) is
-    'Projects runs: stores what agui.run_fact and its like say of them, in place of what was stored '
-    'before. Runs in progress, and those that are gone, are left out.';
+    'Projects runs: stores what agui.run_fact and its like, and agui.search, say of them, in place of what '
+    'was stored before. Runs in progress, and those that are gone, are left out.';
 
 revoke execute on function agui_internal.project_runs(uuid[], int[]) from public;

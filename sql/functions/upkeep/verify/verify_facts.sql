@@ -72,10 +72,34 @@ begin
         on run.thread_key = verify_facts.thread_key and run.run_no = different.run_no
     group by different.run_no, run.run_id
     order by different.run_no;
+
+    -- Which of its runs has a text depends on the order in which they were read.
+    return query
+    with stored as (
+        select said.print, said.run_no, said.text
+        from agui.message_text as said
+        where said.thread_key = verify_facts.thread_key
+    ),
+    found as (
+        select said.print, said.run_no, said.text
+        from agui_internal.texts_of_runs(keys, run_nos) as said
+        where exists (select from agui_internal.search)
+    ),
+    different as (
+        select coalesce(stored.run_no, found.run_no) as run_no
+        from stored
+        full join found on found.print = stored.print and found.text = stored.text
+        where stored.print is null or found.print is null and stored.run_no = any (run_nos)
+    )
+    select run.run_id, 'the texts of its messages that are searched are not those of the log: "pgagui project --rebuild" reads it again', 'damage'
+    from agui.run as run
+    where run.thread_key = verify_facts.thread_key and run.run_no in (select different.run_no from different)
+    order by run.run_no;
 end
 $$;
 
 comment on function agui_internal.verify_facts(uuid) is
-    'The runs of a thread about which agui.projected_run and its like do not say what the log says.';
+    'The runs of a thread about which agui.projected_run and its like, or agui.message_text, do not say '
+    'what the log says.';
 
 revoke execute on function agui_internal.verify_facts(uuid) from public;

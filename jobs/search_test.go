@@ -1,0 +1,287 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+// What search finds is what a plain reading of all that was said finds: on all branches, in inputs, pieces, snapshots and results, each
+// text once in its thread, for words, phrases, alternatives and exclusions, in one scope or all, page by page.
+func TestSearchFindsWhatAScanFinds(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(4, 5))
+	words := []string{"refund", "order", "late", "tomorrow", "naïve", "日本", "invoice", "thanks"}
+	sentence := func() string {
+		var said []string
+		for range 2 + random.IntN(6) {
+			said = append(said, words[random.IntN(len(words))])
+		}
+		return strings.Join(said, " ")
+	}
+	type text struct{ scope, thread, id, role, text string }
+	said := map[text]bool{}
+	for scope := range 3 {
+		in := store.InScope(fmt.Sprint("s", scope))
+		for thread := range 6 {
+			threadID := fmt.Sprint("t", thread)
+			var history []map[string]any
+			note := func(id, role, content string) {
+				said[text{fmt.Sprint("s", scope), threadID, id, role, content}] = true
+			}
+			for run := range 5 {
+				// A run that begins with the first one again leaves a branch behind, with what its user said.
+				parent, runID := fmt.Sprint("r", run-1), fmt.Sprint("r", run)
+				if run >= 2 && random.IntN(3) == 0 {
+					parent, history = "r0", history[:2]
+				}
+				userID, answerID, resultID, listedID := fmt.Sprint("u", run), fmt.Sprint("a", run), fmt.Sprint("x", run), fmt.Sprint("l", run)
+				user := map[string]any{"id": userID, "role": "user", "content": sentence()}
+				if random.IntN(3) == 0 {
+					parts := []string{sentence(), sentence()}
+					user["content"] = []any{map[string]any{"type": "text", "text": parts[0]}, map[string]any{"type": "image"}, map[string]any{"type": "text", "text": parts[1]}}
+					note(userID, "user", parts[0]+"\n"+parts[1])
+				} else {
+					note(userID, "user", user["content"].(string))
+				}
+				history = append(history, user)
+				messages := append([]map[string]any{{"id": "sys", "role": "system", "content": "refund everything"}}, history...)
+				input, err := json.Marshal(map[string]any{"threadId": threadID, "runId": runID, "messages": messages})
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, result := sentence(), sentence()
+				note(answerID, "assistant", answer)
+				note(resultID, "tool", result)
+				events := []any{map[string]any{"type": "RUN_STARTED"}}
+				options := pgagui.AppendOptions{Input: input}
+				if random.IntN(2) == 0 { // in the event
+					events, options.Input = []any{map[string]any{"type": "RUN_STARTED", "input": json.RawMessage(input)}}, nil
+				}
+				if run > 0 {
+					options.ParentRunID = parent
+				}
+				half := len(answer) / 2
+				for half > 0 && answer[half]&0xc0 == 0x80 {
+					half--
+				}
+				switch random.IntN(2) {
+				case 0:
+					events = append(events, map[string]any{"type": "TEXT_MESSAGE_START", "messageId": answerID, "role": "assistant"},
+						map[string]any{"type": "TEXT_MESSAGE_CONTENT", "messageId": answerID, "delta": answer[:half]},
+						map[string]any{"type": "CUSTOM", "name": "refund", "value": "refund"},
+						map[string]any{"type": "TEXT_MESSAGE_CONTENT", "messageId": answerID, "delta": answer[half:]}, map[string]any{"type": "TEXT_MESSAGE_END", "messageId": answerID})
+				default:
+					events = append(events, map[string]any{"type": "TEXT_MESSAGE_CHUNK", "messageId": answerID, "delta": answer[:half]},
+						map[string]any{"type": "TEXT_MESSAGE_CHUNK", "delta": answer[half:]})
+				}
+				events = append(events, map[string]any{"type": "TOOL_CALL_RESULT", "messageId": resultID, "toolCallId": "c", "content": result})
+				history = append(history, map[string]any{"id": answerID, "role": "assistant", "content": answer})
+				if random.IntN(3) == 0 {
+					listed := sentence()
+					note(listedID, "assistant", listed)
+					events = append(events, map[string]any{"type": "MESSAGES_SNAPSHOT", "messages": append(slices.Clone(history), map[string]any{"id": listedID, "role": "assistant", "content": listed})})
+				}
+				events = append(events, map[string]any{"type": "RUN_FINISHED"})
+				var raw []json.RawMessage
+				for _, event := range events {
+					encoded, err := json.Marshal(event)
+					if err != nil {
+						t.Fatal(err)
+					}
+					raw = append(raw, encoded)
+				}
+				if _, err := in.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, raw, options); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if random.IntN(2) == 0 { // with inputs in parts
+				if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	projectAll(t, pool, projections["Go"])
+	if n := count(t, pool, `select count(*) from agui.message_text`); n != int64(len(said)) {
+		t.Errorf("%d texts are stored, %d were said", n, len(said))
+	}
+	for query, matches := range map[string]func(string) bool{
+		"refund":            func(s string) bool { return strings.Contains(s, "refund") },
+		"REFUND":            func(s string) bool { return strings.Contains(s, "refund") },
+		"naïve":             func(s string) bool { return strings.Contains(s, "naïve") },
+		"日本 order":          func(s string) bool { return strings.Contains(s, "日本") && strings.Contains(s, "order") },
+		"late or invoice":   func(s string) bool { return strings.Contains(s, "late") || strings.Contains(s, "invoice") },
+		"order -refund":     func(s string) bool { return strings.Contains(s, "order") && !strings.Contains(s, "refund") },
+		`"refund tomorrow"`: func(s string) bool { return strings.Contains(strings.ReplaceAll(s, "\n", " "), "refund tomorrow") },
+		"everything":        func(string) bool { return false },
+		"scope":             func(string) bool { return false },
+		"...":               func(string) bool { return false },
+	} {
+		for _, scope := range []string{"", "s1"} {
+			for _, role := range []string{"", "user", "tool"} {
+				want := map[text]bool{}
+				for was := range said {
+					if matches(was.text) && (scope == "" || was.scope == scope) && (role == "" || was.role == role) {
+						want[was] = true
+					}
+				}
+				options := pgagui.SearchOptions{Role: role, AllScopes: scope == "", Limit: 7}
+				lastRank := float32(100)
+				for {
+					page, err := store.InScope(scope).Search(t.Context(), query, options)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, found := range page.Messages {
+						var shown strings.Builder
+						marked := false
+						for _, part := range found.Snippet {
+							shown.WriteString(part.Text)
+							marked = marked || part.IsMatch
+						}
+						var is text
+						for was := range want {
+							if was.scope == found.Scope && was.thread == found.ThreadID && was.id == found.MessageID && was.role == found.Role {
+								is = was
+							}
+						}
+						if is.id == "" || !marked || found.Rank > lastRank || !strings.Contains(is.text, strings.SplitN(shown.String(), " … ", 2)[0]) {
+							t.Errorf("%q in %q by %q: found %+v", query, scope, role, found)
+						}
+						delete(want, is)
+						lastRank = found.Rank
+					}
+					if options.Cursor = page.Cursor; page.Cursor == "" {
+						break
+					}
+				}
+				for missed := range want {
+					t.Errorf("%q in %q by %q: missed %+v", query, scope, role, missed)
+				}
+			}
+		}
+	}
+	for i := range 6 {
+		if found := damageOf(t, store.InScope("s0"), fmt.Sprint("t", i)); len(found) > 0 {
+			t.Errorf("verify finds %q", found)
+		}
+	}
+}
+
+// A text comes with the run that brought it, in the language that was chosen, and goes with its thread.
+func TestSearchIsTurnedOnAndOff(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	if _, err := store.Search(t.Context(), "refund", pgagui.SearchOptions{}); !errors.Is(err, pgagui.ErrSearchOff) {
+		t.Errorf("while it is off: %v", err)
+	}
+	say := func(thread, run string, events ...string) {
+		raw := make([]json.RawMessage, len(events))
+		for i, event := range events {
+			raw[i] = json.RawMessage(event)
+		}
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, raw, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("t", "r1", `{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"I want two refunds."}]}}`, `{"type":"RUN_FINISHED"}`)
+	found := func(query string) (threads []string) {
+		page, err := store.Search(t.Context(), query, pgagui.SearchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range page.Messages {
+			threads = append(threads, message.ThreadID+"/"+message.RunID+"/"+message.MessageID)
+		}
+		return threads
+	}
+	for language, want := range map[string]string{"simple": "", "english": "t/r1/u", "pg_catalog.english": "t/r1/u"} {
+		if err := store.EnableSearch(t.Context(), language); err != nil {
+			t.Fatal(err)
+		}
+		mustProject(t, pool, projections["SQL"]) // what there is, before what changes
+		if got := strings.Join(found("refund"), " "); got != want {
+			t.Errorf("in %s: %q, want %q", language, got, want)
+		}
+	}
+	if err := store.EnableSearch(t.Context(), "english"); err != nil {
+		t.Fatal(err)
+	}
+	mustProject(t, pool, projections["SQL"])
+	// A change of the run: its texts are read again.
+	last := int64(2)
+	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"late","delta":"The refund is late."}`)},
+		pgagui.AppendOptions{AfterSeq: &last}); err != nil {
+		t.Fatal(err)
+	}
+	projectAll(t, pool, projections["SQL"])
+	if got := found("refund"); len(got) != 2 {
+		t.Errorf("after a late message: %q", got)
+	}
+	// Words that are too long, controls and marks in the text are no problem.
+	long := strings.Repeat("x", 5000)
+	say("odd", "r", `{"type":"RUN_STARTED"}`,
+		`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"`+long+` \u0001scope:1 \u0002refund\u0003 \u0000 \ud800 end"}`, `{"type":"RUN_FINISHED"}`)
+	projectAll(t, pool, projections["SQL"])
+	if got := found(`"end"`); !slices.Equal(got, []string{"odd/r/m"}) {
+		t.Errorf("behind odd characters: %q", got)
+	}
+	if _, err := store.Search(t.Context(), "x", pgagui.SearchOptions{Cursor: "tomorrow"}); !errors.Is(err, pgagui.ErrInvalidArgument) {
+		t.Errorf("a wrong cursor: %v", err)
+	}
+	if page, err := store.Search(t.Context(), "refund", pgagui.SearchOptions{Since: time.Now().Add(time.Hour)}); err != nil || len(page.Messages) != 0 {
+		t.Errorf("since later: %+v, %v", page, err)
+	}
+
+	if found := damageOf(t, store, "t"); len(found) > 0 {
+		t.Errorf("verify finds %q", found)
+	}
+	for _, damage := range []string{`update agui.message_text set text = 'forged' where thread_key = agui.thread_key('', 't') and message_id = 'u'`, `delete from agui.message_text where message_id = 'late'`} {
+		if _, err := pool.Exec(t.Context(), damage); err != nil {
+			t.Fatal(err)
+		}
+		if found := damageOf(t, store, "t"); len(found) != 1 || !strings.Contains(found[0], "texts") {
+			t.Errorf("after %s verify finds %q", damage, found)
+		}
+		if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{Rebuild: true}); err != nil {
+			t.Fatal(err)
+		}
+		if found := damageOf(t, store, "t"); len(found) > 0 {
+			t.Errorf("after a rebuild verify finds %q", found)
+		}
+	}
+
+	if _, err := pool.Exec(t.Context(), `select agui.erase('t')`); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, pool, `select count(*) from agui.message_text where thread_key = agui.thread_key('', 't')`); n != 0 || slices.Contains(found("refund"), "t/r1/u") {
+		t.Errorf("%d texts of an erased thread", n)
+	}
+	if err := store.EnableSearch(t.Context(), "klingon"); !errors.Is(err, pgagui.ErrInvalidArgument) {
+		t.Errorf("an unknown language: %v", err)
+	}
+	for _, want := range []bool{true, false} {
+		if was, err := store.DisableSearch(t.Context()); err != nil || was != want {
+			t.Errorf("turned off: %t, %v", was, err)
+		}
+	}
+	if n := count(t, pool, `select count(*) from agui.message_text`); n != 0 {
+		t.Errorf("%d texts are left", n)
+	}
+}

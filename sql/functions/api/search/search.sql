@@ -1,0 +1,99 @@
+create or replace function agui.search(
+    query    text,
+    role     text default null,
+    since    timestamptz default null,
+    max_rows int default 20,
+    cursor   text default null,
+    marks    text[] default '{**,**}',
+    scope    text default null
+)
+returns setof agui.found_text
+language plpgsql
+stable
+security definer
+rows 20
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    language regconfig;
+    wanted   tsquery;
+    within   tsquery;
+    place    text[] := string_to_array(cursor, ' ');
+    own      record;
+begin
+    select search.language::regconfig into language from agui_internal.search as search;
+    if not found then
+        raise exception using
+            errcode = 'UI026',
+            message = 'search is off: texts of messages are not indexed',
+            hint = 'agui.enable_search(language) turns it on, and the next call of agui.project() indexes what there is.';
+    end if;
+    if max_rows is null or max_rows not between 1 and 1000 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('search: max_rows must be between 1 and 1000, not %s', coalesce(max_rows::text, 'null'));
+    end if;
+    if cursor !~ '^\d+(\.\d+)?(e-?\d+)? \d+ [0-9a-f-]{36} -?\d{1,19}$' then
+        raise exception using
+            errcode = '22023',
+            message = format('search: "%s" is not a cursor', left(cursor, 100)),
+            hint = 'Use the cursor of a row of agui.search.';
+    end if;
+    wanted := websearch_to_tsquery(language, search.query);
+    if numnode(wanted) = 0 then
+        return;  -- no word, or only those that the language leaves out
+    end if;
+    select * into own from agui_internal.own_keys();
+    if search.scope is not null then
+        own.low := greatest(own.low, agui_internal.first_key(search.scope));
+        own.high := least(own.high, agui_internal.last_key(search.scope));
+    end if;
+    within := wanted;
+    if agui_internal.scope_key(own.low) = agui_internal.scope_key(own.high) then
+        within := within && tsquery(quote_literal(agui_internal.word_of('scope', agui_internal.scope_key(own.low)::text)));
+    end if;
+    if search.role is not null then
+        within := within && tsquery(quote_literal(agui_internal.word_of('role', search.role)));
+    end if;
+
+    return query
+    select
+        thread.scope, thread.thread_id, run.run_id, found.message_id, found.role, found.seq, found.said_at, found.rank,
+        ts_headline(
+            language, found.text, wanted,
+            format('StartSel=%s, StopSel=%s, MaxFragments=2, MinWords=6, MaxWords=20, FragmentDelimiter=" … "', quote_ident(marks[1]), quote_ident(marks[2]))
+        ),
+        format('%s %s %s %s', found.rank, (extract(epoch from found.said_at) * 1000000)::bigint, found.thread_key, found.print)
+    from (
+        select stored.*, ts_rank(stored.words, wanted, 1) as rank, (extract(epoch from stored.said_at) * 1000000)::bigint as said_us
+        from agui.message_text as stored
+        where stored.words @@ within
+            and stored.thread_key >= own.low and stored.thread_key <= own.high
+            and (search.since is null or stored.said_at >= search.since)
+            and (
+                cursor is null
+                or (-ts_rank(stored.words, wanted, 1), -(extract(epoch from stored.said_at) * 1000000)::bigint, stored.thread_key, stored.print)
+                    > (-place[1]::real, -place[2]::bigint, place[3]::uuid, place[4]::bigint)
+            )
+        order by rank desc, stored.said_at desc, stored.thread_key, stored.print
+        limit max_rows
+    ) as found
+    join agui.thread as thread on thread.thread_key = found.thread_key
+    join agui.run as run on run.thread_key = found.thread_key and run.run_no = found.run_no
+    order by found.rank desc, found.said_at desc, found.thread_key, found.print;
+end
+$$;
+
+comment on function agui.search(text, text, timestamptz, int, text, text[], text) is
+    'Returns the messages whose texts match a query, the best first: words, "words in order", or, -not '
+    '(websearch_to_tsquery). Searches the texts of users, assistants and tools of all branches, as of the '
+    'last call of agui.project(). role, since: only those. cursor: of the last row, to go on. marks: what '
+    'to write before and behind a word that matches in the snippet. scope: only of a scope (null: all that '
+    'the role sees). '
+    'Errors: UI026 search is off, UI011 max_rows is not from 1 to 1000, 22023 not a cursor.';
+
+revoke execute on function agui.search(text, text, timestamptz, int, text, text[], text) from public;

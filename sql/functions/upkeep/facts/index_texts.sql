@@ -1,0 +1,30 @@
+create or replace function agui_internal.index_texts(keys uuid[], run_nos int[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+-- Words of more than 2 KB are left out, with a notice for each.
+set client_min_messages = warning
+as $$
+declare
+    language regconfig;
+begin
+    select search.language::regconfig into language from agui_internal.search as search;
+    if not found then
+        return;
+    end if;
+    insert into agui.message_text (thread_key, print, run_no, seq, said_at, role, message_id, text, words)
+    select
+        said.*,
+        to_tsvector(language, said.text) || array_to_tsvector(array[
+            agui_internal.word_of('scope', agui_internal.scope_key(said.thread_key)::text), agui_internal.word_of('role', said.role)
+        ])
+    from agui_internal.texts_of_runs(keys, run_nos) as said
+    on conflict (thread_key, print) do nothing;
+end
+$$;
+
+comment on function agui_internal.index_texts(uuid[], int[]) is
+    'Stores in agui.message_text what runs bring and their threads do not have, if search is on.';
+
+revoke execute on function agui_internal.index_texts(uuid[], int[]) from public;

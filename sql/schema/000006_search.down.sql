@@ -1,0 +1,2 @@
+-- All of it can be made again.
+drop table agui.message_text, agui_internal.search;
