@@ -11,7 +11,7 @@ import (
 
 // SearchOptions belong to Search.
 type SearchOptions struct {
-	// Role is who said it: user, assistant or tool. Empty: whoever.
+	// Role is who said it: user, assistant or tool. Empty: any of them.
 	Role string
 	// Since leaves out what was said before. Zero: nothing.
 	Since time.Time
