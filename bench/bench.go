@@ -4,7 +4,7 @@
 // pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
-// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, live.go, serve.go, rest.go, scale.go.
+// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, rest.go, scale.go.
 package bench
 
 import (
@@ -65,6 +65,7 @@ var phases = []phase{
 	{name: "patch", run: (*bench).patch},
 	{name: "turns", run: (*bench).turns},
 	{name: "sizing", run: (*bench).sizing, isLong: true},
+	{name: "facts", run: (*bench).facts, isLong: true},
 	{name: "live", run: (*bench).live},
 	{name: "serve", run: (*bench).serve},
 	{name: "rest", run: (*bench).rest},
@@ -116,6 +117,7 @@ type sizes struct {
 	restFor                        time.Duration // of such reads
 	slowReaders, slowAnswer        int           // clients that do not read, and the bytes of the answer
 
+	factThreads                          int // in a store whose conversations are asked all at once
 	scaleEvents, scaleRuns, scaleThreads int
 }
 
@@ -126,7 +128,7 @@ var (
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
-		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000,
+		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
@@ -134,7 +136,7 @@ var (
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
-		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10,
+		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10, factThreads: 50,
 	}
 )
 
