@@ -49,9 +49,9 @@ var definersAsk = map[string][]string{
 	"agui.thread_page":                      {"agui.threads"},
 
 	// For all threads of the caller.
-	"agui_internal.monitored_keys": {"agui.lag", "agui.stats"},
+	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats"},
 	"agui_internal.own_keys": {
-		"agui.agent_report", "agui.append_many", "agui.changes", "agui.consumers", "agui.day_report", "agui.model_report", "agui.poll", "agui.tool_report", "agui.search", "agui.waiting", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
+		"agui.agent_report", "agui.append_many", "agui.changes", "agui.day_report", "agui.model_report", "agui.poll", "agui.tool_report", "agui.search", "agui.waiting", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
 		"agui_internal.consumer_key", "agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 

@@ -13,8 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -67,6 +70,9 @@ func serveAll(c clitest.CommandLine) (s *clitest.Served, token string) {
 func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
+	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.move_consumer('copy', null)`); err != nil {
+		t.Fatal(err)
+	}
 	s, token := serveAll(commands)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	if answer, text := s.Request(client, token, "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
@@ -149,6 +155,25 @@ func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	}
 }
 
+// The dashboard of the facts asks PostgreSQL: each of its queries is right.
+func TestDashboardOfTheFacts(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	if _, err := pool.Exec(t.Context(), `
+		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","usage":[{"model":"m","inputTokens":1,"outputTokens":2}]}]');
+		call agui.project()`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	checkDashboard(t, "facts.json", func(where, expression string) {
+		for _, scope := range []string{"'*'", "'o''reilly'"} {
+			query := strings.NewReplacer("$__timeFrom()", "'2020-01-01T00:00:00Z'", "$__timeTo()", "'2120-01-01T00:00:00Z'", "${scope:sqlstring}", scope).Replace(expression)
+			if _, err := pool.Exec(t.Context(), query); err != nil || strings.Contains(query, "$") {
+				t.Errorf("%s: %v in %s", where, err, query)
+			}
+		}
+	})
+}
+
 // checkDashboard checks a dashboard, and its expressions with check.
 func checkDashboard(t *testing.T, file string, check func(where, expression string)) {
 	t.Helper()
@@ -166,8 +191,8 @@ func checkDashboard(t *testing.T, file string, check func(where, expression stri
 			Datasource  struct{ UID string }
 			FieldConfig struct{ Defaults struct{ Unit string } }
 			Targets     []struct {
-				RefID, Expr string
-				Datasource  struct{ UID string }
+				RefID, Expr, RawSQL string
+				Datasource          struct{ UID string }
 			}
 		}
 	}
@@ -203,8 +228,12 @@ func checkDashboard(t *testing.T, file string, check func(where, expression stri
 			t.Errorf("%s: %+v", where, panel)
 		}
 		for _, target := range panel.Targets {
-			if target.Datasource.UID != "${datasource}" || target.RefID == "" || !strings.Contains(target.Expr, `job=~"$job",instance=~"$instance"`) {
+			if target.Datasource.UID != "${datasource}" || target.RefID == "" || target.RawSQL == "" && !strings.Contains(target.Expr, `job=~"$job",instance=~"$instance"`) {
 				t.Errorf("%s: %+v", where, target)
+			}
+			if target.RawSQL != "" {
+				check(where, target.RawSQL)
+				continue
 			}
 			check(where, strings.ReplaceAll(target.Expr, `job=~"$job",instance=~"$instance"`, ""))
 		}

@@ -3,11 +3,13 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -42,6 +44,14 @@ func (p *program) stats(ctx context.Context, options jobs.StatsOptions) error {
 	}
 	if p.JSON {
 		return p.PrintJSON(stats)
+	}
+	places, err := pgagui.New(pool, nil).Consumers(ctx)
+	if err != nil {
+		return err
+	}
+	consumers := fmt.Sprintf("%d, %d behind (pgagui consumers ls)", len(places), len(slices.DeleteFunc(places, func(p pgagui.ConsumerPlace) bool { return p.Behind == 0 && !p.IsLost })))
+	if len(places) == 0 {
+		consumers = "none"
 	}
 	waiting := func(runs int64, seconds float64) string {
 		if runs == 0 {
@@ -80,5 +90,6 @@ func (p *program) stats(ctx context.Context, options jobs.StatsOptions) error {
 		{"to repack", waiting(stats.RunsToRepack, stats.RepackLag)},
 		{"in progress", running},
 		{"in quarantine", quarantined},
+		{"consumers", consumers},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/worker"
@@ -166,7 +168,7 @@ func (p PoolMetrics) Collect(to chan<- prometheus.Metric) {
 type StoreMetrics struct {
 	pool   *pgxpool.Pool
 	cancel context.CancelFunc
-	lag    reading[jobs.Lag]
+	lag    reading[lag]
 	stats  reading[jobs.Stats]
 }
 
@@ -179,9 +181,14 @@ func NewStoreMetrics(ctx context.Context, databaseURL string, logger *slog.Logge
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := &StoreMetrics{pool: pool, cancel: cancel}
-	m.lag = reading[jobs.Lag]{
+	m.lag = reading[lag]{
 		view: "lag", ctx: ctx, logger: logger, every: 5 * time.Second, timeout: 5 * time.Second, keep: time.Minute,
-		read: func(ctx context.Context) (jobs.Lag, error) { return jobs.ReadLag(ctx, pool, jobs.StatsOptions{}) },
+		read: func(ctx context.Context) (read lag, err error) {
+			if read.Lag, err = jobs.ReadLag(ctx, pool, jobs.StatsOptions{}); err == nil {
+				read.consumers, err = pgagui.New(pool, nil).Consumers(ctx)
+			}
+			return read, err
+		},
 	}
 	// Sizes change slowly, so they are read seldom.
 	m.stats = reading[jobs.Stats]{
@@ -195,6 +202,12 @@ func NewStoreMetrics(ctx context.Context, databaseURL string, logger *slog.Logge
 		},
 	}
 	return m, nil
+}
+
+// lag is what waits: for jobs, and for the consumers of the feed.
+type lag struct {
+	jobs.Lag
+	consumers []pgagui.ConsumerPlace
 }
 
 // errOneScope means that the functions would count one tenant only.
@@ -217,6 +230,7 @@ var (
 	storeStale       = newDesc("store_runs_stale", "Runs in progress without a sign of life within their lease: their writers are gone.")
 	storeSilence     = newDesc("store_longest_silence_seconds", "Longest time since the last sign of life of a run in progress. 0: none is in progress.")
 	storeQuarantined = newDesc("store_runs_quarantined", "Runs that a job failed to process and retries with backoff (agui.quarantine).")
+	storeBehind      = newDesc("store_consumer_behind_runs", "Changed runs that a consumer of the feed has not processed, counted up to 10,000. +Inf: its place is of before a restore. The scope of one of all scopes is *.", "consumer", "scope")
 	storeThreads     = newDesc("store_threads", "Threads. Estimated if there are many.")
 	storeErased      = newDesc("store_threads_erased", "Erased threads whose erasure was not lifted. Estimated if there are many.")
 	storeRuns        = newDesc("store_runs", "Runs that have ended, by outcome: finished, interrupted, cancelled, failed or cut_off. Estimated if there are many.", "outcome")
@@ -227,7 +241,7 @@ var (
 // Describe implements prometheus.Collector.
 func (m *StoreMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		storeUp, storeToCompact, storeCompactLag, storeToRepack, storeRepackLag, storeRunning, storeStale, storeSilence, storeQuarantined,
+		storeUp, storeToCompact, storeCompactLag, storeToRepack, storeRepackLag, storeRunning, storeStale, storeSilence, storeQuarantined, storeBehind,
 		storeThreads, storeErased, storeRuns, storeEvents, storeBytes,
 	} {
 		to <- desc
@@ -284,6 +298,16 @@ func (m *StoreMetrics) Collect(to chan<- prometheus.Metric) {
 		gauge(storeStale, float64(lag.StaleRuns))
 		gauge(storeSilence, lag.OldestSignOfLife)
 		gauge(storeQuarantined, float64(lag.QuarantinedRuns))
+		for _, place := range lag.consumers {
+			behind, scope := float64(place.Behind), place.Scope
+			if place.IsLost {
+				behind = math.Inf(1)
+			}
+			if place.AllScopes {
+				scope = "*"
+			}
+			gauge(storeBehind, behind, place.Consumer, scope)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ declare
     place  agui_internal.change_place;
     counted bigint;
 begin
-    select * into own from agui_internal.own_keys();
+    select * into own from agui_internal.monitored_keys();
     for listed in
         select known.*
         from agui.consumer as known
@@ -56,7 +56,7 @@ end
 $$;
 
 comment on function agui.consumers() is
-    'Returns the consumers of the scopes that the role sees, those of all scopes only to a role that '
-    'sees all, with their places and how many changes they are behind.';
+    'Returns the consumers of the scopes that the role sees (those of all scopes only to a role that sees '
+    'all, or is a member of pg_monitor), with their places and how many changes they are behind.';
 
 revoke execute on function agui.consumers() from public;

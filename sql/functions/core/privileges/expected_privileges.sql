@@ -76,7 +76,7 @@ as $$
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
         -- Functions that cannot write are for readers, except the one that computes keys of erased
-        -- threads and the one that returns their tombstones. pg_monitor gets agui.stats and agui.lag, and the functions that the command line
+        -- threads and the one that returns their tombstones. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the functions that the command line
         -- calls.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows')
@@ -87,7 +87,7 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'stats', 'lag', 'installed', 'known_settings'
+            'stats', 'lag', 'consumers', 'installed', 'known_settings'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype

@@ -17,7 +17,7 @@ end
 $$;
 
 comment on function agui_internal.monitored_keys() is
-    'The range of thread keys that agui.stats and agui.lag count for the calling role: all keys '
+    'The range of thread keys that agui.stats, agui.lag and agui.consumers count for the calling role: all keys '
     'without row-level security and for members of pg_monitor, else those that the role may see; '
     'nulls: none.';
 
