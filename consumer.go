@@ -26,7 +26,7 @@ func (s *Store) ConsumerOfAllScopes(name string) Consumer { return Consumer{s, n
 
 // Changes returns the changes behind the place of the consumer, as Store.Changes does, up to a limit (0: 1,000). The place stays until Move.
 //
-// Errors: as Store.Changes.
+// Errors: ErrOtherHistory (the database was restored or failed over: Move to begin again), ErrInvalidArgument, ErrLimitExceeded.
 func (c Consumer) Changes(ctx context.Context, limit int) ([]Change, error) {
 	if limit == 0 {
 		limit = 1000
@@ -55,6 +55,9 @@ func (c Consumer) Move(ctx context.Context, position string) error {
 }
 
 // MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it.
+//
+// Errors: ErrInvalidArgument (the thread is of another scope than the consumer, or the name is empty or longer than 200 bytes),
+// ErrKeyCollision.
 func (c Consumer) MarkRead(ctx context.Context, scope, threadID string, seq int64) error {
 	return ErrorOf(c.store.queries.MarkRead(ctx, db.MarkReadParams{
 		Consumer: c.name, ThreadID: threadID, Seq: seq, ThreadScope: scope, Scope: c.scope,
@@ -80,7 +83,7 @@ type ChangedEvent struct {
 // once more; after an error or the end of the process, those of a page may. The iteration
 // ends when there is none left; call it again later.
 //
-// Errors: as Store.Changes.
+// Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents (the log is damaged).
 func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 	return func(yield func(ChangedEvent, error) bool) {
 		for {

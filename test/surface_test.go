@@ -171,4 +171,8 @@ var cannotHappen = map[string][]string{
 	"agui.erase_older": {"UI025"}, "agui.apply_retention": {"UI025"},
 	// It returns them, for each thread.
 	"agui.poll": {"UI012", "UI014", "UI017"},
+	// It says that a consumer is lost.
+	"agui.consumers": {"UI024"},
+	// A consumer that it creates begins at the beginning.
+	"agui.mark_read": {"UI024"},
 }

@@ -41,6 +41,8 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`select agui.append('gone', 'r1', '[` + start + `,` + end + `]')`,
 		`select agui.erase('gone')`,
 		`select agui.set_hold('kept', 'a reason'), agui.set_retention('erase', '1 year'), agui.set_retention('archive', '1 month', 'acme')`,
+		`select agui.move_consumer('copy', (select position from agui.changes() limit 1)), agui.mark_read('copy', 'kept', 2)`,
+		`select agui.enable_search('english')`,
 		`call agui.compact()`,
 		`call agui.repack()`,
 		`call agui.compact()`,

@@ -31,8 +31,8 @@ processed, and begin there with --after. Or name a consumer: the database keeps 
 moves as lines are written (see "pgagui consumers").
 
 With --events, which needs a consumer, each line is an event: scope, threadId, seq, runId, type,
-recordedAt and payload, which has the bytes of the event. The events of a thread come in the order of
-seq, each once, when one of its runs begins or ends. If the command is killed, those of the last
+recordedAt and payload, which has the bytes of the event. The events of a thread come in the order
+of seq, each once, when one of its runs begins or ends. If the command is killed, those of the last
 lines may come once more.
 
 Erased threads do not come. If the database was restored or failed over to a standby, a position is
@@ -163,8 +163,8 @@ func (p *program) consumersCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the consumers and how far they are behind",
 		Long: `Lists the consumers of the scopes that the role sees, and how many changed runs they have not
-processed. Not more than 10,000 are counted. "lost": the database was restored, or failed over, so the
-place means nothing any more; remove the consumer, or move it to the beginning.`,
+processed. Not more than 10,000 are counted. "lost": the database was restored, or failed over, so
+the place means nothing any more; remove the consumer, or move it to the beginning.`,
 		Example: `  pgagui consumers ls --json`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

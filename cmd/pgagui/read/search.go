@@ -21,16 +21,16 @@ func (p *program) searchCommand() *cobra.Command {
 		Use:   "search QUERY",
 		Short: "Search in what was said in all threads of a scope",
 		Long: `Prints the messages whose texts match a query, the best first, with the words that match between
-asterisks: words, "words in order", or, -not. It searches the texts of users, assistants and tools, of
-all branches.
+asterisks: words, "words in order", or, -not. It searches the texts of users, assistants and tools,
+of all branches.
 
 Search is off until --enable turns it on, with a text search configuration of PostgreSQL such as
 english, or simple for words as they are. Then "pgagui project", or the worker, indexes the texts of
 all messages. They take about as much space as the log. --disable removes them. Both concern all
 scopes and need the role agui_maintainer.
 
-With --json each line is an object with scope, threadId, runId, messageId, role, seq, saidAt, rank and
-snippet, a list of pieces with text and isMatch.`,
+With --json each line is an object with scope, threadId, runId, messageId, role, seq, saidAt, rank
+and snippet, a list of pieces with text and isMatch.`,
 		Example: `  pgagui search --enable english
   pgagui search refund --since 30d --role user
   pgagui search '"late delivery" -refund' --all-scopes --json`,

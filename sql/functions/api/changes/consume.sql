@@ -25,6 +25,7 @@ comment on function agui.consume(text, int, text) is
     'called with the position of a row: after the rows up to it were processed, or in the same '
     'transaction. So each change is processed at least once. read_seq: how far agui.mark_read has '
     'noted that the events of the thread were processed. scope: the consumer of a scope (null: of all, '
-    'which a role with one scope may not be). Errors: as agui.changes.';
+    'which a role with one scope may not be). Errors: UI024 the place is of another '
+    'history of transactions, so the consumer has to begin again, UI011 max_rows is not from 1 to 10000.';
 
 revoke execute on function agui.consume(text, int, text) from public;

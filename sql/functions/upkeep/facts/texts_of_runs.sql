@@ -37,9 +37,8 @@ begin
                 and batch.run_no = run.run_no
                 and batch.first_seq between run.first_seq and run.last_seq
                 and (
-                    agui_internal.mentions_type(batch.events::text, 'TEXT_MESSAGE_')
-                    or agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
-                    or agui_internal.mentions_type(batch.events::text, 'MESSAGES_')
+                    -- What their names have in common.
+                    agui_internal.mentions_type(batch.events::text, 'MESSAGE') or agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
                 )
         cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
         cross join lateral json_to_record(agui_internal.json_guarded(element.value)) as member (
