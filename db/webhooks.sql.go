@@ -258,7 +258,8 @@ const WebhookFailures = `-- name: WebhookFailures :many
 select
     (request).webhook::pg_catalog.text as webhook, (request).event_id::pg_catalog.text as event_id, (request).kind::pg_catalog.text as kind, (request).scope::pg_catalog.text as scope,
     (request).thread_id::pg_catalog.text as thread_id, (request).run_id::pg_catalog.text as run_id, (request).ended_at::pg_catalog.timestamptz as ended_at,
-    (request).attempts::int as attempts, coalesce((request).outcome, '')::pg_catalog.text as outcome, (request).failed_at::pg_catalog.timestamptz as failed_at
+    (request).attempts::int as attempts, coalesce((request).outcome, '')::pg_catalog.text as outcome, (request).failed_at::pg_catalog.timestamptz as failed_at,
+    coalesce((request).next_attempt_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as next_attempt_at
 from agui.webhook_failures($1::pg_catalog.text, $2::int) as request
 `
 
@@ -268,16 +269,17 @@ type WebhookFailuresParams struct {
 }
 
 type WebhookFailuresRow struct {
-	Webhook  string
-	EventID  string
-	Kind     string
-	Scope    string
-	ThreadID string
-	RunID    string
-	EndedAt  time.Time
-	Attempts int32
-	Outcome  string
-	FailedAt time.Time
+	Webhook       string
+	EventID       string
+	Kind          string
+	Scope         string
+	ThreadID      string
+	RunID         string
+	EndedAt       time.Time
+	Attempts      int32
+	Outcome       string
+	FailedAt      time.Time
+	NextAttemptAt time.Time
 }
 
 func (q *Queries) WebhookFailures(ctx context.Context, arg WebhookFailuresParams) ([]WebhookFailuresRow, error) {
@@ -300,6 +302,7 @@ func (q *Queries) WebhookFailures(ctx context.Context, arg WebhookFailuresParams
 			&i.Attempts,
 			&i.Outcome,
 			&i.FailedAt,
+			&i.NextAttemptAt,
 		); err != nil {
 			return nil, err
 		}

@@ -18,7 +18,8 @@ from agui.webhooks() as hook;
 select
     (request).webhook::pg_catalog.text as webhook, (request).event_id::pg_catalog.text as event_id, (request).kind::pg_catalog.text as kind, (request).scope::pg_catalog.text as scope,
     (request).thread_id::pg_catalog.text as thread_id, (request).run_id::pg_catalog.text as run_id, (request).ended_at::pg_catalog.timestamptz as ended_at,
-    (request).attempts::int as attempts, coalesce((request).outcome, '')::pg_catalog.text as outcome, (request).failed_at::pg_catalog.timestamptz as failed_at
+    (request).attempts::int as attempts, coalesce((request).outcome, '')::pg_catalog.text as outcome, (request).failed_at::pg_catalog.timestamptz as failed_at,
+    coalesce((request).next_attempt_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as next_attempt_at
 from agui.webhook_failures(sqlc.narg(webhook)::pg_catalog.text, @max_rows::int) as request;
 
 -- name: RetryWebhookFailures :one

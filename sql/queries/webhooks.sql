@@ -18,7 +18,8 @@ from agui.webhooks() as hook;
 select
     (request).webhook::text as webhook, (request).event_id::text as event_id, (request).kind::text as kind, (request).scope::text as scope,
     (request).thread_id::text as thread_id, (request).run_id::text as run_id, (request).ended_at::timestamptz as ended_at,
-    (request).attempts::int as attempts, coalesce((request).outcome, '')::text as outcome, (request).failed_at::timestamptz as failed_at
+    (request).attempts::int as attempts, coalesce((request).outcome, '')::text as outcome, (request).failed_at::timestamptz as failed_at,
+    coalesce((request).next_attempt_at, '0001-01-01 00:00:00+00')::timestamptz as next_attempt_at
 from agui.webhook_failures(sqlc.narg(webhook)::text, @max_rows::int) as request;
 
 -- name: RetryWebhookFailures :one

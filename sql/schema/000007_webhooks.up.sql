@@ -68,14 +68,14 @@ create table agui_internal.webhook_request (
 );
 
 create index webhook_request_due on agui_internal.webhook_request (webhook, next_at) where next_at is not null;
-create index webhook_request_failed on agui_internal.webhook_request (webhook, ended_at) where next_at is null and body is not null;
+create index webhook_request_failed on agui_internal.webhook_request (webhook, ended_at) where body is not null and outcome is not null;
 create index webhook_request_by_thread on agui_internal.webhook_request (thread_key);
 create index webhook_request_by_time on agui_internal.webhook_request (ended_at);
 
 comment on table agui_internal.webhook_request is
     'The requests of webhooks, one for each end of a run: those to send (next_at is set), those that '
-    'were answered (body is null), and those that failed for good, which agui.webhook_failures() '
-    'shows. A row stays for 30 days after the end, so that no end is sent twice.';
+    'were sent (body is null), and those that failed for good (neither). A row stays for 30 days '
+    'after the end, so that no end is sent twice. agui.webhook_failures() shows those that failed.';
 comment on column agui_internal.webhook_request.webhook is 'Name of the webhook.';
 comment on column agui_internal.webhook_request.event_id is
     'The header webhook-id: a hash of the run and its end, so that it is the same for each attempt, '
@@ -91,7 +91,7 @@ comment on column agui_internal.webhook_request.outcome is
     'What came of the last attempt, for example 503 Service Unavailable; null: none has ended.';
 comment on column agui_internal.webhook_request.noted_at is 'When the last attempt began or ended.';
 comment on index agui_internal.webhook_request_due is 'The queue of requests.';
-comment on index agui_internal.webhook_request_failed is 'The requests that failed for good.';
+comment on index agui_internal.webhook_request_failed is 'What agui.webhook_failures() shows.';
 comment on index agui_internal.webhook_request_by_thread is 'The requests that go with an erased thread.';
 comment on index agui_internal.webhook_request_by_time is 'The requests that are old enough to be forgotten.';
 

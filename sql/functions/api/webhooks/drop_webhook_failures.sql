@@ -11,10 +11,10 @@ begin
     perform agui_internal.refuse_unless_operator('drop the failures of a webhook');
     -- The row stays, so that the end is not sent once more.
     update agui_internal.webhook_request as request
-    set body = null
+    set body = null, next_at = null
     where request.webhook = drop_webhook_failures.webhook
         and (drop_webhook_failures.event_id is null or request.event_id = drop_webhook_failures.event_id)
-        and request.next_at is null and request.body is not null;
+        and request.body is not null and request.outcome is not null;
     get diagnostics dropped = row_count;
     return dropped;
 end

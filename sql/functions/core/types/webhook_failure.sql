@@ -9,9 +9,10 @@ create type agui.webhook_failure as (
     attempts  int,
     outcome   text,
     failed_at timestamptz,
+    next_attempt_at timestamptz,
     body      json
 );
 
 comment on type agui.webhook_failure is
-    'A request that failed for good: kind and body are what was to be sent when the run ended at '
-    'ended_at, outcome is what came of the last attempt.';
+    'A request of a webhook that failed: kind and body are what was to be sent when the run ended at '
+    'ended_at, outcome is what came of the last attempt. next_attempt_at null: it failed for good.';

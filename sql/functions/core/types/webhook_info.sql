@@ -13,4 +13,4 @@ create type agui.webhook_info as (
 
 comment on type agui.webhook_info is
     'A webhook (agui.webhook) without its secret. scope: null means all scopes. to_send is the number '
-    'of requests that wait or are being sent, failed the number of those in agui.webhook_failures().';
+    'of requests that wait or are being sent, failed the number of those that failed for good.';

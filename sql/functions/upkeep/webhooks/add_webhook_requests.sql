@@ -6,6 +6,10 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 -- So that times are written in UTC.
 set timezone = 'UTC'
 as $$
