@@ -38,7 +38,7 @@ begin
             concat_ws('/', run.thread_key, run.run_no, extract(epoch from run.started_at), run.end_seq, happened.kind), 'UTF8'
         )), 'hex'), 32),
         run.thread_key, happened.kind, happened.at,
-        json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_strip_nulls(json_build_object(
+        json_strip_nulls(json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_build_object(
             'scope', thread.scope, 'threadId', thread.thread_id, 'runId', run.run_id, 'parentRunId', parent.run_id, 'status', run.status,
             'error', case
                 when happened.kind = 'run.failed' then json_build_object('code', why.error_code, 'message', coalesce(why.error_message, ''))
