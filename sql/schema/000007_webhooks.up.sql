@@ -108,6 +108,7 @@ alter table agui_internal.webhook_position
     alter column webhook set statistics 0,
     alter column position set statistics 0;
 alter table agui_internal.webhook_request
+    alter column webhook set statistics 0,
     alter column event_id set statistics 0,
     alter column kind set statistics 0,
     alter column outcome set statistics 0;

@@ -2,7 +2,6 @@ create or replace function agui.webhook_failures(webhook text default null, max_
 returns setof agui.webhook_failure
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

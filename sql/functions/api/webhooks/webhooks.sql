@@ -2,7 +2,6 @@ create or replace function agui.webhooks()
 returns setof agui.webhook_info
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -1,5 +1,5 @@
 create or replace function agui_internal.add_webhook_requests(
-    webhook text, after text, "position" text, scopes text[], thread_ids text[], run_ids text[]
+    webhook text, after text, moved_to text, scopes text[], thread_ids text[], run_ids text[]
 )
 returns boolean
 language plpgsql
@@ -18,7 +18,7 @@ declare
 begin
     perform agui_internal.refuse_unless_operator('send webhooks');
     update agui_internal.webhook_position as place
-    set position = add_webhook_requests.position, read_at = clock_timestamp()
+    set position = moved_to, read_at = clock_timestamp()
     where place.webhook = add_webhook_requests.webhook and place.position = add_webhook_requests.after;
     if not found then
         return false;

@@ -2,7 +2,6 @@ create or replace function agui_internal.webhook_endpoints(at timestamptz)
 returns setof agui_internal.webhook_endpoint
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
