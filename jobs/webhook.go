@@ -66,7 +66,7 @@ type WebhookFailure struct {
 // AddWebhook adds a webhook, and returns the secret of its signatures, which is shown this once. An empty secret makes a random one. The
 // webhook is for runs that end from now on. It needs the rights of agui_maintainer.
 //
-// Errors: pgagui.ErrInvalidArgument, pgagui.ErrPermissionDenied, and an error of the server (23505) if there is one of the name.
+// Errors: pgagui.ErrInvalidArgument (also if there is one of the name), pgagui.ErrPermissionDenied.
 func AddWebhook(ctx context.Context, pool *pgxpool.Pool, hook Webhook, secret string) (string, error) {
 	params := db.AddWebhookParams{Name: hook.Name, Url: hook.URL, Scope: scopeOf(hook.Scope, hook.AllScopes)}
 	for _, kind := range hook.Kinds {

@@ -22,7 +22,7 @@ begin
     exception
         when unique_violation then
             raise exception using
-                errcode = '23505',
+                errcode = '22023',
                 message = format('there is a webhook "%s" already', add_webhook.name),
                 hint = 'agui.remove_webhook removes it.';
         when not_null_violation or check_violation or invalid_parameter_value then
@@ -52,6 +52,6 @@ comment on function agui.add_webhook(text, text, text[], text, text) is
     'of any scope) has ended or waits. kinds are some of run.finished, run.failed, run.cancelled and '
     'run.waiting (null: all). Returns the secret of the signatures, which no other function shows; '
     'null makes a random one. Requires agui_maintainer. '
-    'Errors: 22023 name, URL, kinds or secret are not valid, 23505 there is a webhook of this name.';
+    'Errors: 22023 name, URL, kinds or secret are not valid, or there is a webhook of this name.';
 
 revoke execute on function agui.add_webhook(text, text, text[], text, text) from public;
