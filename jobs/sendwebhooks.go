@@ -134,7 +134,7 @@ type sending struct {
 	answers chan answered
 }
 
-// sendingTo is what a call knows of a webhook.
+// sendingTo is a webhook during a call.
 type sendingTo struct {
 	db.WebhookEndpointsRow
 	onTheir   int

@@ -274,7 +274,7 @@ func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	if got := e.notices(); got[0].id == got[1].id {
 		t.Errorf("two events have the id %s", got[0].id)
 	}
-	// What jobs do to a run is no news.
+	// What jobs do to a run is not sent.
 	execute(t, pool, `call agui.compact()`)
 	execute(t, pool, `call agui.repack(older_than => '0')`)
 	mustSend(t, pool, toLoopback)

@@ -11,5 +11,5 @@ create type agui_internal.webhook_endpoint as (
 );
 
 comment on type agui_internal.webhook_endpoint is
-    'What a worker needs to know of a webhook. position: up to where agui.changes was read for it. '
+    'What a worker needs to send the requests of a webhook. position: up to where agui.changes was read for it. '
     'is_due: a request is to be sent now.';
