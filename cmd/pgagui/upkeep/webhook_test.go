@@ -102,7 +102,9 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	importRun("first")
 	expect("no request has failed", "webhook", "failures")
 	process := commands.Start(append([]string{"worker", "--webhooks", "@every 1s"}, here...)...)
-	wait.For(t, "a failure", func() bool { return strings.Contains(commands.Must("webhook", "failures", "crm"), "500 Internal Server Error") })
+	wait.For(t, "a failure", func() bool {
+		return strings.Contains(commands.Must("webhook", "failures", "crm"), "500 Internal Server Error")
+	})
 	failure := clitest.Parse[jobs.WebhookFailure](commands, "webhook", "failures", "--limit", "1")
 	if failure.ThreadID != "first" || failure.RunID != "r" || failure.Kind != jobs.WebhookRunFinished || !strings.HasPrefix(failure.EventID, "evt_") {
 		t.Errorf("failure: %+v", failure)
