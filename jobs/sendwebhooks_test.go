@@ -260,7 +260,9 @@ func TestWebhooksSayHowRunsEnded(t *testing.T) {
 func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
+	execute(t, pool, appendForHooks, "before", "r", finishedRun, "")
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
+	execute(t, pool, `select agui.append('before', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
 	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	mustSend(t, pool, toLoopback)
 	execute(t, pool, `select agui.append('t', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
@@ -271,14 +273,17 @@ func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_ERROR","message":"no"}]', after_seq => 5)`)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.failed t r", "run.finished t r")
-	if got := e.notices(); got[0].id == got[1].id {
-		t.Errorf("two events have the id %s", got[0].id)
+	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"no"}]', after_seq => 6)`)
+	mustSend(t, pool, toLoopback)
+	e.expect(t, "run.failed t r", "run.failed t r", "run.finished t r")
+	if got := e.notices(); got[0].id == got[1].id || got[1].id == got[2].id {
+		t.Errorf("two events have the same id: %+v", got)
 	}
 	// What jobs do to a run is not sent.
 	execute(t, pool, `call agui.compact()`)
 	execute(t, pool, `call agui.repack(older_than => '0')`)
 	mustSend(t, pool, toLoopback)
-	if n := len(e.notices()); n != 2 {
+	if n := len(e.notices()); n != 3 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -705,6 +710,25 @@ func TestWorkersShareWebhooks(t *testing.T) {
 		if all := len(got); all != runs || len(slices.Compact(got)) != runs {
 			t.Errorf("%s: %d requests for %d runs", e.name, all, runs)
 		}
+	}
+}
+
+// A worker that is late moves no position back.
+func TestAPositionMovesOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
+	execute(t, pool, `update agui_internal.webhook_position set position = 'first'`)
+	for _, move := range []struct {
+		webhook, after, to string
+		isMoved            int64
+	}{{"e", "other", "x", 0}, {"unknown", "first", "x", 0}, {"e", "first", "second", 1}, {"e", "first", "x", 0}, {"e", "second", "third", 1}} {
+		if moved := count(t, pool, `select agui_internal.add_webhook_requests($1, $2, $3, '{}', '{}', '{}')::int`, move.webhook, move.after, move.to); moved != move.isMoved {
+			t.Errorf("%+v: moved %d", move, moved)
+		}
+	}
+	if n := count(t, pool, `select count(*) from agui_internal.webhook_position where position = 'third'`); n != 1 {
+		t.Error("the position is not the last one")
 	}
 }
 

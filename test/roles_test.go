@@ -61,6 +61,7 @@ func TestRoles(t *testing.T) {
 		{"agui_reader", `select agui_internal.webhook_endpoints(now())`, false},
 		{"agui_writer", `select agui_internal.webhook_endpoints(now())`, false},
 		{"agui_worker", `select 1 / count(*) from agui_internal.webhook_endpoints(now())`, true},
+		{"agui_worker", `select agui.changes()`, true},
 		{"agui_maintainer", `select * from agui.webhook`, false},
 		{"agui_worker", `select * from agui_internal.webhook_request`, false},
 		{"pg_monitor", `select * from agui.setting, agui.lag()`, true},

@@ -131,6 +131,22 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// Over https the certificate must be that of the name.
+func TestCertificatesAreChecked(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	request := Request{URL: server.URL, Secret: knownSecret, ID: knownID, At: knownTime}
+	client := NewClient(loopback, false)
+	if answer := client.Post(t.Context(), request); !answer.HasNone || !strings.Contains(answer.Outcome, "certificate") {
+		t.Errorf("an unknown certificate: %+v", answer)
+	}
+	client.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	if answer := client.Post(t.Context(), request); !answer.IsTaken {
+		t.Errorf("a known certificate: %+v", answer)
+	}
+}
+
 // An endless answer is not read to its end.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
