@@ -18,6 +18,9 @@ type Job struct {
 	Name string
 	// Work does the job and returns its result, such as a [Compacted].
 	Work func(ctx context.Context) (result any, err error)
+	// HasWork, if set, is called before the lock is taken. If it returns false, the job is skipped. It
+	// is for jobs that run often and seldom find something to do.
+	HasWork func(ctx context.Context) (bool, error)
 }
 
 // Report says how a job went.
@@ -37,6 +40,8 @@ const (
 	// SkippedBusy means that another process runs the same job in this database, or a session runs
 	// agui.compact.
 	SkippedBusy SkipReason = "another is in progress"
+	// SkippedIdle means that there is nothing to do (Job.HasWork).
+	SkippedIdle SkipReason = "there is nothing to do"
 	// SkippedStandby means that the server is a standby, which cannot be written to. After a
 	// promotion the job runs.
 	SkippedStandby SkipReason = "the server is a standby"
@@ -62,14 +67,29 @@ func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (rep
 	}
 	begin := time.Now()
 	report.Job = j.Name
+	defer func() { report.Duration = time.Since(begin) }()
+	if hasWork, err := j.hasWork(ctx); err != nil || !hasWork {
+		report.Skipped = SkippedIdle
+		return report, err
+	}
 	report.Skipped, err = exclusively(ctx, pool, j.Name, func(ctx context.Context) (err error) {
 		return guarded(func() error {
 			report.Result, err = j.Work(ctx)
 			return err
 		})
 	})
-	report.Duration = time.Since(begin)
 	return report, err
+}
+
+func (j Job) hasWork(ctx context.Context) (has bool, err error) {
+	if j.HasWork == nil {
+		return true, nil
+	}
+	err = guarded(func() error {
+		has, err = j.HasWork(ctx)
+		return err
+	})
+	return has, err
 }
 
 // closeTimeout bounds the wait for a server that no longer answers.

@@ -47,6 +47,11 @@ var killable = map[string]func(context.Context, *pgxpool.Pool, func()) error{
 		_, err := jobs.Reap(ctx, pool, jobs.ReapOptions{Progress: func(jobs.Reaped) { progress() }})
 		return err
 	},
+	"webhooks": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
+		progress()
+		_, err := jobs.SendWebhooks(ctx, pool, toLoopback)
+		return err
+	},
 	"erase": func(ctx context.Context, pool *pgxpool.Pool, progress func()) error {
 		_, err := jobs.Erase(ctx, pool, jobs.EraseOptions{OlderThan: time.Microsecond, AllScopes: true, Each: func(jobs.ErasedThread) { progress() }})
 		return err

@@ -55,7 +55,12 @@ var definersAsk = map[string][]string{
 		"agui_internal.consumer_key", "agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
-	"agui_internal.refuse_unless_operator": {"agui.disable_search", "agui.enable_search", "agui.rebuild_facts", "agui.set_setting", "agui_internal.project_step"},
+	"agui_internal.refuse_unless_operator": {
+		"agui.disable_search", "agui.enable_search", "agui.rebuild_facts", "agui.set_setting", "agui_internal.project_step",
+		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.webhook_failures",
+		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
+		"agui_internal.webhook_endpoints",
+	},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},

@@ -94,6 +94,8 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	switch {
 	case err != nil:
 		logger.Error("job failed", "error", err, "result", report.Result)
+	case report.Skipped == jobs.SkippedIdle:
+		logger.Debug("job skipped", "reason", string(report.Skipped))
 	case report.Skipped != "":
 		logger.Info("job skipped", "reason", string(report.Skipped))
 	default:

@@ -12,6 +12,7 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 	const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
 	for _, statement := range []string{
 		`select agui.set_setting('lease', '1 hour')`,
+		`select agui.add_webhook('hook', 'https://example.com')`,
 		`select agui.append('kept', 'r1', '[` + start + `,{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},` + end + `]')`,
 		`select agui.append('kept', 'r2', '[` + start + `,{"type":"STATE_SNAPSHOT","snapshot":{"a":1}},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/b","value":[1]}]},` + end + `]')`,
 		// An input in parts, one that stays whole, and a message with an image that inputs and snapshots share.
@@ -40,6 +41,7 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`select agui_internal.note_attempt('compact', agui.thread_key('', 'kept'), '{99}')`,
 		`select agui.append('gone', 'r1', '[` + start + `,` + end + `]')`,
 		`select agui.erase('gone')`,
+		`select agui_internal.add_webhook_requests('hook', position, position, '{""}', '{kept}', '{r1}') from agui_internal.webhook_position`,
 		`select agui.set_hold('kept', 'a reason'), agui.set_retention('erase', '1 year'), agui.set_retention('archive', '1 month', 'acme')`,
 		`select agui.move_consumer('copy', (select position from agui.changes() limit 1)), agui.mark_read('copy', 'kept', 2)`,
 		`select agui.enable_search('english')`,

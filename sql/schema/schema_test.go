@@ -63,7 +63,7 @@ func tablePrivileges(t *testing.T, pool *pgxpool.Pool) string {
 		select string_agg(format('%s %s', name, privileges), e'\n' order by name) from (
 			select nspname, nspacl from pg_namespace where nspname in ('agui', 'agui_internal')
 			union all
-			select oid::regclass::text, relacl from pg_class
+			select oid::regclass::text, case when relkind in ('r', 'v') then coalesce(relacl, acldefault('r', relowner)) else relacl end from pg_class
 			where relnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')) and relname not like 'schema_migrations%'
 		) as listed (name, privileges)`)
 }

@@ -465,6 +465,28 @@ comment on column agui.thread_activity."derived_title" is 'The beginning of the 
 comment on column agui.thread_activity."agent" is 'The agent that the thread belongs to; null: not set.';
 comment on column agui.thread_activity."metadata" is 'What an application stores with the thread, a JSON object.';
 
+create table agui.webhook (
+    "name" text not null,
+    "url" text not null,
+    "scope" text,
+    "kinds" text[] not null,
+    "secret" text not null,
+    "enabled" boolean not null,
+    "disabled_because" text,
+    "created_at" timestamp with time zone not null,
+    "created_by" text not null
+);
+comment on table agui.webhook is 'Endpoints that get an HTTP POST when a run has ended or waits for an answer (agui.add_webhook). The worker sends it. Only the owner can read the table, for it has secrets: agui.webhooks() shows the rest.';
+comment on column agui.webhook."name" is 'The name of the webhook.';
+comment on column agui.webhook."url" is 'Where the requests go.';
+comment on column agui.webhook."scope" is 'The scope whose runs it is for; null: all scopes.';
+comment on column agui.webhook."kinds" is 'run.finished, run.failed (also runs that were cut off), run.cancelled, run.waiting (it ended with an interrupt).';
+comment on column agui.webhook."secret" is 'The key of the signatures, as Standard Webhooks has it: whsec_, then 24 to 64 bytes in base64.';
+comment on column agui.webhook."enabled" is 'Whether requests are sent. If not, what happens meanwhile is sent once it is enabled again.';
+comment on column agui.webhook."disabled_because" is 'Why it is disabled; null: agui.enable_webhook did it.';
+comment on column agui.webhook."created_at" is 'When it was added. Runs that ended before are not sent.';
+comment on column agui.webhook."created_by" is 'The role that was logged in.';
+
 create table agui.event (
     "scope" text not null,
     "thread_id" text not null,
@@ -1156,8 +1178,39 @@ create table agui.verify_row (
 );
 comment on table agui.verify_row is 'A finding of agui.verify and the run it concerns (run_id is null if none can be named). severity: ’damage’ is what the database must not contain; ’note’ is what the agent or its writer did against the protocol, stored as it was appended.';
 
+create table agui.webhook_failure (
+    "webhook" text,
+    "event_id" text,
+    "kind" text,
+    "scope" text,
+    "thread_id" text,
+    "run_id" text,
+    "ended_at" timestamp with time zone,
+    "attempts" integer,
+    "outcome" text,
+    "failed_at" timestamp with time zone,
+    "next_attempt_at" timestamp with time zone,
+    "body" json
+);
+comment on table agui.webhook_failure is 'A request of a webhook that failed: kind and body are what was to be sent when the run ended at ended_at, outcome is what came of the last attempt. next_attempt_at null: it failed for good.';
+
+create table agui.webhook_info (
+    "name" text,
+    "url" text,
+    "scope" text,
+    "kinds" text[],
+    "enabled" boolean,
+    "disabled_because" text,
+    "created_at" timestamp with time zone,
+    "created_by" text,
+    "to_send" bigint,
+    "failed" bigint
+);
+comment on table agui.webhook_info is 'A webhook (agui.webhook) without its secret. scope: null means all scopes. to_send is the number of requests that wait or are being sent, failed the number of those that failed for good.';
+
 create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
+create function agui.add_webhook(name text, url text, kinds text[] DEFAULT NULL::text[], secret text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns text language sql as '';
 create function agui.agent_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(agent text, runs bigint, running bigint, finished bigint, interrupted bigint, cancelled bigint, failed bigint, cut_off bigint, median_duration interval, p95_duration interval, median_first_token interval, p95_first_token interval) language sql as '';
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';
@@ -1179,8 +1232,10 @@ create function agui.consumers() returns SETOF agui.consumer_place language sql 
 create function agui.day_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric) language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.disable_search() returns boolean language sql as '';
+create function agui.drop_webhook_failures(webhook text, event_id text DEFAULT NULL::text) returns bigint language sql as '';
 create function agui.enable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.enable_search(language text DEFAULT 'simple'::text) returns void language sql as '';
+create function agui.enable_webhook(name text, enabled boolean DEFAULT true) returns boolean language sql as '';
 create function agui.erase(thread_id text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.erasure language sql as '';
 create function agui.events(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.event_row language sql as '';
 create function agui.get_thread(thread_id text, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
@@ -1220,10 +1275,12 @@ create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::t
 create function agui.remove_consumer(consumer text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_retention(action text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.remove_webhook(name text) returns boolean language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';
 create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns integer language sql as '';
 create function agui.restore(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.retry(job text DEFAULT NULL::text, thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
+create function agui.retry_webhook_failures(webhook text, event_id text DEFAULT NULL::text) returns bigint language sql as '';
 create function agui.runs(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_session(session json, scope text DEFAULT ''::text) returns json language sql as '';
@@ -1251,3 +1308,5 @@ create function agui.unmap_role(role_name name) returns boolean language sql as 
 create function agui.usage(thread_id text, run_id text DEFAULT NULL::text, lineage boolean DEFAULT true, whole_thread boolean DEFAULT false, scope text DEFAULT ''::text) returns SETOF agui.model_usage language sql as '';
 create function agui.verify(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.verify_row language sql as '';
 create function agui.waiting(max_rows integer DEFAULT 100, agent text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns SETOF agui.interrupt_fact language sql as '';
+create function agui.webhook_failures(webhook text DEFAULT NULL::text, max_rows integer DEFAULT 1000) returns SETOF agui.webhook_failure language sql as '';
+create function agui.webhooks() returns SETOF agui.webhook_info language sql as '';

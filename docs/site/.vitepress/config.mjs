@@ -51,7 +51,7 @@ export default defineConfig({
       { text: "Start", items: [{ text: "What it is", link: "/" }, { text: "Install", link: "/docs/install" },
         ...pages("docs/start/", ["Go", "go"], ["SQL and sqlc", "sql"], ["A front end", "front-end"], ["Operators and DBAs", "operators"], ["Support", "support"])] },
       { text: "Understand", items: pages("docs/", ["Concepts", "concepts"], ["Questions", "faq"], ["Compare", "compare"]) },
-      { text: "Guides", items: [...pages("docs/guides/", ["Branching", "branching"], ["Interrupts", "interrupts"], ["Time travel", "time-travel"], ["Ask all conversations", "questions"],
+      { text: "Guides", items: [...pages("docs/guides/", ["Branching", "branching"], ["Interrupts", "interrupts"], ["Time travel", "time-travel"], ["Ask all conversations", "questions"], ["Webhooks", "webhooks"],
         ["Session state", "session-state"], ["Images", "images"], ["Moving in", "moving-in"]), ...pages("docs/", ["Frameworks", "frameworks"], ["Tenants", "security"])] },
       { text: "Use", items: pages("docs/", ["From SQL", "sql"], ["From Go", "go"], ["From the shell", "shell"], ["The server", "server"]) },
       { text: "Operate", items: [...pages("docs/", ["Operations", "operations"], ["Settings", "settings"], ["Erasure", "erasure"], ["Archives", "archive"], ["Extension", "extension"],

@@ -18,9 +18,10 @@ Which scopes a command works on:
   - Commands that name, import or remove threads work on one scope: that of --scope, otherwise the
     scope "". "pgagui archive", "pgagui erase --older-than" and "pgagui worker --erase" also accept
     --all-scopes. "pgagui unarchive" stores threads in their own scopes, unless --scope is given.
-  - Commands for the whole database (compact, reap, repack, verify, heads, worker, retention, stats,
-    doctor, migrate) work on all scopes. "pgagui retention set" and "rm" need --scope or
-    --all-scopes. verify and heads accept --scope NAME; the others refuse it.
+  - Commands for the whole database (compact, reap, repack, verify, heads, worker, retention,
+    webhook, stats, doctor, migrate) work on all scopes. "pgagui retention set" and "rm" and "pgagui
+    webhook add" need --scope or --all-scopes. verify and heads accept --scope NAME; the others
+    refuse it.
 
 If a command skips threads of other scopes, a line on stderr says so.`
 

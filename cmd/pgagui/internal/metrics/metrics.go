@@ -109,7 +109,7 @@ func (m *JobMetrics) Observe(ctx context.Context, job string) (context.Context, 
 		case err != nil:
 			outcome = jobFailed
 			m.lastFailure.WithLabelValues(job).SetToCurrentTime()
-		case report.Skipped != "":
+		case report.Skipped != "" && report.Skipped != jobs.SkippedIdle:
 			outcome = jobSkipped
 		default:
 			m.lastSuccess.WithLabelValues(job).SetToCurrentTime()

@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -16,6 +18,31 @@ import (
 // DefaultGrace is shorter than the time between SIGTERM and SIGKILL: 30 seconds with Kubernetes, 90
 // with systemd.
 const DefaultGrace = 20 * time.Second
+
+// WebhookFlags are the flags about the endpoints of webhooks, which worker and webhook test share.
+type WebhookFlags struct {
+	networks  []string
+	allowHTTP bool
+}
+
+// AddFlags adds the flags.
+func (w *WebhookFlags) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&w.networks, "webhook-networks", nil, "`networks` in which webhooks may be, as 10.0.0.0/8, beside public addresses")
+	flags.BoolVar(&w.allowHTTP, "webhook-http", false, "also send webhooks to URLs that begin with http://")
+}
+
+// Options returns the options of the job, or says what is wrong with the flags.
+func (w *WebhookFlags) Options() (options jobs.WebhookOptions, err error) {
+	options.AllowHTTP = w.allowHTTP
+	for _, text := range w.networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return options, fmt.Errorf("--webhook-networks has %q (expected a network such as 10.0.0.0/8)", text)
+		}
+		options.Networks = append(options.Networks, network.Masked())
+	}
+	return options, nil
+}
 
 // CompactFlags are the flags about compaction, which compact and worker share.
 type CompactFlags struct {
@@ -73,4 +100,13 @@ func ProjectJob(pool *pgxpool.Pool, options jobs.ProjectOptions) jobs.Job {
 // RetainJob returns the job that does what the rules of retention say.
 func RetainJob(pool *pgxpool.Pool, options jobs.RetainOptions) jobs.Job {
 	return jobs.Job{Name: "retain", Work: func(ctx context.Context) (any, error) { return jobs.Retain(ctx, pool, options) }}
+}
+
+// WebhooksJob returns the job that sends the requests of webhooks.
+func WebhooksJob(pool *pgxpool.Pool, options jobs.WebhookOptions) jobs.Job {
+	return jobs.Job{
+		Name:    "webhooks",
+		HasWork: func(ctx context.Context) (bool, error) { return jobs.HasWebhooksToSend(ctx, pool, options) },
+		Work:    func(ctx context.Context) (any, error) { return jobs.SendWebhooks(ctx, pool, options) },
+	}
 }

@@ -22,6 +22,7 @@ var upkeepJobs = []struct{ name, schedule, purpose string }{
 	{"reap", "@every 1m", "close stale runs, whose writers are gone"},
 	{"repack", "@every 10m", "join the small batches of ended runs"},
 	{"project", "@every 1m", "keep the facts about runs and tool calls"},
+	{"webhooks", "@every 10s", "send the requests of pgagui webhook"},
 	{"verify", "0 3 * * *", "check the threads that changed within --verify-since"},
 	{"retain", "30 3 * * *", "archive and erase threads by the rules of pgagui retention"},
 	{"erase", Off, "permanently remove threads without changes for --erase-after"},
@@ -35,6 +36,7 @@ const Off = "off"
 type Jobs struct {
 	Schedules   map[string]*string // by job name
 	Compaction  CompactFlags
+	webhooks    WebhookFlags
 	EraseAfter  time.Duration
 	AllScopes   bool
 	verifySince time.Duration
@@ -49,6 +51,7 @@ func (u *Jobs) Flags() *pflag.FlagSet {
 		u.Schedules[job.name] = flags.String(job.name, job.schedule, "`schedule` of the job: "+job.purpose)
 	}
 	u.Compaction.AddFlags(flags)
+	u.webhooks.AddFlags(flags)
 	flags.Var((*cli.Age)(&u.EraseAfter), "erase-after", "with --erase: erase threads in which nothing was stored for at least this long, for example 12h or 90d")
 	flags.BoolVar(&u.AllScopes, "all-scopes", false, "with --erase: erase threads of all scopes, not only of one")
 	u.verifySince = 48 * time.Hour
@@ -68,6 +71,9 @@ func (u *Jobs) Erases() bool { return *u.Schedules["erase"] != Off }
 // Check reports settings that contradict each other. The caller checks the scope of the erasure.
 func (u *Jobs) Check() error {
 	if err := u.Compaction.Check(); err != nil {
+		return err
+	}
+	if _, err := u.webhooks.Options(); err != nil {
 		return err
 	}
 	switch {
@@ -95,11 +101,13 @@ func (u *Jobs) Tasks(pool *pgxpool.Pool, scope string) (tasks []worker.Task) {
 	erasure := jobs.EraseOptions{
 		OlderThan: u.EraseAfter, Scope: scope, AllScopes: u.AllScopes, Reason: "pgagui worker --erase-after " + (*cli.Age)(&u.EraseAfter).String(),
 	}
+	webhooks, _ := u.webhooks.Options() // Check has looked at them
 	for _, job := range []jobs.Job{
 		CompactJob(pool, u.Compaction.Options()),
 		ReapJob(pool, jobs.ReapOptions{}),
 		RepackJob(pool, jobs.RepackOptions{}),
 		ProjectJob(pool, jobs.ProjectOptions{}),
+		WebhooksJob(pool, webhooks),
 		{Name: "verify", Work: func(ctx context.Context) (any, error) { return verifyRecent(ctx, pool, u.verifySince) }},
 		RetainJob(pool, jobs.RetainOptions{}),
 		{Name: "erase", Work: func(ctx context.Context) (any, error) { return jobs.Erase(ctx, pool, erasure) }},

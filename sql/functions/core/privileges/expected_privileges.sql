@@ -50,7 +50,8 @@ as $$
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.project_step', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt'
+                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt',
+                'agui_internal.add_webhook_requests', 'agui_internal.claim_webhook_requests', 'agui_internal.note_webhook_request', 'agui_internal.webhook_endpoints'
             ]),
             -- For a server that records and follows for all scopes, and has another role for the rest.
             ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
@@ -58,7 +59,9 @@ as $$
                 'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search', 'agui.enable_chain', 'agui.enable_search', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
                 'agui.lift_hold', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting',
                 'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
-                'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows'
+                'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
+                'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',
+                'agui.webhook_failures', 'agui.webhooks', 'agui_internal.webhook_endpoints'
             ])
     )
     select privilege.name, object.name, grantee.name
@@ -76,10 +79,12 @@ as $$
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
         -- Functions that cannot write are for readers, except the one that computes keys of erased
-        -- threads and the one that returns their tombstones. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the functions that the command line
+        -- threads, the one that returns their tombstones, and those about webhooks, whose URLs and
+        -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
+        -- functions that the command line
         -- calls.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows')
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
         union all
         select changer.grantee
         from changer

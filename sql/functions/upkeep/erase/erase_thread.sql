@@ -83,6 +83,7 @@ begin
     delete from agui_internal.consumer_thread as consumed where consumed.thread_key = erase_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = erase_thread.thread_key;
     delete from agui_internal.job_note as note where note.thread_key = erase_thread.thread_key;
+    delete from agui_internal.webhook_request as request where request.thread_key = erase_thread.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = erase_thread.thread_key;
     perform agui_internal.allow_log_change(true);
     delete from agui.run_input as given where given.thread_key = erase_thread.thread_key;

@@ -1,0 +1,334 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/jobs"
+)
+
+func (p *program) webhookCommand() *cobra.Command {
+	hook := &cobra.Command{
+		Use:   "webhook",
+		Short: "Send an HTTP request when a run has ended or waits for an answer",
+		Long: `A webhook is an endpoint of yours that gets an HTTP POST when a run has ended, or has stopped to ask
+a person. "pgagui worker" and "pgagui serve --worker" send the requests (--webhooks). There are four
+kinds:
+
+  run.finished    the run has finished
+  run.failed      it has failed, or was cut off because its writer was gone
+  run.cancelled   it was cancelled
+  run.waiting     it ended with an interrupt, and waits for an answer
+
+A request names the run and says how it ended; it has no messages. It is signed as Standard Webhooks
+has it, and comes at least once. If the endpoint does not take it with a status of 2xx, it is
+repeated, 8 times in about a day. docs/guides/webhooks.md shows how to receive and verify it.`,
+		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes --kinds run.failed,run.waiting
+  pgagui webhook test crm
+  pgagui webhook failures crm`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return &cli.UsageError{
+				Problem: "a subcommand is missing (expected add, ls, rm, enable, disable, test, failures, retry or drop)", Command: command.CommandPath(),
+			}
+		},
+	}
+	all := cli.OfAllScopes(
+		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookEnableCommand(true), p.webhookEnableCommand(false), p.webhookTestCommand(),
+		p.webhookFailuresCommand(), p.webhookRetryCommand(), p.webhookDropCommand(),
+	)
+	hook.AddCommand(append(all, p.webhookAddCommand())...)
+	return hook
+}
+
+func (p *program) webhookAddCommand() *cobra.Command {
+	var all bool
+	var kinds []string
+	command := &cobra.Command{
+		Use:   "add NAME URL",
+		Short: "Add a webhook, and print its secret once",
+		Long: `Adds a webhook for the runs of a scope, or of all scopes, that end from now on. It prints the secret
+with which the endpoint verifies the signatures, and no command prints it again. The URL begins with
+https://; with http:// the worker needs --webhook-http, and if the address of the endpoint is not
+public, --webhook-networks. The command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes
+  pgagui webhook add pager https://example.com/pager --scope acme --kinds run.failed`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := p.ruleScope(command, all); err != nil {
+				return err
+			}
+			hook := jobs.Webhook{Name: arguments[0], URL: arguments[1], Scope: p.Scope, AllScopes: all}
+			for _, kind := range kinds {
+				hook.Kinds = append(hook.Kinds, jobs.WebhookKind(kind))
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				secret, err := jobs.AddWebhook(ctx, pool, hook, "")
+				if err != nil {
+					return err
+				}
+				if p.JSON {
+					return p.PrintJSON(map[string]any{"name": hook.Name, "secret": secret})
+				}
+				_, err = fmt.Fprintf(p.Out, "webhook %s is added, %s\nits secret, which is not shown again: %s\n", hook.Name, scopeText(p.Scope, all), secret)
+				return err
+			})
+		},
+	}
+	command.Flags().BoolVar(&all, "all-scopes", false, "for the runs of all scopes")
+	command.Flags().StringSliceVar(&kinds, "kinds", nil, "`kinds` of ends, as run.failed,run.waiting (default: all)")
+	return command
+}
+
+func (p *program) webhookListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the webhooks",
+		Long: `Lists the webhooks, without their secrets. TO SEND counts the requests that wait or are being sent,
+FAILED those that failed for good. The command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook ls --json`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				hooks, err := jobs.Webhooks(ctx, pool)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{{"NAME", "URL", "SCOPE", "KINDS", "STATE", "TO SEND", "FAILED"}}
+				for _, hook := range hooks {
+					if p.JSON {
+						if err := p.PrintJSON(hook); err != nil {
+							return err
+						}
+					}
+					rows = append(rows, []string{
+						hook.Name, hook.URL, scopeText(hook.Scope, hook.AllScopes), kindsText(hook.Kinds), webhookState(hook),
+						fmt.Sprint(hook.ToSend), fmt.Sprint(hook.Failed),
+					})
+				}
+				switch {
+				case p.JSON:
+					return nil
+				case len(hooks) == 0:
+					_, err = fmt.Fprintln(p.Out, "there are no webhooks")
+					return err
+				}
+				return p.PrintTable(rows, 1, 3, 4)
+			})
+		},
+	}
+}
+
+func kindsText(kinds []jobs.WebhookKind) string {
+	if len(kinds) == len(jobs.WebhookKinds) {
+		return "all"
+	}
+	var texts []string
+	for _, kind := range kinds {
+		texts = append(texts, string(kind))
+	}
+	return strings.Join(texts, ",")
+}
+
+func webhookState(hook jobs.Webhook) string {
+	switch {
+	case hook.Enabled:
+		return "enabled"
+	case hook.DisabledBecause != "":
+		return "disabled: " + hook.DisabledBecause
+	default:
+		return "disabled"
+	}
+}
+
+func noWebhook(name string) error {
+	return fmt.Errorf("there is no webhook %q (pgagui webhook ls lists them)", name)
+}
+
+func (p *program) webhookRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Remove a webhook",
+		Long: `Removes a webhook, with its requests that wait or have failed. The command needs the role
+agui_maintainer.`,
+		Example: `  pgagui webhook rm crm`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				isKnown, err := jobs.RemoveWebhook(ctx, pool, arguments[0])
+				if err == nil && !isKnown {
+					err = noWebhook(arguments[0])
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.Out, "webhook %s is removed\n", arguments[0])
+				return err
+			})
+		},
+	}
+}
+
+func (p *program) webhookEnableCommand(enabled bool) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "enable NAME",
+		Short: "Enable a webhook",
+		Long: `Enables a webhook that was disabled by hand, or because its endpoint answered 410 Gone. What
+happened meanwhile is sent, unless it is older than 30 days. The command needs the role
+agui_maintainer.`,
+		Example: `  pgagui webhook enable crm`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				isKnown, err := jobs.EnableWebhook(ctx, pool, arguments[0], enabled)
+				if err == nil && !isKnown {
+					err = noWebhook(arguments[0])
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(p.Out, "webhook %s is %sd\n", arguments[0], command.Name())
+				return err
+			})
+		},
+	}
+	if !enabled {
+		command.Use, command.Short, command.Example = "disable NAME", "Disable a webhook", "  pgagui webhook disable crm"
+		command.Long = `Disables a webhook. Its requests, and what happens meanwhile, wait until it is enabled; what is
+older than 30 days is dropped. The command needs the role agui_maintainer.`
+	}
+	return command
+}
+
+func (p *program) webhookTestCommand() *cobra.Command {
+	var flags schedule.WebhookFlags
+	command := &cobra.Command{
+		Use:   "test NAME",
+		Short: "Send a test request to the endpoint of a webhook",
+		Long: `Sends a signed request of the type webhook.test from this machine, and prints the answer. Exit code
+4 means that the endpoint did not take it. Give the same --webhook- flags as to the worker. The
+command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook test crm`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			options, err := flags.Options()
+			if err != nil {
+				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				done, err := jobs.TestWebhook(ctx, pool, arguments[0], options)
+				switch {
+				case err != nil:
+					return err
+				case p.JSON:
+					err = p.PrintJSON(done)
+				case done.IsTaken:
+					_, err = fmt.Fprintf(p.Out, "webhook %s works: %s\n", arguments[0], done.Outcome)
+				}
+				if err == nil && !done.IsTaken {
+					err = fmt.Errorf("the endpoint of webhook %s did not take the request: %s", arguments[0], done.Outcome)
+				}
+				return err
+			})
+		},
+	}
+	flags.AddFlags(command.Flags())
+	return command
+}
+
+func (p *program) webhookFailuresCommand() *cobra.Command {
+	var limit int
+	command := &cobra.Command{
+		Use:   "failures [NAME]",
+		Short: "List the requests that failed",
+		Long: `Lists the requests of a webhook, or of all, that failed: those that are repeated (NEXT says when)
+and those that failed for good (NEXT is -). They stay for 30 days after the end of their run. The
+command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook failures crm
+  pgagui webhook failures --json | jq -r .runId`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if limit < 0 {
+				return &cli.UsageError{Problem: "--limit must not be negative", Command: command.CommandPath()}
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{{"WEBHOOK", "ID", "KIND", "SCOPE", "THREAD", "RUN", "ATTEMPTS", "OUTCOME", "NEXT"}}
+				for _, failure := range failures {
+					if p.JSON {
+						if err := p.PrintJSON(failure); err != nil {
+							return err
+						}
+					}
+					next := "-"
+					if !failure.NextAttemptAt.IsZero() {
+						next = cli.TimeText(failure.NextAttemptAt)
+					}
+					rows = append(rows, []string{
+						failure.Webhook, failure.EventID, string(failure.Kind), failure.Scope, failure.ThreadID, failure.RunID,
+						fmt.Sprint(failure.Attempts), failure.Outcome, next,
+					})
+				}
+				switch {
+				case p.JSON:
+					return nil
+				case len(failures) == 0:
+					_, err = fmt.Fprintln(p.Out, "no request has failed")
+					return err
+				}
+				return p.PrintTable(rows, 3, 4, 5, 7)
+			})
+		},
+	}
+	command.Flags().IntVar(&limit, "limit", 100, "list at most this `number` of requests; 0 means all")
+	return command
+}
+
+// webhookRequestsCommand is a command that does something to failed requests of a webhook.
+func (p *program) webhookRequestsCommand(done string, do func(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error)) *cobra.Command {
+	return &cobra.Command{
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
+				if err != nil {
+					return err
+				}
+				if p.JSON {
+					return p.PrintJSON(map[string]any{"requests": count})
+				}
+				_, err = fmt.Fprintf(p.Out, "%s %s\n", cli.CountText(count, "request"), done)
+				return err
+			})
+		},
+	}
+}
+
+func (p *program) webhookRetryCommand() *cobra.Command {
+	command := p.webhookRequestsCommand("will be sent at once", jobs.RetryWebhookFailures)
+	command.Use, command.Short = "retry NAME [ID]", "Send failed requests once more"
+	command.Long = `Makes the failed requests of a webhook due at once, all or the one with an id, with as many attempts
+as at first. The worker sends them with its next run. The command needs the role agui_maintainer.`
+	command.Example = `  pgagui webhook retry crm`
+	return command
+}
+
+func (p *program) webhookDropCommand() *cobra.Command {
+	command := p.webhookRequestsCommand("dropped", jobs.DropWebhookFailures)
+	command.Use, command.Short = "drop NAME [ID]", "Drop failed requests"
+	command.Long = `Drops the failed requests of a webhook, all or the one with an id. They are not sent any more. The
+command needs the role agui_maintainer.`
+	command.Example = `  pgagui webhook drop crm evt_1c0f3b5ce3a14b5c8f3d2d0a6ab1f1c2`
+	return command
+}

@@ -1,0 +1,27 @@
+create or replace function agui.webhooks()
+returns setof agui.webhook_info
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.refuse_unless_operator('list webhooks');
+    return query
+    select
+        known.name, known.url, known.scope, known.kinds, known.enabled, known.disabled_because, known.created_at, known.created_by,
+        (select count(*) from agui_internal.webhook_request as request where request.webhook = known.name and request.next_at is not null),
+        (
+            select count(*)
+            from agui_internal.webhook_request as request
+            where request.webhook = known.name and request.next_at is null and request.body is not null
+        )
+    from agui.webhook as known
+    order by known.name;
+end
+$$;
+
+comment on function agui.webhooks() is
+    'Returns the webhooks in the order of their names, without their secrets. Requires agui_maintainer.';
+
+revoke execute on function agui.webhooks() from public;

@@ -1,0 +1,93 @@
+create or replace function agui_internal.add_webhook_requests(
+    webhook text, after text, moved_to text, scopes text[], thread_ids text[], run_ids text[]
+)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read them whole.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+-- So that times are written in UTC.
+set timezone = 'UTC'
+as $$
+declare
+    oldest constant timestamptz := clock_timestamp() - interval '30 days';
+begin
+    perform agui_internal.refuse_unless_operator('send webhooks');
+    update agui_internal.webhook_position as place
+    set position = moved_to, read_at = clock_timestamp()
+    where place.webhook = add_webhook_requests.webhook and place.position = add_webhook_requests.after;
+    if not found then
+        return false;
+    end if;
+    delete from agui_internal.webhook_request as request where request.ended_at < oldest;
+    -- agui.erase waits, or is waited for.
+    perform
+    from agui.thread as thread
+    where thread.thread_key in (select agui.thread_key(changed.scope, changed.thread_id) from unnest(scopes, thread_ids) as changed (scope, thread_id))
+    order by thread.thread_key
+    for key share;
+
+    insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
+    select
+        known.name,
+        'evt_' || left(encode(sha256(convert_to(
+            concat_ws('/', run.thread_key, run.run_no, extract(epoch from run.started_at), run.end_seq, happened.kind), 'UTF8'
+        )), 'hex'), 32),
+        run.thread_key, happened.kind, happened.at,
+        json_strip_nulls(json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_build_object(
+            'scope', thread.scope, 'threadId', thread.thread_id, 'runId', run.run_id, 'parentRunId', parent.run_id, 'status', run.status,
+            'error', case
+                when happened.kind = 'run.failed' then json_build_object('code', why.error_code, 'message', coalesce(why.error_message, ''))
+            end,
+            'interrupts', case
+                when happened.kind = 'run.waiting' then (
+                    select coalesce(json_agg(json_build_object(
+                        'id', asked.interrupt_id, 'reason', asked.reason, 'toolCallId', asked.tool_call_id, 'expiresAt', asked.expires_at
+                    ) order by asked.place), '[]')
+                    from agui_internal.interrupts_of_runs(array[run.thread_key], array[run.run_no]) as asked
+                )
+            end,
+            'firstSeq', run.first_seq, 'lastSeq', run.last_seq, 'startedAt', run.started_at, 'endedAt', run.ended_at
+        ))),
+        clock_timestamp()
+    from unnest(scopes, thread_ids, run_ids) as changed (scope, thread_id, run_id)
+    join agui.webhook as known
+        on known.name = add_webhook_requests.webhook
+    join agui.run as run
+        on run.thread_key = agui.thread_key(changed.scope, changed.thread_id) and run.run_id = changed.run_id
+    join agui.thread as thread
+        on thread.thread_key = run.thread_key and thread.scope = changed.scope and thread.thread_id = changed.thread_id
+    left join agui.run as parent
+        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+    cross join lateral agui_internal.end_of_run(run) as ending
+    cross join lateral (
+        select
+            case run.status
+                when 'finished' then 'run.finished'
+                when 'cancelled' then 'run.cancelled'
+                when 'interrupted' then 'run.waiting'
+                when 'failed' then 'run.failed'
+                when 'cut_off' then 'run.failed'
+            end as kind,
+            coalesce(ending.at, run.ended_at) as at
+    ) as happened
+    cross join lateral agui_internal.why_ended(run, 1000) as why
+    where happened.kind = any (known.kinds)
+        and happened.at >= known.created_at
+        and happened.at >= oldest
+    on conflict on constraint webhook_request_pkey do nothing;
+    return true;
+end
+$$;
+
+comment on function agui_internal.add_webhook_requests(text, text, text, text[], text[], text[]) is
+    'Adds the requests of a webhook for runs that agui.changes returned behind the position in after, '
+    'as the runs are now, and moves its position. An end that has its request already gets none, '
+    'whatever came after it. Returns false, and does nothing, if the position is not the one in '
+    'after: another worker has moved it, or the webhook was removed.';
+
+revoke execute on function agui_internal.add_webhook_requests(text, text, text, text[], text[], text[]) from public;
