@@ -62,6 +62,9 @@ type knownRun struct {
 type TracesOptions struct {
 	// AllScopes sends the runs of all scopes that the role sees, not only of the Store's.
 	AllScopes bool
+	// Consumer is the name of the consumer that keeps the place of SendNew and Run (Store.Consumer). "traces"
+	// if empty.
+	Consumer string
 	// MaxAge leaves out runs that ended longer ago. Most services refuse old spans. 0: all runs are sent.
 	MaxAge time.Duration
 	// Contents adds what users, models and tools say: the last messages of the input, the answers, and
@@ -78,11 +81,17 @@ type TracesOptions struct {
 	Logger *slog.Logger
 }
 
-// Place keeps how far Traces.Run has sent the runs.
-type Place interface {
-	// Load returns the position that was saved last, or "" if there is none.
-	Load(ctx context.Context) (position string, err error)
-	Save(ctx context.Context, position string) error
+// TracesSent is the result of Traces.SendNew.
+type TracesSent struct {
+	// Runs is the number of runs that were sent.
+	Runs int `json:"runs"`
+	// Left is true if there may be more.
+	Left bool `json:"left,omitempty"`
+}
+
+// LogValue returns the counts as a group for slog.
+func (s TracesSent) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("runs", s.Runs), slog.Bool("left", s.Left))
 }
 
 const (
@@ -101,6 +110,9 @@ const (
 // otlptracehttp. The caller shuts the exporter down. The sampler is that of the environment
 // (OTEL_TRACES_SAMPLER); it decides alike each time that a run is sent.
 func NewTraces(store *pgagui.Store, exporter sdktrace.SpanExporter, options TracesOptions) *Traces {
+	if options.Consumer == "" {
+		options.Consumer = "traces"
+	}
 	if options.Interval == 0 {
 		options.Interval = defaultInterval
 	}
@@ -122,85 +134,69 @@ func NewTraces(store *pgagui.Store, exporter sdktrace.SpanExporter, options Trac
 	return t
 }
 
-// Send sends the runs that ended behind a position, up to 1,000 changes of them, and returns the position
-// to continue from. Empty: it begins with all runs. If next is after, there is nothing to send now.
+// Send sends the runs that ended behind a position that the caller keeps, up to 1,000 changes of them, and
+// returns the position to continue from. Empty: it begins with all runs. If next is after, there is nothing to
+// send now. It only reads the database, so it works on a standby.
 //
 // The exporter has taken all spans of the runs up to next, also if Send returns an error: continue there.
 // A run that took events after its end is sent once more, with the same ids. So is any run, if its position
-// is lost; the same Traces leaves out those that it has sent last.
+// is lost; the same Traces leaves out those that it has sent last. A run that cannot be read, because its log is
+// damaged, is logged and left out.
 //
 // Errors: ErrOtherHistory (the database was restored or failed over, so begin with ""), ErrInvalidArgument
 // (not a position), and those of the exporter.
 func (t *Traces) Send(ctx context.Context, after string) (next string, err error) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	defer func() {
-		t.ended.take()
-		clear(t.unsent)
-	}()
 	changes, err := t.store.Changes(ctx, pgagui.ChangesOptions{After: after, AllScopes: t.options.AllScopes})
 	if err != nil {
 		return after, fmt.Errorf("traces: %w", err)
 	}
-	for i, change := range changes {
-		if err := t.sendRun(ctx, change); err != nil {
-			return after, err
-		}
-		if i == len(changes)-1 || t.ended.isLarge() {
-			if err := t.export(ctx); err != nil {
-				return after, fmt.Errorf("traces up to run %q of thread %q: %w", change.RunID, change.ThreadID, err)
-			}
-			after = change.Position
-		}
-	}
-	return after, nil
+	next, _, err = t.send(ctx, after, changes)
+	return next, err
 }
 
-// Run sends the runs that end, until ctx ends, and then returns nil. place keeps the position; nil: only in
-// memory, so that a new process begins with all runs.
-//
-// If sending fails, Run logs the error and retries with backoff, up to a minute. What the exporter does not
-// take is not left out: a run that a service refuses for ever stops the runs behind it. A run that cannot be
-// read, because its log is damaged, is logged and left out. If the database was restored or failed over, Run
-// begins with all runs, within TracesOptions.MaxAge.
-//
-// Run returns an error if it cannot load its position.
-func (t *Traces) Run(ctx context.Context, place Place) error {
-	if place == nil {
-		place = &inMemory{}
+// SendNew does the same with the place of a consumer, which it moves. The first call begins with all runs. If
+// the database was restored or failed over, the consumer begins again. It needs the rights of agui_writer. Let one
+// process at a time call it, for instance in a jobs.Job: two may both send a run.
+func (t *Traces) SendNew(ctx context.Context) (TracesSent, error) {
+	consumer := t.store.Consumer(t.options.Consumer)
+	if t.options.AllScopes {
+		consumer = t.store.ConsumerOfAllScopes(t.options.Consumer)
 	}
-	after, err := place.Load(ctx)
+	changes, err := consumer.Changes(ctx, 0)
+	if errors.Is(err, pgagui.ErrOtherHistory) {
+		t.options.Logger.Warn("traces: the consumer begins again with all runs", "consumer", t.options.Consumer, "error", err)
+		return TracesSent{Left: true}, consumer.Move(ctx, "")
+	}
 	if err != nil {
-		return fmt.Errorf("traces: load the position: %w", err)
+		return TracesSent{}, fmt.Errorf("traces: %w", err)
 	}
-	saved, pause := after, t.options.Interval
+	next, runs, err := t.send(ctx, "", changes)
+	if next != "" {
+		err = errors.Join(err, consumer.Move(ctx, next))
+	}
+	return TracesSent{Runs: runs, Left: len(changes) > 0}, err
+}
+
+// Run calls SendNew until ctx ends, and then returns. If sending fails, Run logs the error and retries with
+// backoff, up to a minute. What the exporter does not take is not left out: a run that a service refuses for
+// ever stops the runs behind it.
+func (t *Traces) Run(ctx context.Context) {
+	pause := t.options.Interval
 	for {
-		next, err := t.Send(ctx, after)
-		if errors.Is(err, pgagui.ErrOtherHistory) {
-			t.options.Logger.Warn("traces: the position is of another history, so all runs are sent", "position", after)
-			next, err = "", nil
-		}
-		hasMore := next != after
-		after = next
-		if err == nil && after != saved {
-			if err = place.Save(ctx, after); err == nil {
-				saved = after
-			}
-		}
+		sent, err := t.SendNew(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return
 		case err != nil:
 			t.options.Logger.Error("traces were not sent", "error", err, "retry_after", pause.String())
-		case hasMore:
-			pause = t.options.Interval
+		case sent.Left:
 			continue
 		default:
 			pause = t.options.Interval
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(pause):
 		}
 		if err != nil {
@@ -209,14 +205,27 @@ func (t *Traces) Run(ctx context.Context, place Place) error {
 	}
 }
 
-// inMemory is a Place of the process.
-type inMemory struct{ position string }
-
-func (m *inMemory) Load(context.Context) (string, error) { return m.position, nil }
-
-func (m *inMemory) Save(_ context.Context, position string) error {
-	m.position = position
-	return nil
+// send sends the runs of changes, and returns the position of the last one that the exporter has, else after.
+func (t *Traces) send(ctx context.Context, after string, changes []pgagui.Change) (next string, runs int, err error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	defer func() {
+		t.ended.take()
+		clear(t.unsent)
+	}()
+	for i, change := range changes {
+		if err := t.sendRun(ctx, change); err != nil {
+			return after, runs, err
+		}
+		if i == len(changes)-1 || t.ended.isLarge() {
+			n := len(t.unsent)
+			if err := t.export(ctx); err != nil {
+				return after, runs, fmt.Errorf("traces up to run %q of thread %q: %w", change.RunID, change.ThreadID, err)
+			}
+			after, runs = change.Position, runs+n
+		}
+	}
+	return after, runs, nil
 }
 
 // sendRun makes the spans of a run that has ended.

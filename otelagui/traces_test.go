@@ -522,66 +522,78 @@ func TestThePositionIsThatOfWhatTheExporterTook(t *testing.T) {
 	}
 }
 
-// memory is a Place that can be watched.
-type memory struct {
-	mutex    sync.Mutex
-	position string
-}
-
-func (m *memory) Load(context.Context) (string, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.position, nil
-}
-
-func (m *memory) Save(_ context.Context, position string) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.position = position
-	return nil
-}
-
 func TestRunSendsUntilItEndsAndKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	store := pgagui.New(testdb.Pool(t), nil)
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
 	run := func(i int) pgagui.RunRef { return pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", i)} }
 	add(t, store, run(0), pgagui.AppendOptions{}, started, finished)
-	exporter, place := &fragile{fails: true}, &memory{}
-	traces := otelagui.NewTraces(store, exporter, otelagui.TracesOptions{Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	exporter := &fragile{fails: true}
+	options := otelagui.TracesOptions{Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler), AllScopes: true}
 	count := func(n int) func() bool { return func() bool { return len(exporter.GetSpans()) == n } }
+	begin := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			otelagui.NewTraces(store, exporter, options).Run(ctx)
+		}()
+		return func() { cancel(); <-ended }
+	}
+	place := func() pgagui.ConsumerPlace {
+		places, err := store.Consumers(t.Context())
+		if err != nil || len(places) > 1 {
+			t.Fatal(places, err)
+		}
+		return append(places, pgagui.ConsumerPlace{})[0]
+	}
 
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- traces.Run(ctx, place) }()
+	end := begin()
 	exporter.set(false)
 	wait.For(t, "the first run", count(1))
 	add(t, store, run(1), pgagui.AppendOptions{}, started, finished)
 	wait.For(t, "the second run", count(2))
-	position := func() string { position, _ := place.Load(ctx); return position }
-	wait.For(t, "its position", func() bool { return strings.Contains(position(), "changed") })
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
+	wait.For(t, "its place", func() bool { return strings.Contains(place().Position, "changed") && place().Behind == 0 })
+	end()
+	if place := place(); place.Consumer != "traces" || !place.AllScopes {
+		t.Errorf("the place is %+v", place)
 	}
 
-	// It begins where it was, and with all runs in another history.
-	saved := position()
-	if next, err := traces.Send(t.Context(), saved); err != nil || next != saved {
-		t.Errorf("from %q: %q, %v", saved, next, err)
-	}
-	_, rest, _ := strings.Cut(saved, " ")
-	elsewhere := "1/1 " + rest
-	if next, err := traces.Send(t.Context(), elsewhere); !errors.Is(err, pgagui.ErrOtherHistory) || next != elsewhere {
+	// Another process goes on there, and begins again in another history.
+	add(t, store, run(2), pgagui.AppendOptions{}, started, finished)
+	end = begin()
+	wait.For(t, "the third run", count(3))
+	end()
+	elsewhere := "1/1 " + strings.SplitN(place().Position, " ", 2)[1]
+	if next, err := otelagui.NewTraces(store, exporter, options).Send(t.Context(), elsewhere); !errors.Is(err, pgagui.ErrOtherHistory) || next != elsewhere {
 		t.Errorf("of another history: %q, %v", next, err)
 	}
-	place.position = elsewhere
-	traces = otelagui.NewTraces(store, exporter, otelagui.TracesOptions{Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-	ctx, stop = context.WithCancel(t.Context())
-	go func() { ended <- traces.Run(ctx, place) }()
-	wait.For(t, "all runs", count(4))
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
+	if _, err := pool.Exec(t.Context(), `update agui.consumer set position = $1`, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	end = begin()
+	wait.For(t, "all runs", count(6))
+	end()
+}
+
+func TestSendNewMovesBehindWhatTheExporterTook(t *testing.T) {
+	t.Parallel()
+	store := pgagui.New(testdb.Pool(t), &pgagui.Config{Scope: "acme"})
+	add(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AppendOptions{}, started, finished)
+	exporter := &fragile{fails: true}
+	traces := otelagui.NewTraces(store, exporter, otelagui.TracesOptions{Consumer: "mine"})
+	if sent, err := traces.SendNew(t.Context()); err == nil || sent.Runs != 0 {
+		t.Errorf("the exporter fails: %+v, %v", sent, err)
+	}
+	if places, err := store.Consumers(t.Context()); err != nil || len(places) != 0 {
+		t.Errorf("places: %+v, %v", places, err)
+	}
+	exporter.set(false)
+	if sent, err := traces.SendNew(t.Context()); err != nil || sent != (otelagui.TracesSent{Runs: 1, Left: true}) {
+		t.Errorf("%+v, %v", sent, err)
+	}
+	if places, err := store.Consumers(t.Context()); err != nil || len(places) != 1 || places[0].Consumer != "mine" || places[0].Scope != "acme" {
+		t.Errorf("places: %+v, %v", places, err)
 	}
 }
 
