@@ -389,7 +389,7 @@ func appendFactRun(t *testing.T, random *rand.Rand, store *pgagui.Store, thread,
 		case 3:
 			add(map[string]any{"type": "TOOL_CALL_END", "toolCallId": call})
 		case 4:
-			add(map[string]any{"type": "TOOL_CALL_RESULT", "toolCallId": call, "messageId": "r" + call, "content": pick("fine", "Error: broken", "Errors are fine", `{"isError":true}`, `{"error":null}`)})
+			add(map[string]any{"type": "TOOL_CALL_RESULT", "toolCallId": call, "messageId": "r" + call, "content": pick("fine", "Error: broken", "Errors are fine", `{"isError":true}`, `{"error":null}`, `{"error": null}`)})
 		case 5:
 			chunk := map[string]any{"type": "TOOL_CALL_CHUNK", "delta": "xy"}
 			if random.IntN(2) == 0 {

@@ -7,6 +7,8 @@ import (
 	"log"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
@@ -43,4 +45,34 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output: 1 run compacted
+}
+
+// A program sends the runs that end to a collector of OpenTelemetry.
+func ExampleTraces() {
+	ctx := context.Background()
+	pool, closePool := testdb.Example() // pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	defer closePool()
+	store := pgagui.New(pool, nil)
+	_, err := store.Append(ctx, pgagui.RunRef{ThreadID: "thread-1", RunID: "run-1"}, []json.RawMessage{
+		json.RawMessage(`{"type":"RUN_STARTED","threadId":"thread-1","runId":"run-1"}`),
+		json.RawMessage(`{"type":"TOOL_CALL_START","toolCallId":"call-1","toolCallName":"search"}`),
+		json.RawMessage(`{"type":"TOOL_CALL_END","toolCallId":"call-1"}`),
+		json.RawMessage(`{"type":"TOOL_CALL_RESULT","toolCallId":"call-1","messageId":"m1","content":"found"}`),
+		json.RawMessage(`{"type":"RUN_FINISHED","threadId":"thread-1","runId":"run-1"}`),
+	}, pgagui.AppendOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	exporter := tracetest.NewInMemoryExporter() // otlptracehttp.New(ctx)
+	traces := otelagui.NewTraces(store, exporter, otelagui.TracesOptions{MaxAge: time.Hour})
+	if _, err := traces.Send(ctx, ""); err != nil { // or Run, until the program ends
+		log.Fatal(err)
+	}
+	for _, span := range exporter.GetSpans() {
+		fmt.Println(span.Name)
+	}
+	// Output:
+	// invoke_agent
+	// execute_tool search
 }

@@ -1,5 +1,6 @@
-// Package otelagui reports the jobs of a store to OpenTelemetry: a span and metrics for each time that a
-// job runs. [ObserveRecorder] reports the recorders of a process.
+// Package otelagui reports a store to OpenTelemetry: its jobs ([Observer]: a span and metrics for each time
+// that a job runs), the recorders of a process ([ObserveRecorder]), and the runs of agents as traces
+// ([Traces]).
 //
 //	observe, err := otelagui.Observer(otelagui.Options{})
 //	…

@@ -49,6 +49,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
@@ -75,6 +76,7 @@ var (
 	_ schema.State
 	_ events.Custom
 	_ iter.Seq[int]
+	_ sdktrace.SpanExporter
 )
 
 type (
@@ -117,7 +119,7 @@ func TestReadmeGoCompiles(t *testing.T) {
 			source += fmt.Sprintf(`
 // Block %d of %s.
 func _(ctx context.Context, pool *pgxpool.Pool, store *pgagui.Store, run pgagui.RunRef, stream []json.RawMessage,
-	agent theAgent, input, client any, t testing.TB) (err error) {
+	agent theAgent, input, client any, exporter sdktrace.SpanExporter, t testing.TB) (err error) {
 	{
 %s
 	}

@@ -1,9 +1,10 @@
-"""Tries all of pgagui_http.py with the server at $PGAGUI_URL, whose agent "assistant" greets."""
+"""Tries all of pgagui_http.py, and append_http.py, with the server at $PGAGUI_URL, whose agent "assistant" greets."""
 
 import asyncio
 import os
 import sys
 
+from append_http import agent, record
 from pgagui_http import Client, Refused, Session
 
 client = Client(os.environ["PGAGUI_URL"], os.environ.get("PGAGUI_TOKEN"))
@@ -27,6 +28,25 @@ except Refused as refusal:
     assert refusal.status == 409 and refusal.sqlstate == "UI017", refusal.problem
 assert [thread["threadId"] for thread in client.threads()] == ["trip/1"]
 client.stop("trip/1")
+
+
+class Losing(Client):
+    """Loses the answer to every other call."""
+
+    calls = 0
+
+    def append(self, *arguments, **names):
+        seq = super().append(*arguments, **names)
+        self.calls += 1
+        if self.calls % 2:
+            raise ConnectionResetError
+        return seq
+
+
+losing = Losing(client.url, client.token)
+assert record(losing, "recorded", "run-1", agent("recorded", "run-1"), batch=2) == 6 and losing.calls == 6
+assert client.conversation("recorded")["messages"][0]["content"] == "Three days in Lisbon"
+client.erase("recorded")
 
 
 async def sessions() -> None:

@@ -46,18 +46,20 @@ func devData(t *testing.T) string {
 	return folder
 }
 
-// The client in Python works.
-func TestPythonExample(t *testing.T) {
+// The programs in Python work.
+func TestPythonExamples(t *testing.T) {
 	t.Parallel()
 	if err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").Run(); err != nil {
 		testneeds.Skip(t, testneeds.Python, "python3: %v", err)
 	}
 	d := dev(clitest.On(t, ""), devData(t), "--database-url", testdb.Empty(t))
 	defer d.end()
-	check := exec.CommandContext(t.Context(), "python3", "-B", "-W", "error", "../../../examples/python/check.py")
-	check.Env = append(os.Environ(), "PGAGUI_URL="+d.value("server"), "PGAGUI_TOKEN="+d.value("token"))
-	if out, err := check.CombinedOutput(); err != nil || string(out) != "ok\n" {
-		t.Errorf("%v: %s", err, out)
+	for file, want := range map[string]string{"check.py": "ok\n", "append_http.py": "seq 6: Three days in Lisbon\n"} {
+		program := exec.CommandContext(t.Context(), "python3", "-B", "-W", "error", "../../../examples/python/"+file)
+		program.Env = append(os.Environ(), "PGAGUI_URL="+d.value("server"), "PGAGUI_TOKEN="+d.value("token"))
+		if out, err := program.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%s: %v: %s", file, err, out)
+		}
 	}
 }
 

@@ -349,7 +349,9 @@ func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error)
 			return err
 		}
 		pools["worker"] = s.upkeep
-		s.jobs = s.config.upkeep.Tasks(s.upkeep, "")
+		if s.jobs, err = s.config.upkeep.Tasks(ctx, s.upkeep, "", s.logger); err != nil {
+			return err
+		}
 	}
 	s.registry.MustRegister(pools)
 	if s.config.metricsListen == "" {

@@ -2,22 +2,18 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/telemetry"
 	"github.com/pgagui/pgagui/server"
 )
 
@@ -30,20 +26,14 @@ type tracing struct {
 }
 
 // newTracingFromEnvironment returns what the standard variables of OpenTelemetry ask for, or nil if
-// they name no endpoint. The exporter, the sampler and the resource read the other variables.
+// they name no endpoint. The sampler reads the other variables.
 func newTracingFromEnvironment(ctx context.Context) (*tracing, error) {
-	isNamed := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
-	if !isNamed || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+	if !telemetry.IsOn() {
 		return nil, nil
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	exporter, described, err := telemetry.Exporter(ctx, cli.Version())
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
-	}
-	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", "pgagui"), attribute.String("service.version", cli.Version())), resource.WithFromEnv())
-	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, err
 	}
 	return newTracing(sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))), nil
 }

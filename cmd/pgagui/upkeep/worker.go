@@ -31,10 +31,15 @@ exits with 0.
 All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
 
 The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and to erase, or if
-there are rules of retention, also agui_maintainer. "pgagui serve --worker" runs the same jobs in
-the process of the server.`,
+there are rules of retention, also agui_maintainer; with --traces also agui_writer. "pgagui serve
+--worker" runs the same jobs in the process of the server.
+
+With --traces each run that ended becomes a trace of OpenTelemetry: the run, its subagents, its tool
+calls and its tokens. The consumer "traces" keeps the place ("pgagui consumers"). The variables of
+the environment are the standard ones, such as $OTEL_EXPORTER_OTLP_HEADERS.`,
 		Example: `  pgagui worker --json
   pgagui worker --compact '@every 30s' --verify off
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 pgagui worker --traces '@every 10s'
   pgagui worker --erase '30 3 * * *' --erase-after 90d --all-scopes`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, &how, metricsListen) },
@@ -60,9 +65,12 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 	}
 	defer pool.Close()
 	options := worker.Options{Grace: how.Grace, Logger: logger}
+	tasks, err := how.Tasks(ctx, pool, p.Scope, logger)
+	if err != nil {
+		return wrong(err)
+	}
 	if metricsListen != "" {
 		registry := metrics.NewRegistry()
-		tasks := how.Tasks(pool, p.Scope)
 		options.Observe = metrics.NewJobMetrics(registry, tasks).Observe
 		store, err := metrics.NewStoreMetrics(ctx, p.DatabaseURL, logger)
 		if err != nil {
@@ -79,5 +87,5 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		go func() { _ = server.Serve(listener) }()
 		logger.Info("serving metrics", "url", metrics.URL(listener))
 	}
-	return worker.Run(ctx, pool, how.Tasks(pool, p.Scope), options)
+	return worker.Run(ctx, pool, tasks, options)
 }

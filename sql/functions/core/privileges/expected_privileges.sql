@@ -81,8 +81,7 @@ as $$
         -- Functions that cannot write are for readers, except the one that computes keys of erased
         -- threads, the one that returns their tombstones, and those about webhooks, whose URLs and
         -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
-        -- functions that the command line
-        -- calls.
+        -- functions that the command line calls.
         select 'agui_reader'
         where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
         union all

@@ -12,7 +12,7 @@ begin
         case
             when error::text not in ('null', 'false', '""') then coalesce(agui_internal.json_string_text(error::text), error::text)
             -- What LangGraph and the servers of MCP write. Nothing else is taken for a failure.
-            when text ~ '^Error\M' or text ~ '^\s*\{' and text ~ '^\s*\{\s*"error"\s*:\s*(?!null|false|"")|"isError"\s*:\s*true' then text
+            when text ~ '^Error\M' or text ~ '^\s*\{' and text ~ '^\s*\{\s*"error"\s*:\s*(?!\s|null|false|"")|"isError"\s*:\s*true' then text
         end,
         1000
     );

@@ -1,0 +1,4 @@
+create table customer (
+    id    bigint generated always as identity primary key,
+    email text not null unique
+);
