@@ -50,8 +50,11 @@ var definersAsk = map[string][]string{
 
 	// For all threads of the caller.
 	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats"},
+	"agui_internal.own_keys_in": {
+		"agui.agent_report", "agui.changes", "agui.day_report", "agui.model_report", "agui.search", "agui.tool_report", "agui.waiting",
+	},
 	"agui_internal.own_keys": {
-		"agui.agent_report", "agui.append_many", "agui.changes", "agui.day_report", "agui.model_report", "agui.poll", "agui.tool_report", "agui.search", "agui.waiting", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
+		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
 		"agui_internal.consumer_key", "agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
@@ -73,6 +76,7 @@ var invokersAsk = map[string]string{
 	"agui_internal.own_thread_key":          "agui_internal.visible_key",
 	"agui_internal.key_to_change":           "agui_internal.own_thread_key",
 	"agui_internal.refuse_foreign_consumer": "agui_internal.own_thread_key",
+	"agui_internal.own_keys_in":             "agui_internal.own_keys",
 	"agui_internal.own_key":                 "agui_internal.visible_key",
 	"agui_internal.refuse_unless_operator":  "agui_internal.own_keys",
 	"agui_internal.visible_thread_key":      "agui_internal.visible_key",

@@ -785,3 +785,29 @@ func TestForgedRowsLeadNowhere(t *testing.T) {
 		t.Errorf("only %d functions take rows", taking)
 	}
 }
+
+// What is asked about all conversations is answered from the caller's own, whichever scope it names; a role without a scope has none.
+func TestQuestionsAreAboutTheCallersScope(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	for _, question := range []string{
+		`agui.changes(scope => 'b')`, `agui.changes()`, `agui.consume('c', scope => 'b')`, `agui.consume('c')`, `agui.search('secret', scope => 'b')`, `agui.search('secret')`,
+		`agui.waiting(scope => 'b')`, `agui.waiting()`, `agui.tool_report(scope => 'b')`, `agui.agent_report(scope => 'b')`, `agui.model_report(scope => 'b')`,
+		`agui.day_report(scope => 'b')`, `agui.list_runs(scope => 'b')`,
+	} {
+		answer := func(pool *pgxpool.Pool) string {
+			return strings.Join(list(t, pool, `select answer::text from `+question+` as answer`), "\n")
+		}
+		if strings.Contains(question, "'b'") && answer(tenants.asB) == "" && !strings.HasPrefix(question, "agui.list_runs") {
+			t.Errorf("%s: b gets nothing", question)
+		}
+		for name, pool := range map[string]*pgxpool.Pool{"a": tenants.asA, "a role without a mapping": tenants.asNone, "a pool without a scope": tenants.asPool} {
+			if name == "a" && !strings.Contains(question, "'b'") {
+				continue
+			}
+			if got := answer(pool); got != "" {
+				t.Errorf("%s: %s gets %s", question, name, got)
+			}
+		}
+	}
+}

@@ -22,11 +22,7 @@ begin
             message = format('changes: max_rows must be between 1 and 10000, not %s', coalesce(max_rows::text, 'null')),
             hint = 'To read the next page, pass the position of the last row of this one.';
     end if;
-    select * into own from agui_internal.own_keys();
-    if scope is not null then
-        own.low := greatest(own.low, agui_internal.first_key(changes.scope));
-        own.high := least(own.high, agui_internal.last_key(changes.scope));
-    end if;
+    select * into own from agui_internal.own_keys_in(changes.scope);
 
     if place.is_in_first_reading then
         return query

@@ -23,7 +23,7 @@ as $$
         percentile_disc(0.5) within group (order by run.first_token_after),
         percentile_disc(0.95) within group (order by run.first_token_after)
     from agui.run_fact as run
-    cross join agui_internal.own_keys() as own
+    cross join agui_internal.own_keys_in(agent_report.scope) as own
     where run.thread_key >= own.low and run.thread_key <= own.high
         and (agent_report.since is null or run.started_at >= agent_report.since)
         and (agent_report.until is null or run.started_at < agent_report.until)

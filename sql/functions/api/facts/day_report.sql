@@ -14,7 +14,7 @@ as $$
         coalesce(sum(run.events), 0),
         coalesce(sum(run.bytes), 0)
     from agui.run_fact as run
-    cross join agui_internal.own_keys() as own
+    cross join agui_internal.own_keys_in(day_report.scope) as own
     where run.thread_key >= own.low and run.thread_key <= own.high
         and (day_report.since is null or run.started_at >= day_report.since)
         and (day_report.until is null or run.started_at < day_report.until)

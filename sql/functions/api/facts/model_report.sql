@@ -20,7 +20,7 @@ as $$
         sum(usage.cached_input_tokens),
         sum(usage.cache_write_input_tokens)
     from agui.usage_fact as usage
-    cross join agui_internal.own_keys() as own
+    cross join agui_internal.own_keys_in(model_report.scope) as own
     where usage.thread_key >= own.low and usage.thread_key <= own.high
         and (model_report.since is null or usage.ended_at >= model_report.since)
         and (model_report.until is null or usage.ended_at < model_report.until)

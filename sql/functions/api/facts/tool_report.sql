@@ -18,7 +18,7 @@ as $$
         percentile_disc(0.95) within group (order by call.duration),
         (array_agg(call.error order by call.started_at desc) filter (where call.error is not null))[1]
     from agui.tool_fact as call
-    cross join agui_internal.own_keys() as own
+    cross join agui_internal.own_keys_in(tool_report.scope) as own
     where call.thread_key >= own.low and call.thread_key <= own.high
         and (tool_report.since is null or call.started_at >= tool_report.since)
         and (tool_report.until is null or call.started_at < tool_report.until)

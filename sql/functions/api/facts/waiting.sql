@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select interrupt.*
     from agui.interrupt_fact as interrupt
-    cross join agui_internal.own_keys() as own
+    cross join agui_internal.own_keys_in(waiting.scope) as own
     where interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
         and interrupt.status = 'waiting'
         and (waiting.scope is null or interrupt.scope = waiting.scope)

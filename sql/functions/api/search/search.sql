@@ -47,11 +47,7 @@ begin
     if numnode(wanted) = 0 then
         return;  -- no word, or only those that the language leaves out
     end if;
-    select * into own from agui_internal.own_keys();
-    if search.scope is not null then
-        own.low := greatest(own.low, agui_internal.first_key(search.scope));
-        own.high := least(own.high, agui_internal.last_key(search.scope));
-    end if;
+    select * into own from agui_internal.own_keys_in(search.scope);
     within := wanted;
     if agui_internal.scope_key(own.low) = agui_internal.scope_key(own.high) then
         within := within && tsquery(quote_literal(agui_internal.word_of('scope', agui_internal.scope_key(own.low)::text)));

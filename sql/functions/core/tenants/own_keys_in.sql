@@ -1,0 +1,19 @@
+create or replace function agui_internal.own_keys_in(scope text, out low uuid, out high uuid)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select own.low, own.high into low, high from agui_internal.own_keys() as own;
+    if scope is not null and low is not null then  -- greatest and least leave nulls out
+        low := greatest(low, agui_internal.first_key(scope));
+        high := least(high, agui_internal.last_key(scope));
+    end if;
+end
+$$;
+
+comment on function agui_internal.own_keys_in(text) is
+    'The range of thread keys of a scope (null: of all scopes) that the calling role may change; an empty '
+    'range or nulls: none.';
+
+revoke execute on function agui_internal.own_keys_in(text) from public;
