@@ -123,7 +123,7 @@ async function errorOf(request: string, response: Response): Promise<PgaguiError
   return new PgaguiError(`${request}: ${status}: ${said || response.statusText}`, {
     status,
     ...(problem && { problem }),
-    isTransient: status === 408 || status === 429 || status >= 500,
+    isTransient: status === 408 || status === 429 || (status >= 500 && status !== 501),
     retryAfter: after === null ? undefined : millisecondsOf(after),
   });
 }

@@ -20,10 +20,23 @@ export type Branch = Schemas["Branch"];
 /** Messages, state and interrupts at some point. */
 export type Conversation = Schemas["Conversation"];
 
+/** An interrupt that waits for an answer. */
+export type WaitingInterrupt = Schemas["WaitingInterrupt"];
+/** What happened in a period. */
+export type Report = Schemas["Report"];
+/** A message whose text matches a search. */
+export type FoundMessage = Schemas["FoundMessage"];
+/** A run that began, ended or changed. `position` goes on behind it. */
+export type Change = Schemas["Change"];
+
 /** Which threads a list has, and in which part of it. */
 export type ThreadFilter = NonNullable<operations["listThreads"]["parameters"]["query"]>;
 /** A point in a thread: the end of `run`, or of the head; or an earlier one, by `at_seq` or `at_time`. */
 export type Point = NonNullable<operations["getConversation"]["parameters"]["query"]>;
+/** What a search looks at, besides the words. */
+export type SearchFilter = Omit<operations["search"]["parameters"]["query"], "q">;
+/** Where the feed goes on: behind `after`, or at the place of a `consumer`. */
+export type FeedPlace = Pick<NonNullable<operations["getFeed"]["parameters"]["query"]>, "after" | "consumer" | "limit">;
 /** What changes in a thread; members that are missing stay as they are. */
 export type ThreadChanges = NonNullable<operations["updateThread"]["requestBody"]>["content"]["application/json"];
 /** Where a branch begins: behind `parentRunId`, or before the run that brought `beforeMessageId`. */
@@ -66,7 +79,33 @@ export class Threads {
 
   /** Lists threads, those with the latest activity first. */
   list(filter: ThreadFilter = {}, options?: CallOptions): Promise<ThreadPage> {
-    return this.#call("GET", undefined, queryOf(filter), undefined, options);
+    return this.#call("GET", undefined, `/threads${queryOf(filter)}`, undefined, options);
+  }
+
+  /** Lists what waits for an answer in all threads, those asked first first. */
+  async waiting(filter: { agent?: string; limit?: number } = {}, options?: CallOptions): Promise<WaitingInterrupt[]> {
+    return (await this.#call<{ waiting: WaitingInterrupt[] }>("GET", undefined, `/waiting${queryOf(filter)}`, undefined, options)).waiting;
+  }
+
+  /** Returns what happened in all threads since a time; by default, in the last seven days. */
+  report(since?: Date, options?: CallOptions): Promise<Report> {
+    return this.#call("GET", undefined, `/report${queryOf({ since: since?.toISOString() })}`, undefined, options);
+  }
+
+  /**
+   * Returns the messages of all threads whose texts match, the best first: words, "words in order", or, -not. 501 if the
+   * operator of the server has not turned search on.
+   */
+  search(query: string, filter: SearchFilter = {}, options?: CallOptions): Promise<{ messages: FoundMessage[]; cursor?: string }> {
+    return this.#call("GET", undefined, `/search${queryOf({ q: query, ...filter })}`, undefined, options);
+  }
+
+  /**
+   * Returns a page of the runs of all threads that began, ended or changed, each at least once: all runs first, then those
+   * that change. No change: nothing has happened since.
+   */
+  changes(place: FeedPlace = {}, options?: CallOptions): Promise<Change[]> {
+    return this.#call("GET", undefined, `/feed${queryOf(place)}`, undefined, options, lines);
   }
 
   /** Returns one thread. */
@@ -154,15 +193,15 @@ export class Threads {
   }
 
   async #call<Answer>(
-    method: string, threadId: string | undefined, rest: string, body: unknown, { signal = never }: CallOptions = {},
+    method: string, threadId: string | undefined, rest: string, body: unknown, { signal = never }: CallOptions = {}, format = document,
   ): Promise<Answer> {
-    const url = this.#config.url + (threadId === undefined ? "/threads" : pathOf(threadId)) + rest;
+    const url = this.#config.url + (threadId === undefined ? "" : pathOf(threadId)) + rest;
     const positions = [this.#written, threadId !== undefined && this.#seen(threadId)].filter(Boolean);
     const init: RequestInit = {
       method,
       signal,
       headers: {
-        Accept: "application/json",
+        Accept: format.type,
         ...(positions.length > 0 && { [positionHeader]: positions.join(",") }),
         ...(body !== undefined && { "Content-Type": "application/json" }),
       },
@@ -176,8 +215,8 @@ export class Threads {
         if (response.status === 204) {
           return undefined as Answer;
         }
-        demandType(response, "application/json");
-        return JSON.parse(await overNetwork(() => response.text())) as Answer;
+        demandType(response, format.type);
+        return format.read(await overNetwork(() => response.text())) as Answer;
       } catch (error) {
         await backoff.wait(error, signal);
       }
@@ -187,6 +226,15 @@ export class Threads {
 
 /** The header that names what a client has seen or written, so that no read replica that is behind answers. */
 export const positionHeader = "Pgagui-Position";
+
+/** How an answer is read. */
+interface Format {
+  type: string;
+  read: (text: string) => unknown;
+}
+
+const document: Format = { type: "application/json", read: (text) => JSON.parse(text) };
+const lines: Format = { type: "application/x-ndjson", read: (text) => text.split("\n").filter(Boolean).map((line) => JSON.parse(line) as unknown) };
 
 const never = new AbortController().signal;
 

@@ -710,6 +710,32 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
     await expect(threads.list({}, { signal: controller.signal })).rejects.toThrow("the user left");
   });
 
+  test("all threads can be asked at once", async () => {
+    const url = await database();
+    const server = await serve(url, { assistant: await politeAgent() });
+    const threads = new Threads({ url: server.url });
+    for (const threadId of ["one", "two"]) {
+      await new PgaguiAgent({ url: runURL(server), threadId, initialMessages: [user("Rome in spring")] }).runAgent({ runId: "r" });
+    }
+    const changes = await threads.changes();
+    expect(changes.map(({ threadId }) => threadId).sort()).toEqual(["one", "two"]);
+    expect((await threads.changes({ after: changes[0]!.position, limit: 1 })).map(({ threadId }) => threadId)).toEqual([changes[1]!.threadId]);
+    expect(await threads.waiting()).toEqual([]);
+    expect((await threads.report(new Date("2020-01-01"))).tools).toEqual([]);
+    await expect(threads.search("spring")).rejects.toMatchObject({ status: 501 }); // at once
+    const owner = new Client(url);
+    await owner.connect();
+    try {
+      await owner.query("select agui.enable_search('english')");
+      await owner.query("call agui.project()");
+    } finally {
+      await owner.end();
+    }
+    const { messages, cursor } = await threads.search("springs", { role: "user", limit: 1 });
+    expect(messages).toMatchObject([{ role: "user", messageId: "u1", snippet: [{ text: "Rome in " }, { text: "spring", isMatch: true }] }]);
+    expect((await threads.search("springs", { role: "user", cursor: cursor! })).messages).toHaveLength(1);
+  });
+
   test("a storage that is broken is not used", async () => {
     const broken = { getItem: () => "{", setItem: () => { throw new Error("full"); } };
     const server = await serve(await database(), { assistant: await politeAgent() });
