@@ -1,14 +1,19 @@
+-- Called in inner loops, where pinning the search path would take longer than the work. So every name is
+-- qualified, operators too.
 create or replace function agui_internal.readable(guarded text)
 returns text
-language sql
+language plpgsql
 immutable
 strict
 parallel safe
-set search_path = pg_catalog, pg_temp
-return case
-    when strpos(guarded, '\u') = 0 then guarded
-    else replace(regexp_replace(guarded, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\')
-end;
+as $$
+begin
+    if pg_catalog.strpos(guarded, '\u') operator(pg_catalog.=) 0 then
+        return guarded;
+    end if;
+    return pg_catalog.replace(pg_catalog.regexp_replace(guarded, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\');
+end
+$$;
 
 comment on function agui_internal.readable(text) is
     'The text of a guarded JSON string (agui_internal.json_string_text) with U+FFFD in place of what text '

@@ -10,6 +10,7 @@ declare
     pieces  constant text[] := agui_internal.event_types('start text', 'continue text', 'chunk text');
     results constant text[] := agui_internal.event_types('add result');
     lists   constant text[] := agui_internal.event_types('list messages');
+    starts  constant text[] := agui_internal.event_types('start run');
 begin
     return query
     with run as materialized (
@@ -22,14 +23,15 @@ begin
         select
             batch.thread_key,
             batch.run_no,
-            batch.first_seq + element.position - 1 as seq,
-            agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at,
+            batch.first_seq + member.position - 1 as seq,
+            agui_internal.event_time(batch.recorded_at, batch.earlier_us[member.position]) as at,
             member.type,
             agui_internal.json_string_text(member."messageId"::text) as message_id,
             agui_internal.json_string_text(member.role::text) as role,
             agui_internal.json_string_text(member.delta::text) as delta,
             member.content,
             member.messages,
+            member.input,
             coalesce(member."subagentRunId"::text, '') as owner
         from run
         join agui.batch as batch
@@ -38,13 +40,16 @@ begin
                 and batch.first_seq between run.first_seq and run.last_seq
                 and (
                     -- What their names have in common.
-                    agui_internal.mentions_type(batch.events::text, 'MESSAGE') or agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
+                    agui_internal.mentions_type(batch.events::text, 'MESSAGE')
+                    or agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
+                    or agui_internal.mentions_type(batch.events::text, 'RUN_STARTED')
                 )
-        cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-        cross join lateral json_to_record(agui_internal.json_guarded(element.value)) as member (
-            type text, "messageId" json, role json, delta json, content json, messages json, "subagentRunId" json
-        )
-        where member.type = any (pieces || results || lists)
+        cross join lateral rows from (
+            json_to_recordset(agui_internal.json_guarded(batch.events)) as (
+                type text, "messageId" json, role json, delta json, content json, messages json, input json, "subagentRunId" json
+            )
+        ) with ordinality as member (type, "messageId", role, delta, content, messages, input, "subagentRunId", position)
+        where member.type = any (pieces || results || lists || starts)
     ),
     piece as (
         select
@@ -71,8 +76,20 @@ begin
         from event
         where event.type = any (lists)
         union all
-        select run.thread_key, run.run_no, run.first_seq, run.started_at, agui_internal.input_of_run(run) -> 'messages'
+        -- What the first event of the run carries counts before what is stored beside it.
+        select
+            run.thread_key, run.run_no, run.first_seq, run.started_at,
+            case when json_typeof(begun.input) = 'object' then begun.input else agui_internal.json_guarded(given.input) end -> 'messages'
         from run
+        left join (
+            select distinct on (event.thread_key, event.run_no) event.thread_key, event.run_no, event.input
+            from event
+            where event.type = any (starts)
+            order by event.thread_key, event.run_no, event.seq
+        ) as begun
+            on begun.thread_key = run.thread_key and begun.run_no = run.run_no
+        left join agui.input as given
+            on given.thread_key = run.thread_key and given.run_no = run.run_no and json_typeof(begun.input) is distinct from 'object'
     ),
     said as (
         select streamed.thread_key, streamed.run_no, streamed.seq, streamed.at, streamed.role, streamed.message_id, streamed.text
