@@ -11,7 +11,7 @@ begin
     if pg_catalog.strpos(guarded, '\u') operator(pg_catalog.=) 0 then
         return guarded;
     end if;
-    return pg_catalog.replace(pg_catalog.regexp_replace(guarded, '\\u(0000|d[89a-f][0-9a-f]{2})', U&'\FFFD', 'g'), '\u005c', '\');
+    return pg_catalog.replace(pg_catalog.regexp_replace(guarded, '\\u(0000|d[89a-f][0-9a-f]{2})', pg_catalog.chr(65533), 'g'), '\u005c', '\');
 end
 $$;
 
