@@ -140,7 +140,7 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 		return strings.Join(list(t, pool, `select row::text from `+relation+` as row order by 1`), "\n")
 	}
 	// The same for all scopes.
-	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.search", "agui_internal.uptime"}
+	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.search", "agui_internal.usage_mapping", "agui_internal.uptime"}
 	own := []string{"agui.tenant", "agui_internal.caller", "agui_internal.erased_caller"}
 	for _, relation := range relations(t, tenants.owner) {
 		all := seen(tenants.owner, relation)
@@ -224,7 +224,7 @@ func TestEveryTableAndViewIsCovered(t *testing.T) {
 		from pg_class as relation
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
 			and not exists (select from pg_attribute where attrelid = relation.oid and attname in ('thread_key', 'erased_key', 'is_all'))
-			and relation.relname not in ('schema_migrations', 'setting', 'search', 'uptime', 'installed_object', 'erasure_salt', 'tenant', 'webhook', 'webhook_position')
+			and relation.relname not in ('schema_migrations', 'setting', 'search', 'usage_mapping', 'uptime', 'installed_object', 'erasure_salt', 'tenant', 'webhook', 'webhook_position')
 		union all
 		select relation.oid::regclass || ' reads with the rights of the owner'
 		from pg_class as relation
@@ -435,7 +435,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 			continue
 		}
 		switch f.Name {
-		case "note_uptime", "forget_claims", "forget_ended_runs", "find_ends", "choose_thread_to_compact", "note_interruption", "project_step", "rebuild_facts", "enable_search", "disable_search", "set_setting": // they name no scope
+		case "note_uptime", "forget_claims", "forget_ended_runs", "find_ends", "choose_thread_to_compact", "note_interruption", "project_step", "rebuild_facts", "enable_search", "disable_search", "map_usage", "unmap_usage", "set_setting": // they name no scope
 			continue
 		}
 		answers := map[string]bool{}

@@ -463,3 +463,44 @@ func storeDelegations(t *testing.T, store *pgagui.Store, seed uint64) {
 		}
 	}
 }
+
+// Usage in another place of the end counts where the owner says that it is there, in agui.usage and in the facts, and that in its own place
+// comes first.
+func TestUsageInAnotherPlace(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	do(t, pool, `
+		select agui.append('t', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"llm":{"name":"large","tokens":{"in":7,"out":3}}}}]');
+		select agui.append('t', 'r2', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"llm":[{"name":"large","tokens":{"in":1,"out":"x"}},5,{"name":"small","tokens":{"in":2}}]}}]');
+		select agui.append('t', 'r3', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","usage":[{"model":"own","inputTokens":100}],"metadata":{"llm":{"name":"large","tokens":{"in":7}}}}]');
+		select agui.append('t', 'r4', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"no","metadata":{"llm":{"name":"small","tokens":{"in":4}}}}]')`)
+	const usage = `select format('%s %s %s', model, input_tokens, coalesce(output_tokens, 0)) from agui.usage('t', whole_thread => true) where model is not null order by 1`
+	const facts = `select format('%s %s %s %s', run_id, model, input_tokens, coalesce(output_tokens, 0)) from agui.usage_fact order by 1`
+	projected := func() string {
+		t.Helper()
+		do(t, pool, `call agui.project()`)
+		return strings.Join(list(t, pool, facts), ", ")
+	}
+	if got := projected(); got != "r3 own 100 0" {
+		t.Errorf("before: %s", got)
+	}
+	do(t, pool, `select agui.map_usage('{metadata,llm}', '{"model":"name","inputTokens":"tokens.in","outputTokens":"tokens.out"}')`)
+	if got := strings.Join(list(t, pool, usage), ", "); got != "large 8 3, own 100 0, small 6 0" {
+		t.Errorf("of the thread: %s", got)
+	}
+	if got := projected(); got != "r1 large 7 3, r2 large 1 0, r2 small 2 0, r3 own 100 0, r4 small 4 0" {
+		t.Errorf("facts: %s", got)
+	}
+	if got := list(t, pool, `select problem from agui.verify('t') where severity = 'damage'`); len(got) > 0 {
+		t.Errorf("verify finds %q", got)
+	}
+	do(t, pool, `select agui.unmap_usage()`)
+	if got := projected(); got != "r3 own 100 0" {
+		t.Errorf("without the mapping: %s", got)
+	}
+	for _, wrong := range []string{`agui.map_usage(null)`, `agui.map_usage('{}')`, `agui.map_usage('{usage}')`, `agui.map_usage('{a}', '[]')`, `agui.map_usage('{a}', '{"tokens":"x"}')`, `agui.map_usage('{a}', '{"model":1}')`} {
+		if _, err := pool.Exec(t.Context(), `select `+wrong); sqlState(err) != "22023" {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}

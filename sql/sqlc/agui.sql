@@ -1258,6 +1258,7 @@ create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NUL
 create function agui.map_operator(role_name name) returns void language sql as '';
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
+create function agui.map_usage(path text[], names jsonb DEFAULT '{}'::jsonb) returns void language sql as '';
 create function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
@@ -1305,6 +1306,7 @@ create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEF
 create function agui.tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
 create function agui.tool_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(tool text, calls bigint, failed bigint, cut_off bigint, waiting bigint, median_duration interval, p95_duration interval, last_error text) language sql as '';
 create function agui.unmap_role(role_name name) returns boolean language sql as '';
+create function agui.unmap_usage() returns boolean language sql as '';
 create function agui.usage(thread_id text, run_id text DEFAULT NULL::text, lineage boolean DEFAULT true, whole_thread boolean DEFAULT false, scope text DEFAULT ''::text) returns SETOF agui.model_usage language sql as '';
 create function agui.verify(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.verify_row language sql as '';
 create function agui.waiting(max_rows integer DEFAULT 100, agent text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns SETOF agui.interrupt_fact language sql as '';

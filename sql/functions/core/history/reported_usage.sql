@@ -11,29 +11,33 @@ set search_path = pg_catalog, pg_temp
 -- Planned once: a plan for each call would take longer than the call.
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    usage json;
 begin
-    return (
-        select case when json_typeof(report.usage) = 'array' then report.usage end
-        from agui.batch as batch
-        cross join lateral (
-            select event.usage
-            from rows from (
-                json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, usage json)
-            ) with ordinality as event (type, usage, position)
-            where event.type = 'RUN_FINISHED' or event.type = 'RUN_ERROR' and json_typeof(event.usage) = 'array'
-            order by event.position desc
-            limit 1
-        ) as report
-        where batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            -- No rows for a run in progress. One that was cut off did not end by itself.
-            and batch.first_seq between run.first_seq and run.last_seq
-            and run.cut_off_reason is null
-            -- Skip batches that cannot contain an end. A type written with escapes has \u00 in it.
-            and (batch.events::text ~ 'RUN_(FINISHED|ERROR)' or strpos(batch.events::text, '\u00') > 0)
-        order by batch.first_seq desc
+    select case when json_typeof(report.usage) = 'array' then report.usage end into usage
+    from agui.batch as batch
+    cross join lateral (
+        select event.usage
+        from rows from (
+            json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, usage json)
+        ) with ordinality as event (type, usage, position)
+        where event.type = 'RUN_FINISHED' or event.type = 'RUN_ERROR' and json_typeof(event.usage) = 'array'
+        order by event.position desc
         limit 1
-    );
+    ) as report
+    where batch.thread_key = run.thread_key
+        and batch.run_no = run.run_no
+        -- No rows for a run in progress. One that was cut off did not end by itself.
+        and batch.first_seq between run.first_seq and run.last_seq
+        and run.cut_off_reason is null
+        -- Skip batches that cannot contain an end. A type written with escapes has \u00 in it.
+        and (batch.events::text ~ 'RUN_(FINISHED|ERROR)' or strpos(batch.events::text, '\u00') > 0)
+    order by batch.first_seq desc
+    limit 1;
+    if usage is null and exists (select from agui_internal.usage_mapping) then
+        usage := (select agui_internal.mapped_usage(ending.event) from agui_internal.end_of_run(run) as ending where run.cut_off_reason is null);
+    end if;
+    return usage;
 end
 $$;
 

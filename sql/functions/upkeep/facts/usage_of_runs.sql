@@ -17,6 +17,7 @@ begin
         case
             when json_typeof(ending.event -> 'usage') = 'array' then ending.event -> 'usage'
             when run.status = 'failed' then agui_internal.reported_usage(run)
+            else agui_internal.mapped_usage(ending.event)
         end
     ) as entry
     where run.cut_off_reason is null;

@@ -1,0 +1,49 @@
+create or replace function agui.map_usage(path text[], names jsonb default '{}')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    unknown text;
+begin
+    perform agui_internal.refuse_unless_operator('say where usage is reported');
+    if path is null or cardinality(path) = 0 or array_position(path, null) is not null or path = '{usage}' then
+        raise exception using
+            errcode = '22023',
+            message = 'map_usage: path names the members that lead from RUN_FINISHED to the report',
+            hint = 'For example array[''metadata'', ''usage'']. agui.unmap_usage() removes the mapping.';
+    end if;
+    if jsonb_typeof(names) is distinct from 'object' then
+        raise exception using errcode = '22023', message = 'map_usage: names must be an object';
+    end if;
+    select name.key into unknown
+    from jsonb_each(names) as name
+    where name.key <> all (agui_internal.usage_members()) or jsonb_typeof(name.value) <> 'string'
+    limit 1;
+    if found then
+        raise exception using
+            errcode = '22023',
+            message = format('map_usage: names maps "%s", which is no member of usage, or not to a text', unknown),
+            hint = format('The members are %s.', array_to_string(agui_internal.usage_members(), ', '));
+    end if;
+    -- A step of the job in progress ends first. The next one begins with all runs.
+    delete from agui_internal.projection;
+    insert into agui_internal.usage_mapping as mapping (path, names)
+    values (map_usage.path, map_usage.names)
+    on conflict (is_only) do update
+    set path = excluded.path, names = excluded.names, set_at = excluded.set_at;
+end
+$$;
+
+comment on function agui.map_usage(text[], jsonb) is
+    'Says where RUN_FINISHED and RUN_ERROR report the tokens that a run used, for agents that do not send '
+    'the member usage: path leads to an object, or a list of objects, for example {metadata,usage}. names '
+    'says how a member is called there, by its name in AG-UI, with dots between the names of nested ones: '
+    '{"inputTokens": "prompt_tokens"}; others have the names of AG-UI. A usage in its own place comes '
+    'first. agui.usage and, after the next calls of agui.project(), agui.usage_fact read it so, for all '
+    'runs. Requires agui_maintainer. '
+    'Errors: 22023 no path or an unknown member, 42501 the role has not all scopes.';
+
+revoke execute on function agui.map_usage(text[], jsonb) from public;

@@ -1,0 +1,1 @@
+drop table agui_internal.usage_mapping;
