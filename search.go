@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"context"
+	"crypto/rand"
 	"math"
 	"strings"
 	"time"
@@ -62,7 +63,8 @@ func (s *Store) Search(ctx context.Context, query string, options SearchOptions)
 	if options.Limit == 0 {
 		options.Limit = 20
 	}
-	const begin, end = "\x02", "\x03"
+	mark := rand.Text() // no text contains it
+	begin, end := "\x02"+mark, "\x03"+mark
 	parameters := db.SearchParams{
 		Query: query, Role: orNull(options.Role), Since: orNull(options.Since), Cursor: orNull(options.Cursor),
 		MaxRows: int32(min(options.Limit, math.MaxInt32)), Marks: []string{begin, end},

@@ -16,6 +16,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set jit = off
+set extra_float_digits = 1  -- so that the rank in a cursor is the rank
 as $$
 #variable_conflict use_column
 declare
@@ -23,6 +24,7 @@ declare
     wanted   tsquery;
     within   tsquery;
     place    text[] := string_to_array(cursor, ' ');
+    last     record;
     own      record;
 begin
     select search.language::regconfig into language from agui_internal.search as search;
@@ -37,17 +39,39 @@ begin
             errcode = 'UI011',
             message = format('search: max_rows must be between 1 and 1000, not %s', coalesce(max_rows::text, 'null'));
     end if;
-    if cursor !~ '^\d+(\.\d+)?(e-?\d+)? \d+ [0-9a-f-]{36} -?\d{1,19}$' then
+    if search.role not in ('user', 'assistant', 'tool') then
         raise exception using
             errcode = '22023',
-            message = format('search: "%s" is not a cursor', left(cursor, 100)),
-            hint = 'Use the cursor of a row of agui.search.';
+            message = format('search: role must be user, assistant or tool, not "%s"', left(search.role, 100));
     end if;
-    wanted := websearch_to_tsquery(language, search.query);
+    begin
+        select place[1]::real as rank, place[2]::bigint as said_us, place[3]::uuid as thread_key, place[4]::bigint as print into last;
+        if cardinality(place) <> 4 then
+            raise data_exception;
+        end if;
+    exception
+        when data_exception then
+            raise exception using
+                errcode = '22023',
+                message = format('search: "%s" is not a cursor', left(cursor, 100)),
+                hint = 'Use the cursor of a row of agui.search.';
+    end;
+    begin
+        wanted := websearch_to_tsquery(language, search.query);
+    exception
+        when internal_error or program_limit_exceeded then
+            raise exception using
+                errcode = '22023',
+                message = 'search: the query is too long, or has too many "-" in a row',
+                detail = sqlerrm;
+    end;
     if numnode(wanted) = 0 then
         return;  -- no word, or only those that the language leaves out
     end if;
     select * into own from agui_internal.own_keys_in(search.scope);
+    if (own.low <= own.high) is not true then
+        return;  -- before the index is read: the time would tell how often others said it
+    end if;
     within := wanted;
     if agui_internal.scope_key(own.low) = agui_internal.scope_key(own.high) then
         within := within && tsquery(quote_literal(agui_internal.word_of('scope', agui_internal.scope_key(own.low)::text)));
@@ -61,7 +85,7 @@ begin
         thread.scope, thread.thread_id, run.run_id, found.message_id, found.role, found.seq, found.said_at, found.rank,
         ts_headline(
             language, found.text, wanted,
-            format('StartSel=%s, StopSel=%s, MaxFragments=2, MinWords=6, MaxWords=20, FragmentDelimiter=" … "', quote_ident(marks[1]), quote_ident(marks[2]))
+            format('StartSel=%s, StopSel=%s, MaxFragments=2, MinWords=6, MaxWords=20, FragmentDelimiter=" … "', quote_ident(coalesce(marks[1], '')), quote_ident(coalesce(marks[2], '')))
         ),
         format('%s %s %s %s', found.rank, (extract(epoch from found.said_at) * 1000000)::bigint, found.thread_key, found.print)
     from (
@@ -73,7 +97,7 @@ begin
             and (
                 cursor is null
                 or (-ts_rank(stored.words, wanted, 1), -(extract(epoch from stored.said_at) * 1000000)::bigint, stored.thread_key, stored.print)
-                    > (-place[1]::real, -place[2]::bigint, place[3]::uuid, place[4]::bigint)
+                    > (-last.rank, -last.said_us, last.thread_key, last.print)
             )
         order by rank desc, stored.said_at desc, stored.thread_key, stored.print
         limit max_rows
@@ -88,8 +112,9 @@ comment on function agui.search(text, text, timestamptz, int, text, text[], text
     'Returns the messages whose texts match a query, the best first: words, "words in order", or, -not '
     '(websearch_to_tsquery). Searches the texts of users, assistants and tools of all branches, as of the '
     'last call of agui.project(). role, since: only those. cursor: of the last row, to go on. marks: what '
-    'to write before and behind a word that matches in the snippet. scope: only of a scope (null: all that '
+    'to write before and behind a word that matches in the snippet (a text may contain them, too). scope: only of a scope (null: all that '
     'the role sees). '
-    'Errors: UI026 search is off, UI011 max_rows is not from 1 to 1000, 22023 not a cursor.';
+    'Errors: UI026 search is off, UI011 max_rows is not from 1 to 1000, 22023 not a cursor or a role, or the '
+    'query is too long.';
 
 revoke execute on function agui.search(text, text, timestamptz, int, text, text[], text) from public;

@@ -12,13 +12,19 @@ declare
 begin
     if named is null then
         return row(true, horizon, first_key, 0);
-    elsif part is null then
-        raise exception using
-            errcode = '22023',
-            message = format('changes: "%s" is not a position', left(named, 100)),
-            hint = 'Use the position of a row of agui.changes; null begins with all runs.';
     end if;
-    place := row(part[2] = 'all', part[3]::xid8, part[4]::uuid, part[5]::int);
+    begin
+        if part is null then
+            raise data_exception;
+        end if;
+        place := row(part[2] = 'all', part[3]::xid8, part[4]::uuid, part[5]::int);
+    exception
+        when data_exception then
+            raise exception using
+                errcode = '22023',
+                message = format('changes: "%s" is not a position', left(named, 100)),
+                hint = 'Use the position of a row of agui.changes; null begins with all runs.';
+    end;
     -- What was read is below the horizon, which only rises, unless the server lost what a reader saw:
     -- in a crash without synchronous_commit. A standby may be behind.
     if part[1] <> agui_internal.epoch()

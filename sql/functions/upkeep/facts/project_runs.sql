@@ -6,6 +6,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     affected record;
+    -- Texts that were of the runs.
+    said_keys uuid[];
+    prints    bigint[];
 begin
     -- agui.erase waits, or is waited for.
     perform from agui.thread as thread where thread.thread_key = any (keys) order by thread.thread_key for key share;
@@ -27,15 +30,19 @@ begin
         delete from agui.projected_call as gone
         using unnest(keys, run_nos) as listed (thread_key, run_no)
         where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
-        delete from agui.message_text as gone
-        using unnest(keys, run_nos) as listed (thread_key, run_no)
-        where gone.thread_key = listed.thread_key and gone.run_no = listed.run_no;
+        with gone as (
+            delete from agui.message_text as text
+            using unnest(keys, run_nos) as listed (thread_key, run_no)
+            where text.thread_key = listed.thread_key and text.run_no = listed.run_no
+            returning text.thread_key, text.print
+        )
+        select array_agg(gone.thread_key), array_agg(gone.print) into said_keys, prints from gone;
     end if;
     insert into agui.projected_run select * from agui_internal.facts_of_runs(keys, run_nos);
     insert into agui.projected_interrupt select * from agui_internal.interrupts_of_runs(keys, run_nos);
     insert into agui.projected_usage select * from agui_internal.usage_of_runs(keys, run_nos);
 
-    -- A run that continues one of them answers calls of it, and its input may have a text that is no longer there.
+    -- A run that continues one of them answers calls of it.
     select array_agg(child.thread_key) as keys, array_agg(child.run_no) as run_nos into affected
     from unnest(keys, run_nos) as listed (thread_key, run_no)
     join agui.run as child
@@ -57,6 +64,18 @@ begin
     insert into agui.projected_call select * from agui_internal.calls_of_runs(keys, run_nos);
     insert into agui.projected_call select * from agui_internal.answers_of_runs(keys, run_nos);
     perform agui_internal.index_texts(keys, run_nos);
+
+    -- What they do not say any more, another run may: one of a branch, whose input has it.
+    select array_agg(other.thread_key) as keys, array_agg(other.run_no) as run_nos into affected
+    from agui.projected_run as other
+    where other.thread_key in (
+        select gone.thread_key
+        from unnest(said_keys, prints) as gone (thread_key, print)
+        where not exists (
+            select from agui.message_text as text where text.thread_key = gone.thread_key and text.print = gone.print
+        )
+    );
+    perform agui_internal.index_texts(affected.keys, affected.run_nos);
 end
 $$;
 
