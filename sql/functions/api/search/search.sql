@@ -16,6 +16,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set jit = off
+set client_min_messages = warning  -- not one for each word that is left out
 set extra_float_digits = 1  -- so that the rank in a cursor is the rank
 as $$
 #variable_conflict use_column
@@ -56,13 +57,19 @@ begin
                 message = format('search: "%s" is not a cursor', left(cursor, 100)),
                 hint = 'Use the cursor of a row of agui.search.';
     end;
+    -- PostgreSQL takes the square of it to read a query.
+    if octet_length(search.query) > 10000 then
+        raise exception using
+            errcode = '22023',
+            message = format('search: the query has %s bytes, more than 10000', octet_length(search.query));
+    end if;
     begin
         wanted := websearch_to_tsquery(language, search.query);
     exception
         when internal_error or program_limit_exceeded then
             raise exception using
                 errcode = '22023',
-                message = 'search: the query is too long, or has too many "-" in a row',
+                message = 'search: the query has too many "-" or parts',
                 detail = sqlerrm;
     end;
     if numnode(wanted) = 0 then
@@ -112,8 +119,8 @@ comment on function agui.search(text, text, timestamptz, int, text, text[], text
     'Returns the messages whose texts match a query, the best first: words, "words in order", or, -not '
     '(websearch_to_tsquery). Searches the texts of users, assistants and tools of all branches, as of the '
     'last call of agui.project(). role, since: only those. cursor: of the last row, to go on. marks: what '
-    'to write before and behind a word that matches in the snippet (a text may contain them, too). scope: only of a scope (null: all that '
-    'the role sees). '
+    'to write before and behind a word that matches in the snippet (a text may contain them, too). scope: '
+    'only of a scope (null: all that the role sees). '
     'Errors: UI026 search is off, UI011 max_rows is not from 1 to 1000, 22023 not a cursor or a role, or the '
     'query is too long.';
 
