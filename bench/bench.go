@@ -33,7 +33,7 @@ type Options struct {
 	Repeat int
 	// Quick uses tiny conversations, for tests. The figures mean nothing.
 	Quick bool
-	// Share is the part of their size that the phases scale-… use, above 0 and at most 1; 0 means
+	// Share is the part of their size that the phases facts and scale-… use, above 0 and at most 1; 0 means
 	// 1.
 	Share float64
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they
