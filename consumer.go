@@ -83,7 +83,7 @@ type ChangedEvent struct {
 // once more; after an error or the end of the process, those of a page may. The iteration
 // ends when there is none left; call it again later.
 //
-// Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents (the log is damaged).
+// Errors: those of Consumer.Changes; ErrKeyCollision, ErrLogDamaged (MarkRead goes on behind the damage).
 func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 	return func(yield func(ChangedEvent, error) bool) {
 		for {
@@ -148,7 +148,7 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 			}
 			for event, err := range batch.All() {
 				if err != nil {
-					return false, err
+					return false, unknown(ErrLogDamaged, "%v", err)
 				}
 				if !yield(ChangedEvent{params.Scopes[i], params.ThreadIds[i], Event(event)}, nil) {
 					_ = markRead() // if it fails, these come once more

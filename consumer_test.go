@@ -129,6 +129,36 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 
 func custom(value int) string { return fmt.Sprintf(`{"type":"CUSTOM","name":"n","value":%d}`, value) }
 
+// A damaged log stops a consumer, and says where, until MarkRead leaves out what is damaged.
+func TestAConsumerGoesOnBehindDamage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	consumer := store.Consumer("warehouse")
+	for _, damage := range []string{`events = '{}'`, `events = '[{},{}]', earlier_us = '{1}'`} {
+		mustAppend(t, store, damage, "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
+		mustExec(t, pool, `alter table agui.batch disable trigger all`)
+		if _, err := pool.Exec(t.Context(), `update agui.batch set `+damage+` where thread_key = agui.thread_key('', $1)`, damage); err != nil {
+			t.Fatal(err)
+		}
+		last := func() (err error) {
+			for _, err = range consumer.Events(t.Context()) {
+			}
+			return err
+		}
+		wait.For(t, "the run", func() bool { return last() != nil })
+		if err := last(); !errors.Is(err, pgagui.ErrLogDamaged) || !strings.Contains(err.Error(), "batch at seq") {
+			t.Errorf("%s: %v", damage, err)
+		}
+		if err := consumer.MarkRead(t.Context(), "", damage, 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := last(); err != nil {
+			t.Errorf("%s, behind it: %v", damage, err)
+		}
+	}
+}
+
 // What a consumer writes in the transaction that moves it is there exactly once.
 func TestAConsumerMovesWithItsTransaction(t *testing.T) {
 	t.Parallel()

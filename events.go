@@ -45,7 +45,7 @@ type EventsOptions struct {
 // MB or one batch that is larger, and holds no connection while the caller works. An error ends the
 // iteration.
 //
-// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrLogDamaged.
 func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lineage, err := s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
@@ -93,7 +93,11 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 					if event.Seq <= afterSeq && err == nil {
 						continue
 					}
-					if !yield(Event(event), err) || err != nil {
+					if err != nil {
+						yield(Event{}, unknown(ErrLogDamaged, "%v", err))
+						return
+					}
+					if !yield(Event(event), nil) {
 						return
 					}
 				}

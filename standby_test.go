@@ -399,3 +399,53 @@ func beforeConnect(server func() string) func(context.Context, *pgx.ConnConfig) 
 		return err
 	}
 }
+
+// A standby that is promoted begins another history of transactions at once, not only once its first checkpoint is done.
+func TestChangesNoticeAFailover(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	mustAppend(t, r.onPrimary, "kept", "r", rawEvents(started("r"), finished))
+	lastOf := func(store *pgagui.Store, after, thread string) (position string) {
+		t.Helper()
+		wait.For(t, "the run of thread "+thread, func() bool {
+			changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, change := range changes {
+				if after = change.Position; change.ThreadID == thread {
+					position = after
+				}
+			}
+			return position != ""
+		})
+		return position
+	}
+	beginning := lastOf(r.onPrimary, "", "kept")
+	wait.For(t, "the standby has the beginning", func() bool {
+		return ask[bool](t, r.StandbyPool, `select exists (select from agui.thread)`)
+	})
+	if changes, err := r.onStandby.Changes(t.Context(), pgagui.ChangesOptions{After: beginning}); err != nil || len(changes) > 1 {
+		t.Errorf("a position of the primary, on the standby: %v, %v", changes, err)
+	}
+	r.Disconnect(t)
+	mustAppend(t, r.onPrimary, "lost", "r", rawEvents(started("r"), finished))
+	seen := lastOf(r.onPrimary, beginning, "lost")
+	if err := r.Primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 { // their transactions have the numbers of those that are lost
+		mustAppend(t, r.onStandby, fmt.Sprint("new ", i), "r", rawEvents(started("r"), finished))
+	}
+	if changes, err := r.onStandby.Changes(t.Context(), pgagui.ChangesOptions{After: seen}); !errors.Is(err, pgagui.ErrOtherHistory) {
+		t.Errorf("behind what is gone: %d changes, %v", len(changes), err)
+	}
+	after := lastOf(r.onStandby, "", "new 4")
+	mustExec(t, r.StandbyPool, `checkpoint`)
+	if _, err := r.onStandby.Changes(t.Context(), pgagui.ChangesOptions{After: after}); err != nil {
+		t.Errorf("a position from before the first checkpoint: %v", err)
+	}
+}

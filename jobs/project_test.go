@@ -681,3 +681,37 @@ func TestVerifyFindsWrongFacts(t *testing.T) {
 		})
 	}
 }
+
+// A mapping of usage holds for the facts of all runs, also for those of a first step that was in progress when it was set.
+func TestAMappingWaitsForAStepInProgress(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"usage":{"prompt":7}}}]')`)
+	step, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = step.Rollback(context.Background()) }()
+	if _, err := step.Exec(t.Context(), `select agui_internal.project_step()`); err != nil {
+		t.Fatal(err)
+	}
+	mapped := make(chan error, 1)
+	go func() {
+		_, err := pool.Exec(t.Context(), `select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`)
+		mapped <- err
+	}()
+	wait.For(t, "the mapping is set or waits", func() bool {
+		return len(mapped) > 0 ||
+			count(t, pool, `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%map_usage(%' and datname = current_database()`) > 0
+	})
+	if err := step.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-mapped; err != nil {
+		t.Fatal(err)
+	}
+	execute(t, pool, `call agui.project()`)
+	if tokens := count(t, pool, `select coalesce(sum(input_tokens), 0) from agui.usage_fact`); tokens != 7 {
+		t.Errorf("%d tokens by the mapping, want 7", tokens)
+	}
+}

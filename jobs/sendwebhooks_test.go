@@ -256,6 +256,29 @@ func TestWebhooksSayHowRunsEnded(t *testing.T) {
 	all.expect(t, append(ofAll[:4:4], "run.finished t r5", ofAll[4])...)
 }
 
+// What an agent says may have 64 MB. Endpoints refuse requests that are so large, and each is stored until it is sent.
+func TestBodiesOfWebhooksAreBounded(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	to := addEndpoint(t, pool, jobs.Webhook{Name: "all", AllScopes: true}, nil)
+	long := strings.Repeat("é", 100_000)
+	asked := fmt.Sprintf(`{"id":%q,"reason":%q,"toolCallId":%q}`, long, long, long)
+	for thread, outcome := range map[string]string{
+		"long": asked,
+		"many": asked + strings.Repeat(`,{"id":"i","reason":"approval"}`, 10_000),
+	} {
+		execute(t, pool, appendForHooks, thread, "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%s]}}]`, outcome), "")
+	}
+	execute(t, pool, appendForHooks, "failed", "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":%q,"code":%q}]`, long, long), "")
+	mustSend(t, pool, toLoopback)
+	to.expect(t, "run.failed failed r", "run.waiting long r", "run.waiting many r")
+	for _, got := range to.notices() {
+		if len(got.body) > 16<<10 {
+			t.Errorf("%s: a body of %d bytes", got.run, len(got.body))
+		}
+	}
+}
+
 // One end is one event, whatever is appended after it. A run that ends once more is another.
 func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	t.Parallel()

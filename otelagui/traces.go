@@ -252,6 +252,11 @@ func (t *Traces) sendRun(ctx context.Context, change pgagui.Change) error {
 
 // isOfRun reports whether an error comes from what a run contains, and would come each time.
 func isOfRun(err error) bool {
+	for _, kind := range []error{pgagui.ErrLogDamaged, pgagui.ErrLimitExceeded, pgagui.ErrFoldLimit} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
 	var server *pgconn.PgError
 	return errors.As(err, &server) && slices.Contains([]string{"22", "54", "XX"}, server.Code[:min(2, len(server.Code))])
 }

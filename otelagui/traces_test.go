@@ -614,7 +614,8 @@ func TestAnErasedRunIsLeftOut(t *testing.T) {
 // A run whose log is damaged holds up no other; a database that is away does.
 func TestARunThatCannotBeReadIsLeftOut(t *testing.T) {
 	t.Parallel()
-	store := pgagui.New(testdb.Pool(t), nil)
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
 	for _, run := range []string{"broken", "kept"} {
 		add(t, store, pgagui.RunRef{ThreadID: run, RunID: "r"}, pgagui.AppendOptions{}, started, finished)
 	}
@@ -631,6 +632,16 @@ func TestARunThatCannotBeReadIsLeftOut(t *testing.T) {
 	next, err := otelagui.NewTraces(failing(io.ErrUnexpectedEOF), exporter, options).Send(t.Context(), "")
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), `read run "r" of thread "broken"`) || next != "" || len(exporter.GetSpans()) != 0 {
 		t.Errorf("away: %v, position %q, %d spans", err, next, len(exporter.GetSpans()))
+	}
+
+	log.Reset()
+	if _, err := pool.Exec(t.Context(), `
+		alter table agui.batch disable trigger all;
+		update agui.batch set events = '{}' where thread_key = agui.thread_key('', 'broken')`); err != nil {
+		t.Fatal(err)
+	}
+	if spans := sent(t, store, options); len(spans) != 1 || !strings.Contains(log.String(), "thread=broken") {
+		t.Errorf("a damaged batch: sent: %slogged: %s", picture(spans, "gen_ai.conversation.id"), log.String())
 	}
 }
 

@@ -51,6 +51,10 @@ func (b *Batch) All() iter.Seq2[Event, error] {
 			}
 			event := Event{Seq: seq, RunID: b.RunID, Type: compaction.EventType(event), RecordedAt: b.RecordedAt, JSON: event}
 			if len(b.EarlierUs) > 0 { // repack has joined several batches
+				if seq-b.FirstSeq >= int64(len(b.EarlierUs)) {
+					yield(Event{}, fmt.Errorf("thread %q, batch at seq %d: it has times of %d events only", b.ThreadID, b.FirstSeq, len(b.EarlierUs)))
+					return
+				}
 				event.RecordedAt = event.RecordedAt.Add(-time.Duration(b.EarlierUs[seq-b.FirstSeq]) * time.Microsecond)
 			}
 			if !yield(event, nil) {

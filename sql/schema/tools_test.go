@@ -213,6 +213,38 @@ func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
 	}
 }
 
+// What users have set is in no log, so a down migration that would lose it refuses until that is allowed.
+func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
+	t.Parallel()
+	for table, set := range map[string]string{
+		"agui.retention":              `select agui.set_retention('erase', '90 days')`,
+		"agui.consumer":               `select agui.move_consumer('warehouse', null)`,
+		"agui.webhook":                `select agui.add_webhook('w', 'https://example.com')`,
+		"agui_internal.usage_mapping": `select agui.map_usage('{metadata,usage}')`,
+	} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			address := testdb.Empty(t)
+			pool := testdb.Connect(t, address)
+			engine := documentedGolangMigrate(t, address, "pgx5")
+			if err := engine.Up(); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, pool, set)
+			var err error
+			for version := schema.Latest(); version > 0 && err == nil; version-- {
+				err = engine.Steps(-1)
+			}
+			if err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
+				t.Errorf("down: %v", err)
+			}
+			if got := ask[int](t, pool, `select count(*) from `+table); got != 1 {
+				t.Errorf("%d rows of %s are left, of 1", got, table)
+			}
+		})
+	}
+}
+
 // golang-migrate leaves its version table dirty where the connection was lost or the server refused. What is installed says the
 // database itself.
 func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {

@@ -28,7 +28,8 @@ begin
             message = format('map_usage: names maps "%s", which is no member of usage, or not to a text', unknown),
             hint = format('The members are %s.', array_to_string(agui_internal.usage_members(), ', '));
     end if;
-    -- A step of the job in progress ends first. The next one begins with all runs.
+    -- A step of the job in progress ends first, also the first one. The next one begins with all runs.
+    lock table agui_internal.projection in exclusive mode;
     delete from agui_internal.projection;
     insert into agui_internal.usage_mapping as mapping (path, names)
     values (map_usage.path, map_usage.names)

@@ -7,6 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('say where usage is reported');
+    -- A step of the job in progress ends first, also the first one. The next one begins with all runs.
+    lock table agui_internal.projection in exclusive mode;
     delete from agui_internal.projection;
     delete from agui_internal.usage_mapping;
     return found;

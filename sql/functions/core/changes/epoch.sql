@@ -6,9 +6,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (
-        select system.system_identifier || '/' || checkpoint.timeline_id
+        select system.system_identifier || '/' || case
+            when pg_is_in_recovery() then greatest(checkpoint.timeline_id, recovery.min_recovery_end_timeline)
+            -- The one that is written. The last checkpoint is still of the one before, for minutes
+            -- after a standby was promoted.
+            else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int
+        end
         from pg_control_system() as system
         cross join pg_control_checkpoint() as checkpoint
+        cross join pg_control_recovery() as recovery
     );
 exception
     when insufficient_privilege or undefined_function or feature_not_supported then

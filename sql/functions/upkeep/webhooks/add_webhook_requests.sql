@@ -46,9 +46,11 @@ begin
             'interrupts', case
                 when happened.kind = 'run.waiting' then (
                     select coalesce(json_agg(json_build_object(
-                        'id', asked.interrupt_id, 'reason', asked.reason, 'toolCallId', asked.tool_call_id, 'expiresAt', asked.expires_at
+                        'id', left(asked.interrupt_id, 1000), 'reason', left(asked.reason, 1000), 'toolCallId', left(asked.tool_call_id, 1000),
+                        'expiresAt', asked.expires_at
                     ) order by asked.place), '[]')
                     from agui_internal.interrupts_of_runs(array[run.thread_key], array[run.run_no]) as asked
+                    where asked.place <= 100
                 )
             end,
             'firstSeq', run.first_seq, 'lastSeq', run.last_seq, 'startedAt', run.started_at, 'endedAt', run.ended_at
