@@ -86,7 +86,9 @@ func New(store *pgagui.Store, options Options) (*Handler, error) {
 		"POST /login":  {isOpen: true, serve: h.login},
 		"POST /logout": {isOpen: true, serve: h.logout},
 
-		"GET /": {needs: read, serve: h.showThreads},
+		"GET /":           {needs: read, serve: h.showThreads},
+		"GET /thread":     {needs: read, serve: h.showThread},
+		"GET /attachment": {needs: read, serve: h.showAttachment},
 	}
 	for path, asset := range assets {
 		h.routes["GET /"+path] = route{isOpen: true, serve: asset.serve}
