@@ -107,7 +107,7 @@ var functions = template.FuncMap{
 	"iso":      func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	"time":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05.000") },
-	"duration": durationText,
+	"duration": func(of *time.Duration) string { return durationText(*of) },
 	"count":    countText,
 	"bytes":    bytesText,
 	"status":   statusOf,

@@ -22,6 +22,7 @@ type conversation struct {
 	Earlier     int
 	EarlierLink string
 	Messages    int
+	LastSeq     int64 // the last event in it
 }
 
 // part is a message, a tool call or whatever else a conversation consists of.

@@ -89,6 +89,14 @@ func New(store *pgagui.Store, options Options) (*Handler, error) {
 		"GET /":           {needs: read, serve: h.showThreads},
 		"GET /thread":     {needs: read, serve: h.showThread},
 		"GET /attachment": {needs: read, serve: h.showAttachment},
+		"GET /waiting":    {needs: read, serve: h.showWaiting},
+		"GET /health":     {needs: read, serve: h.showHealth},
+		"GET /log":        {needs: read, serve: h.showLog},
+		"GET /ndjson":     {needs: read, serve: h.sendNDJSON},
+		"GET /times":      {needs: read, serve: h.showTimes},
+		"GET /compare":    {needs: read, serve: h.showCompare},
+		"GET /events":     {needs: read, serve: h.sendEvents},
+		"POST /stop":      {needs: access.Stop, serve: h.stop},
 	}
 	for path, asset := range assets {
 		h.routes["GET /"+path] = route{isOpen: true, serve: asset.serve}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -106,8 +107,10 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 		head.Run = runs[at]
 	case q.text("run") != "":
 		return head, nil, problem.Errorf(http.StatusNotFound, "thread %.200q has no run %.200q", id, wanted)
+	case page != "conversation":
+		return head, nil, problem.Errorf(http.StatusNotFound, "thread %.200q has no runs yet", id)
 	default:
-		return head, runs, nil // a thread without runs
+		return head, runs, nil
 	}
 	if last := head.Run.LastSeq; seq != 0 && (seq < head.Run.FirstSeq || last != 0 && seq > last) {
 		return head, nil, problem.Errorf(http.StatusNotFound, "event %d is not of run %.200q, which has the events %d to %d", seq, wanted, head.Run.FirstSeq, last)
@@ -116,7 +119,7 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 	if status := head.Run.Status; status == pgagui.Failed || status == pgagui.CutOff || status == pgagui.Cancelled {
 		head.Why = why(head.Run.RunEnd)
 	}
-	head.CanStop = head.Run.Status == pgagui.Running
+	head.CanStop = head.Run.Status == pgagui.Running && q.identity.Can(access.Stop)
 	return head, runs, nil
 }
 
@@ -147,8 +150,8 @@ func (h *Handler) showThread(q *request) error {
 			return err
 		}
 	}
-	if head.Run.Status == pgagui.Running && head.Seq == 0 {
-		body.Follow = link("events", "id", head.ID, "run", head.Run.ID)
+	if head.Seq == 0 && q.text("before") == "" && (head.IsHead || head.Run.Status == pgagui.Running) {
+		body.Follow = link("events", "id", head.ID, "after", body.Conversation.LastSeq)
 	}
 	return q.write("thread", cmp.Or(head.Title, head.ID), body)
 }
@@ -161,7 +164,7 @@ func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conve
 	if err != nil {
 		return of, err
 	}
-	of.Messages = len(restored.Messages)
+	of.Messages, of.LastSeq = len(restored.Messages), restored.Seq
 	end, isLast := of.Messages, true
 	if text := q.text("before"); text != "" {
 		before, err := strconv.Atoi(text)
@@ -213,7 +216,9 @@ func (q *request) readToolCalls(ctx context.Context, head threadHead, at pgagui.
 
 // addAttachments adds what messages hold as data.
 func (q *request) addAttachments(parts []part, head threadHead, at pgagui.At, messages []json.RawMessage) error {
-	if !slices.ContainsFunc(messages, func(message json.RawMessage) bool { return bytes.Contains(message, []byte(`"mimeType"`)) || bytes.Contains(message, []byte(`"data"`)) }) {
+	if !slices.ContainsFunc(messages, func(message json.RawMessage) bool {
+		return bytes.Contains(message, []byte(`"mimeType"`)) || bytes.Contains(message, []byte(`"data"`))
+	}) {
 		return nil
 	}
 	attached, err := q.store.Attachments(q.Context(), head.ID, at)
