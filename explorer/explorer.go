@@ -3,7 +3,7 @@
 //
 // A [Handler] can be mounted at any path. It uses relative URLs only:
 //
-//	pages, err := explorer.New(store, explorer.Options{Access: tokens})
+//	pages := explorer.New(store, explorer.Options{Access: tokens})
 //	mux.Handle("/explorer/", http.StripPrefix("/explorer", pages))
 //
 // All it shows comes from calls of [pgagui.Store] that others can make too. Pages work without
@@ -32,16 +32,18 @@ import (
 	"github.com/pgagui/pgagui/server/problem"
 )
 
-// Options configure a Handler. Access is required.
+// Options configure a Handler.
 type Options struct {
 	// Access says who a token belongs to. It decides about each request, so a token that expires or is
-	// withdrawn ends its sessions.
+	// withdrawn ends its sessions. If nil, only links of Handler.Link sign in.
 	Access access.Authenticator
 	// Database, if set, lets everybody who may read see how the whole database is, of all scopes:
 	// sizes, lag, quarantine. Use it only if all readers may know that.
 	Database pgagui.DB
 	// Examine, if set, adds findings about the whole database to that page. It may be slow.
 	Examine func(context.Context) ([]Finding, error)
+	// Limits bound what one reader may use of this process.
+	Limits access.LimitOptions
 	// SessionTime is how long a session lasts at most. 12 hours if zero.
 	SessionTime time.Duration
 	// Logger gets what operators should know. slog.Default() if nil.
@@ -54,6 +56,9 @@ type Handler struct {
 	store    *pgagui.Store
 	options  Options
 	sessions *sessions
+	limits   *access.Limits
+	closing  context.Context // ends with Close
+	close    context.CancelFunc
 	routes   map[string]route // by method and path
 	sameSite *http.CrossOriginProtection
 }
@@ -66,18 +71,16 @@ type route struct {
 	serve  func(*request) error
 }
 
-// New returns a Handler for the threads of a store. Each request works on store.InScope with the
+// New returns a Handler for the threads of a store. Call Close at the end. Each request works on store.InScope with the
 // scope of its reader. With pgagui.Config.SetScope, row-level security enforces the same in the
 // database.
-func New(store *pgagui.Store, options Options) (*Handler, error) {
-	if options.Access == nil {
-		return nil, errors.New("explorer: Options.Access is missing: without it, nobody could sign in")
-	}
+func New(store *pgagui.Store, options Options) *Handler {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
+	closing, end := context.WithCancel(context.Background())
 	h := &Handler{
-		store: store, options: options, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
+		store: store, options: options, limits: access.NewLimits(options.Limits), closing: closing, close: end, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
 		sameSite: http.NewCrossOriginProtection(),
 	}
 	const read = access.Read
@@ -93,6 +96,7 @@ func New(store *pgagui.Store, options Options) (*Handler, error) {
 		"GET /health":     {needs: read, serve: h.showHealth},
 		"GET /log":        {needs: read, serve: h.showLog},
 		"GET /ndjson":     {needs: read, serve: h.sendNDJSON},
+		"GET /time":       {needs: read, serve: h.showTime},
 		"GET /times":      {needs: read, serve: h.showTimes},
 		"GET /compare":    {needs: read, serve: h.showCompare},
 		"GET /events":     {needs: read, serve: h.sendEvents},
@@ -101,8 +105,11 @@ func New(store *pgagui.Store, options Options) (*Handler, error) {
 	for path, asset := range assets {
 		h.routes["GET /"+path] = route{isOpen: true, serve: asset.serve}
 	}
-	return h, nil
+	return h
 }
+
+// Close ends the streams of running threads, which would keep an http.Server from its Shutdown.
+func (h *Handler) Close() { h.close() }
 
 // policy is the Content-Security-Policy of every answer. Markup of a conversation that would reach a
 // page could neither run nor load anything.
@@ -163,6 +170,9 @@ func (h *Handler) serve(q *request) error {
 	}
 	if err != nil {
 		return err
+	}
+	if retryAfter, ok := h.limits.Allow(q.identity); !ok {
+		return &access.Refusal{Kind: access.ErrLimited, Reason: "too many requests", RetryAfter: retryAfter}
 	}
 	if !q.identity.Can(found.needs) {
 		return problem.Errorf(http.StatusForbidden, "your token lacks the right: %s", found.needs&^q.identity.Rights)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -40,6 +41,11 @@ func (h *Handler) sendEvents(q *request) error {
 	if _, err := q.store.Thread(q.Context(), id); err != nil {
 		return err
 	}
+	release, ok := h.limits.AcquireStream(q.identity)
+	if !ok {
+		return &access.Refusal{Kind: access.ErrLimited, Reason: "too many open streams", RetryAfter: heartbeat}
+	}
+	defer release()
 	header := q.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
@@ -54,6 +60,7 @@ func (h *Handler) sendEvents(q *request) error {
 	}
 	ctx, cancel := context.WithCancel(q.Context())
 	defer cancel()
+	defer context.AfterFunc(h.closing, cancel)()
 	if err := write(": here\n\n"); err != nil {
 		return nil
 	}

@@ -141,7 +141,11 @@ func (p Place) String() string {
 
 // identify finds out who sends a request: the token of the request, or else that of its session.
 func (h *Handler) identify(q *request) error {
-	identity, err := h.options.Access.Authenticate(q.Request)
+	var identity access.Identity
+	var err error = &access.Refusal{Kind: access.ErrNoToken, Reason: "nobody is signed in"}
+	if h.options.Access != nil {
+		identity, err = h.options.Access.Authenticate(q.Request)
+	}
 	if err == nil {
 		q.identity = identity
 		return nil
@@ -177,8 +181,9 @@ func (h *Handler) authenticate(r *http.Request, token string) (access.Identity, 
 }
 
 type loginPage struct {
-	To      string
-	Problem string
+	To        string
+	Problem   string
+	LinksOnly bool
 }
 
 // showLogin shows the form for a token, or signs in with the code of a link.
@@ -186,12 +191,12 @@ func (h *Handler) showLogin(q *request) error {
 	to := localPlace(q.text("to"))
 	code := q.text("code")
 	if code == "" {
-		return q.write("login", "Sign in", loginPage{To: to})
+		return q.write("login", "Sign in", loginPage{To: to, LinksOnly: h.options.Access == nil})
 	}
 	found := h.sessions.find(h.sessions.codes, code, true)
 	if found == nil {
 		q.status = http.StatusUnauthorized
-		return q.write("login", "Sign in", loginPage{To: to, Problem: "This link was used, or is older than a minute."})
+		return q.write("login", "Sign in", loginPage{To: to, LinksOnly: h.options.Access == nil, Problem: "This link was used, or is older than a minute."})
 	}
 	h.begin(q, session{identity: found.identity}, to)
 	return nil
@@ -199,6 +204,9 @@ func (h *Handler) showLogin(q *request) error {
 
 // login signs in with a token.
 func (h *Handler) login(q *request) error {
+	if h.options.Access == nil {
+		return problem.Errorf(http.StatusForbidden, "only links sign in here")
+	}
 	to, token := localPlace(q.PostFormValue("to")), strings.TrimSpace(q.PostFormValue("token"))
 	identity, err := h.authenticate(q.Request, token)
 	if err == nil && !identity.Can(access.Read) {

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"server/core"},
 	{"server/face"},
 	{"server/face/agui", "server/face/ambient", "server/face/copilotkit", "server/face/rest"},
-	{"server"},
+	{"explorer", "server"},
 	{"bench", "cmd/pgagui/internal/cli", "cmd/pgagui/internal/doctor", "cmd/pgagui/internal/eventjson", "cmd/pgagui/internal/graph", "cmd/pgagui/internal/telemetry"},
 	{"cmd/pgagui/internal/archive", "cmd/pgagui/internal/ingest", "cmd/pgagui/internal/metrics", "cmd/pgagui/internal/runlog", "cmd/pgagui/internal/sampleagent", "cmd/pgagui/internal/schedule"},
 	{"cmd/pgagui/demo", "cmd/pgagui/install", "cmd/pgagui/read", "cmd/pgagui/serve", "cmd/pgagui/upkeep", "cmd/pgagui/write"},

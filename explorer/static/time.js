@@ -1,0 +1,76 @@
+import { load } from "./page.js";
+
+// The slider through the events of a run. Each step fetches the page of its event and takes its
+// parts; of steps that come faster than pages do, the last one counts.
+class TimeLine extends HTMLElement {
+  connectedCallback() {
+    this.range = this.querySelector("input[type=range]");
+    this.querySelector(".show").hidden = true;
+    this.range.addEventListener("input", () => this.show(this.range.value));
+    this.addEventListener("click", (event) => {
+      const link = event.target.closest("a[rel]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.show(new URL(link.href).searchParams.get("seq"));
+    });
+    this.onKey = (event) => {
+      if (event.target.closest?.("input, select, textarea, [contenteditable]") || event.altKey || event.ctrlKey || event.metaKey) return;
+      const to = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
+      if (!to) return;
+      event.preventDefault();
+      this.querySelector(`a[rel=${to}]`)?.click();
+    };
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  disconnectedCallback() {
+    document.removeEventListener("keydown", this.onKey);
+  }
+
+  async show(seq) {
+    this.wanted = String(seq);
+    this.querySelector(".where b").textContent = this.wanted;
+    if (this.isFetching) return;
+    this.isFetching = true;
+    try {
+      while (this.shown !== this.wanted) {
+        const now = this.wanted;
+        const url = new URL(location.href);
+        url.searchParams.set("seq", now);
+        this.take(await load(url.href), now);
+        history.replaceState(null, "", url);
+      }
+    } catch {
+      const url = new URL(location.href);
+      url.searchParams.set("seq", this.wanted);
+      location.href = url.href; // the page says why
+    } finally {
+      this.isFetching = false;
+    }
+  }
+
+  take(page, seq) {
+    this.shown = seq;
+    const fresh = page.querySelector("time-line");
+    for (const name of [".steps", ".where"]) this.querySelector(name).replaceWith(document.adoptNode(fresh.querySelector(name)));
+    if (this.wanted === seq) this.range.value = seq;
+    const old = document.getElementById("moment"), now = document.adoptNode(page.getElementById("moment"));
+    const open = new Map([...old.querySelectorAll("[data-key] details")].map((one) => [one.closest("[data-key]").dataset.key, one.open]));
+    for (const one of now.querySelectorAll("[data-key] details")) one.open = open.get(one.closest("[data-key]").dataset.key) ?? one.open;
+    const scrolled = old.querySelector(".state")?.scrollTop ?? 0;
+    old.replaceWith(now);
+    now.querySelector(".state").scrollTop = scrolled;
+    showEnd();
+    document.querySelector(".thread-head").replaceWith(document.adoptNode(page.querySelector(".thread-head")));
+    this.dispatchEvent(new Event("stepped", { bubbles: true }));
+  }
+}
+
+// The end of the conversation is what the event has changed.
+function showEnd() {
+  const list = document.querySelector("#moment .conversation");
+  if (list) list.scrollTop = list.scrollHeight;
+}
+
+customElements.define("time-line", TimeLine);
+if (document.getElementById("moment")) showEnd();
