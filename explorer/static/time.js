@@ -57,9 +57,9 @@ class TimeLine extends HTMLElement {
     const old = document.getElementById("moment"), now = document.adoptNode(page.getElementById("moment"));
     const open = new Map([...old.querySelectorAll("[data-key] details")].map((one) => [one.closest("[data-key]").dataset.key, one.open]));
     for (const one of now.querySelectorAll("[data-key] details")) one.open = open.get(one.closest("[data-key]").dataset.key) ?? one.open;
-    const scrolled = old.querySelector(".state")?.scrollTop ?? 0;
+    const scrolled = old.querySelector(".state-text")?.scrollTop ?? 0;
     old.replaceWith(now);
-    now.querySelector(".state").scrollTop = scrolled;
+    now.querySelector(".state-text").scrollTop = scrolled;
     showEnd();
     document.querySelector(".thread-head").replaceWith(document.adoptNode(page.querySelector(".thread-head")));
     this.dispatchEvent(new Event("stepped", { bubbles: true }));
