@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -260,7 +261,7 @@ func (q *request) write(template, title string, body any) error {
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	return pages.write(q.w, cmp.Or(q.status, http.StatusOK), template, page{
 		Title: title, Template: template, Scope: q.identity.Scope, Subject: q.identity.Subject, IsKnown: q.identity.Rights != 0, CanSignOut: q.session != nil,
-		CanStop: q.identity.Can(access.Stop), Body: body,
+		IsWide: slices.Contains([]string{"thread", "time", "log", "times", "compare"}, template), Body: body,
 	})
 }
 
@@ -269,7 +270,7 @@ type page struct {
 	Title, Template     string
 	Scope, Subject      string
 	IsKnown, CanSignOut bool
-	CanStop             bool
+	IsWide              bool
 	Body                any
 }
 

@@ -91,7 +91,7 @@ func (h *Handler) showHealth(q *request) error {
 		}
 	}
 	body.Consumers = kept
-	body.Chart = chartOf(body.Report.Days)
+	body.Chart = chartOf(body.Report.Days, body.Report.Since)
 	return q.write("health", "Health", body)
 }
 
@@ -140,8 +140,28 @@ const (
 	barWidth, chartHeight = 60, 120
 )
 
-// chartOf draws the runs by day.
-func chartOf(days []pgagui.DayFacts) (c chart) {
+// chartOf draws the runs by day, of all days until now.
+func chartOf(facts []pgagui.DayFacts, since time.Time) (c chart) {
+	if len(facts) == 0 {
+		return c
+	}
+	byDay := map[string]pgagui.DayFacts{}
+	for _, day := range facts {
+		byDay[day.Day] = day
+	}
+	var days []pgagui.DayFacts
+	last := facts[len(facts)-1].Day
+	for at := since; len(days) <= 40; at = at.AddDate(0, 0, 1) {
+		day := at.Format(time.DateOnly)
+		if fact, isThere := byDay[day]; isThere {
+			days = append(days, fact)
+		} else {
+			days = append(days, pgagui.DayFacts{Day: day})
+		}
+		if day >= last && at.AddDate(0, 0, 1).After(time.Now()) {
+			break
+		}
+	}
 	for _, day := range days {
 		c.Most = max(c.Most, day.Runs)
 	}

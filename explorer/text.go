@@ -29,6 +29,8 @@ func ago(past time.Duration) string {
 // durationText returns a duration with about three digits.
 func durationText(duration time.Duration) string {
 	switch {
+	case duration <= 0:
+		return "0 ms"
 	case duration < time.Millisecond:
 		return strconv.FormatInt(duration.Microseconds(), 10) + " µs"
 	case duration < time.Second:

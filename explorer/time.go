@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/problem"
@@ -33,8 +32,6 @@ type timePage struct {
 type mark struct {
 	X     int // of 1000
 	Class string
-	Title string
-	Link  string
 }
 
 // openThing is a message, a tool call or a step that has begun and not ended.
@@ -100,7 +97,6 @@ func (q *request) readMarks(head threadHead, first, last int64) (marks []mark, e
 	for _, event := range read.Events {
 		marks = append(marks, mark{
 			X: int((event.Seq - first) * 1000 / max(last-first, 1)), Class: markedTypes[event.Type],
-			Title: strings.TrimSpace(event.Type + " " + previewOfEvent(event.JSON)), Link: link("time", "id", head.ID, "run", head.Run.ID, "seq", event.Seq),
 		})
 	}
 	return marks, nil

@@ -93,6 +93,8 @@ type timeLine struct {
 	first, last time.Time
 	lastSeq     int64
 	firstToken  time.Time
+	// shift is from when an event was stored to when it happened, by the last event that says so.
+	shift time.Duration
 }
 
 func (l *timeLine) add(event pgagui.HistoryEvent) {
@@ -102,13 +104,13 @@ func (l *timeLine) add(event pgagui.HistoryEvent) {
 		ToolCallName, Role, Name, SubagentRunID string
 	}
 	_ = json.Unmarshal(event.JSON, &of)
-	begin, end := event.CreatedAt, event.CreatedAt
-	if !event.CompletedAt.IsZero() {
-		end = event.CompletedAt
+	if of.Timestamp > 0 { // when it happened; the log says when it was stored
+		l.shift = time.UnixMilli(int64(of.Timestamp)).Sub(event.CreatedAt)
 	}
-	if of.Timestamp > 0 && event.Count == 1 { // when it happened; the log says when it was stored
-		begin = time.UnixMilli(int64(of.Timestamp))
-		end = begin
+	begin := event.CreatedAt.Add(l.shift)
+	end := begin
+	if !event.CompletedAt.IsZero() {
+		end = event.CompletedAt.Add(l.shift)
 	}
 	if l.first.IsZero() {
 		l.first, l.last = begin, begin
