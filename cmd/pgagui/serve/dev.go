@@ -44,9 +44,9 @@ func (p *program) devCommand() *cobra.Command {
 		Short: "Start a database, a server and a sample agent for development",
 		Long: `Starts everything that a front end needs, until Ctrl-C: a private PostgreSQL server, the schema, the
 server of "pgagui serve" on this machine alone, the upkeep of "pgagui worker", and a scripted agent,
-unless --agent names others. It prints the commands and the JavaScript to use them, and a link to the
-explorer, which shows the conversations in a browser. Pages of any port of localhost may call the
-server, with the token that is printed.
+unless --agent names others. It prints the commands and the JavaScript to use them, and a link to
+the explorer, which shows the conversations in a browser. Pages of any port of localhost may call
+the server, with the token that is printed.
 
 The database and the token stay, in $XDG_DATA_HOME/pgagui/dev (~/.local/share/pgagui/dev). One
 process at a time uses them. --reset deletes them first.

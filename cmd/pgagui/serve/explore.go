@@ -29,8 +29,8 @@ the conversation at any point, the log, and how the database is. It prints a lin
 link works once, within a minute; press Enter for another one. With a thread it leads there; --run
 and --at name a run of it and an event.
 
-What you see and may do is what the role of the database may: agui_reader is enough to read,
-agui_writer may also stop runs. On a server that runs, pgagui serve has the same pages at /explorer/.`,
+What you see and may do is what the role of the database may: agui_reader is enough to read, and
+agui_writer may also stop runs. A server (pgagui serve) has the same pages at /explorer/.`,
 		Example: `  pgagui explore
   pgagui explore trip-to-lisbon --run run-3 --at 17`,
 		Args: cobra.MaximumNArgs(1),
