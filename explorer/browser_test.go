@@ -337,9 +337,10 @@ func TestScreenshots(t *testing.T) {
 	}
 	s, store := newOpenSite(t)
 	appendTree(t, store, "tree", 200)
+	appendWaiting(t, store)
 	b := newBrowser(t)
 	for name, page := range map[string]string{
-		"threads": "./", "thread": "thread?id=trip-to-lisbon&run=run-6", "tree": "thread?id=tree", "time": "time?id=trip-to-lisbon&run=run-4&seq=118", "log": "log?id=trip-to-lisbon&run=run-1",
+		"threads": "./", "waits": "thread?id=waits", "thread": "thread?id=trip-to-lisbon&run=run-6", "tree": "thread?id=tree", "time": "time?id=trip-to-lisbon&run=run-4&seq=118", "log": "log?id=trip-to-lisbon&run=run-1",
 		"times": "times?id=release-checkout-2.4&run=run-1", "compare": "compare?id=trip-to-lisbon&from=run-4&to=run-7", "waiting": "waiting", "health": "health", "login": "login",
 	} {
 		for _, width := range []int64{390, 900, 1440} {

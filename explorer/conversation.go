@@ -12,6 +12,9 @@ import (
 	"github.com/pgagui/pgagui/transcript"
 )
 
+// mostDepth bounds how far subagents of subagents are indented.
+const mostDepth = 4
+
 // mostText is how much of one text a page shows. The whole is in the log.
 const mostText = 20_000
 
@@ -91,8 +94,15 @@ type attachment struct {
 var activities = transcript.New(transcript.Options{})
 
 // partsOf returns the parts of messages. first is the index of the first one in its conversation.
-func partsOf(messages, interrupts []json.RawMessage, first int, isRunning bool, calls map[string]pgagui.ToolCall) []part {
-	of := transcript.Conversation{Messages: messages, Interrupts: interrupts, Running: isRunning, Calls: map[string]transcript.Call{}}
+func partsOf(
+	messages, interrupts []json.RawMessage, first int, isRunning bool, calls map[string]pgagui.ToolCall, subagents map[string]pgagui.Subagent,
+) []part {
+	of := transcript.Conversation{
+		Messages: messages, Interrupts: interrupts, Running: isRunning, Calls: map[string]transcript.Call{}, Subagents: map[string]transcript.Subagent{},
+	}
+	for id, subagent := range subagents {
+		of.Subagents[id] = transcript.Subagent{Name: subagent.Name, Depth: subagent.Depth}
+	}
 	for id, call := range calls {
 		known := transcript.Call{Status: transcript.CallStatus(call.Status)}
 		if !call.EndedAt.IsZero() {
@@ -112,7 +122,11 @@ func partsOf(messages, interrupts []json.RawMessage, first int, isRunning bool, 
 			key = fmt.Sprintf("i%d", number)
 		}
 		number++
-		parts = append(parts, partOf(item, key))
+		p := partOf(item, key)
+		if item.SubagentRunID != "" {
+			p.Depth = min(max(subagents[item.SubagentRunID].Depth, 1), mostDepth)
+		}
+		parts = append(parts, p)
 	}
 	return parts
 }
@@ -120,9 +134,6 @@ func partsOf(messages, interrupts []json.RawMessage, first int, isRunning bool, 
 // partOf lays an item out.
 func partOf(item transcript.Item, key string) part {
 	p := part{Item: item, Key: key, Subagent: item.SubagentName}
-	if item.SubagentRunID != "" {
-		p.Depth = 1
-	}
 	switch item.Kind {
 	case transcript.Message:
 		if item.Role == "assistant" {

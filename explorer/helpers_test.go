@@ -225,3 +225,27 @@ func recorded(method, target string, form url.Values) (*httptest.ResponseRecorde
 	}
 	return httptest.NewRecorder(), request
 }
+
+// appendWaiting appends a thread that waits for an answer, with an attachment and a subagent.
+func appendWaiting(t testing.TB, store *pgagui.Store) {
+	t.Helper()
+	const thread, run = "waits", "r"
+	input := map[string]any{"threadId": thread, "runId": run, "state": map[string]any{}, "tools": []any{}, "context": []any{}, "forwardedProps": map[string]any{}, "messages": []any{
+		map[string]any{"id": "u", "role": "user", "content": []any{
+			map[string]any{"type": "text", "text": "Refund this, please"},
+			map[string]any{"type": "image", "source": map[string]any{"type": "data", "mimeType": "image/png", "value": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},
+		}},
+	}}
+	appendEvents(t, store, pgagui.RunRef{ThreadID: thread, RunID: run}, append(append([]rawMessage{
+		event("RUN_STARTED", "threadId", thread, "runId", run, "input", input),
+		event("SUBAGENT_STARTED", "subagentRunId", "s", "name", "researcher"),
+		event("TEXT_MESSAGE_START", "messageId", "m1", "role", "assistant", "subagentRunId", "s"), event("TEXT_MESSAGE_CONTENT", "messageId", "m1", "delta", "The order was paid twice.", "subagentRunId", "s"),
+		event("TEXT_MESSAGE_END", "messageId", "m1", "subagentRunId", "s"), event("SUBAGENT_FINISHED", "subagentRunId", "s"),
+		event("ACTIVITY_SNAPSHOT", "messageId", "a", "activityType", "PLAN", "content", map[string]any{"steps": []any{
+			map[string]any{"title": "Look the order up", "status": "done"}, map[string]any{"title": "Ask for approval", "status": "running"}, map[string]any{"title": "Refund", "status": "pending"},
+		}}),
+	}, said("m2", "I can refund **€ 49.90**:\n\n| order | paid |\n|---|---|\n| 4711 | twice |\n\n```json\n{\"order\": 4711}\n```\n\nSee [the rules](https://example.com/rules).")...),
+		event("RUN_FINISHED", "threadId", thread, "runId", run, "outcome", map[string]any{"type": "interrupt", "interrupts": []any{
+			map[string]any{"id": "i", "reason": "approval", "message": "Refund € 49.90 for order 4711?", "expiresAt": "2099-01-01T00:00:00Z"},
+		}}))...)
+}

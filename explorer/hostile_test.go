@@ -121,6 +121,16 @@ func TestLargeContent(t *testing.T) {
 	}
 }
 
+// What a subagent says stands in it, under its name, and what it waits for at the end.
+func TestSubagentsAndInterrupts(t *testing.T) {
+	t.Parallel()
+	s, store := newOpenSite(t)
+	appendWaiting(t, store)
+	got := s.get(nil, "thread?id=waits")
+	got.want(t, http.StatusOK, `nested nested-1`, "<bdi>researcher</bdi>", "The order was paid twice", "Refund € 49.90 for order 4711?", "Until 2099-01-01", "<td>4711</td>", `href="https://example.com/rules"`, `class="depth-0 mark-4"`)
+	s.get(nil, "waiting").want(t, http.StatusOK, "Refund € 49.90 for order 4711?", "Refund this, please")
+}
+
 // Messages as no client sends them, but a log may hold.
 func TestOddMessages(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ type headings struct{}
 func (headings) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
 	_ = ast.Walk(document, func(node ast.Node, isEntering bool) (ast.WalkStatus, error) {
 		if heading, is := node.(*ast.Heading); is && isEntering {
-			heading.Level = min(heading.Level+3, 6)
+			heading.Level = min(heading.Level+2, 6)
 		}
 		return ast.WalkContinue, nil
 	})

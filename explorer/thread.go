@@ -186,7 +186,11 @@ func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conve
 	if err != nil {
 		return of, err
 	}
-	of.Parts = partsOf(messages, interrupts, begin, restored.Status == pgagui.Running, calls)
+	subagents, err := q.readSubagents(q.Context(), head, at, messages)
+	if err != nil {
+		return of, err
+	}
+	of.Parts = partsOf(messages, interrupts, begin, restored.Status == pgagui.Running, calls, subagents)
 	if err := q.addAttachments(of.Parts, head, at, messages); err != nil {
 		return of, err
 	}
@@ -201,9 +205,27 @@ func endOf(run pgagui.Run) *runEnd {
 	return &runEnd{Run: run, Code: run.ErrorCode, Text: cmp.Or(run.ErrorMessage, run.CutOffReason, run.StopReason), Title: title}
 }
 
+// has reports whether one of some messages has a text.
+func has(messages []json.RawMessage, text string) bool {
+	return slices.ContainsFunc(messages, func(message json.RawMessage) bool { return bytes.Contains(message, []byte(text)) })
+}
+
+// readSubagents returns the subagents of a conversation by id, if one says something in its messages.
+func (q *request) readSubagents(ctx context.Context, head threadHead, at pgagui.At, messages []json.RawMessage) (map[string]pgagui.Subagent, error) {
+	if !has(messages, `"subagentRunId"`) {
+		return nil, nil
+	}
+	subagents, err := q.store.Subagents(ctx, head.ID, pgagui.SubagentsOptions{At: at})
+	byID := make(map[string]pgagui.Subagent, len(subagents))
+	for _, subagent := range subagents {
+		byID[subagent.ID] = subagent
+	}
+	return byID, err
+}
+
 // readToolCalls returns the tool calls of a conversation by id, if its messages have any.
 func (q *request) readToolCalls(ctx context.Context, head threadHead, at pgagui.At, messages []json.RawMessage) (map[string]pgagui.ToolCall, error) {
-	if !slices.ContainsFunc(messages, func(message json.RawMessage) bool { return bytes.Contains(message, []byte(`"toolCalls"`)) }) {
+	if !has(messages, `"toolCalls"`) {
 		return nil, nil
 	}
 	calls, err := q.store.ToolCalls(ctx, head.ID, pgagui.ToolCallsOptions{At: at})

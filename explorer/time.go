@@ -76,7 +76,7 @@ func (h *Handler) showTime(q *request) error {
 	body.Event.Text, body.Event.Cut = cut(pretty(m.event.JSON))
 	begin := max(len(m.messages)-messagesAtAPoint, 0)
 	body.Conversation = conversation{Messages: len(m.messages), Earlier: begin, EarlierLink: link("thread", "id", head.ID, "run", head.Run.ID, "seq", at)}
-	body.Conversation.Parts = partsOf(m.messages[begin:], m.interrupts, begin, true, nil)
+	body.Conversation.Parts = partsOf(m.messages[begin:], m.interrupts, begin, true, nil, nil)
 	body.Changed, body.Open = m.changed, m.open
 	body.State, body.IsStateCut = stateLines(m.state, m.changed)
 	return q.write("time", "Step through "+cmp.Or(head.Title, head.ID), body)
