@@ -93,9 +93,9 @@ type attachment struct {
 // activities lays out what agents show of their work.
 var activities = transcript.New(transcript.Options{})
 
-// partsOf returns the parts of messages. first is the index of the first one in its conversation.
+// partsOf returns the parts of messages of a thread. first is the index of the first one in its conversation.
 func partsOf(
-	messages, interrupts []json.RawMessage, first int, isRunning bool, calls map[string]pgagui.ToolCall, subagents map[string]pgagui.Subagent,
+	thread string, messages, interrupts []json.RawMessage, first int, isRunning bool, calls map[string]pgagui.ToolCall, subagents map[string]pgagui.Subagent,
 ) []part {
 	of := transcript.Conversation{
 		Messages: messages, Interrupts: interrupts, Running: isRunning, Calls: map[string]transcript.Call{}, Subagents: map[string]transcript.Subagent{},
@@ -123,6 +123,9 @@ func partsOf(
 		}
 		number++
 		p := partOf(item, key)
+		if call, isKnown := calls[item.ID]; isKnown && item.Kind == transcript.ToolCall {
+			p.Place = &place{RunID: call.RunID, FirstSeq: call.FirstSeq, LastSeq: call.LastSeq, Link: link("time", "id", thread, "run", call.RunID, "seq", call.FirstSeq)}
+		}
 		if item.SubagentRunID != "" {
 			p.Depth = min(max(subagents[item.SubagentRunID].Depth, 1), mostDepth)
 		}

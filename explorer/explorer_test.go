@@ -13,6 +13,10 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/server/access"
 )
 
 // policy is what the plan says.
@@ -285,4 +289,44 @@ func contrast(t *testing.T, a, b string) float64 {
 	}
 	x, y := luminance(a)+.05, luminance(b)+.05
 	return max(x, y) / min(x, y)
+}
+
+// Where the search is on, the words that were said lead to their places; in the scope of the reader alone.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	importRecordings(t, store)
+	other := store.InScope("other")
+	appendEvents(t, other, pgagui.RunRef{ThreadID: "elsewhere", RunID: "r"}, append(append([]rawMessage{started("elsewhere", "r", "Where is the monastery?")}, said("m", "In another scope.")...), finished("elsewhere", "r"))...)
+	s := newSite(t, store, explorer.Options{Access: access.Anonymous("", access.Read)})
+	if got := s.get(nil, "?q=monastery"); strings.Contains(got.text, "In messages") {
+		t.Error("it finds messages although the search is off")
+	}
+	if err := store.EnableSearch(t.Context(), "english"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := s.get(nil, "?q=monasteries")
+	got.want(t, http.StatusOK, "In messages", "<mark>monastery</mark>")
+	if strings.Contains(got.text, "elsewhere") {
+		t.Error("it finds messages of another scope")
+	}
+	links := 0
+	for _, link := range linksOf(t, got.text) {
+		if strings.HasPrefix(link, "thread?") && strings.Contains(link, "seq=") {
+			s.get(nil, link).want(t, http.StatusOK)
+			links++
+		}
+	}
+	if links == 0 {
+		t.Error("nothing leads to a place")
+	}
+	for _, odd := range []string{"%22", "or", "-", "x+or+-", strings.Repeat("a", 11_000), "%00", "%ff"} {
+		if got := s.get(nil, "?q="+odd); got.StatusCode >= 500 {
+			t.Errorf("%.20s: %s", odd, got.Status)
+		}
+	}
 }

@@ -190,7 +190,7 @@ func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conve
 	if err != nil {
 		return of, err
 	}
-	of.Parts = partsOf(messages, interrupts, begin, restored.Status == pgagui.Running, calls, subagents)
+	of.Parts = partsOf(head.ID, messages, interrupts, begin, restored.Status == pgagui.Running, calls, subagents)
 	if err := q.addAttachments(of.Parts, head, at, messages); err != nil {
 		return of, err
 	}

@@ -19,6 +19,7 @@ type threadsPage struct {
 	Statuses, Sinces []choice
 	IsNarrowed       bool
 	Threads          []shownThread
+	Found            []found // in what was said, where the search is on
 	Next             string
 	SearchedTo       string
 }
@@ -27,6 +28,12 @@ type threadsPage struct {
 type choice struct {
 	Value, Text string
 	IsChosen    bool
+}
+
+// found is a message that the search found.
+type found struct {
+	pgagui.FoundMessage
+	Link string
 }
 
 // shownThread is a thread of the list.
@@ -84,6 +91,11 @@ func (h *Handler) showThreads(q *request) error {
 			return err
 		}
 	}
+	if body.Query != "" && options.Cursor == "" && options.Status == "" && body.Agent == "" {
+		if body.Found, err = q.search(body.Query, options.Since); err != nil {
+			return err
+		}
+	}
 	for _, thread := range listed.Threads {
 		if len(body.Threads) == 0 || body.Threads[0].ID != thread.ID {
 			body.Threads = append(body.Threads, shown(thread))
@@ -107,4 +119,19 @@ func shown(thread pgagui.Thread) shownThread {
 		listed.Why = why(thread.RunEnd)
 	}
 	return listed
+}
+
+// mostFound is how many messages a search shows.
+const mostFound = 20
+
+// search returns the messages whose text matches. Where the search is off, there are none.
+func (q *request) search(query string, since time.Time) (list []found, err error) {
+	page, err := q.store.Search(q.Context(), query, pgagui.SearchOptions{Since: since, Limit: mostFound})
+	if errors.Is(err, pgagui.ErrSearchOff) || errors.Is(err, pgagui.ErrLimitExceeded) {
+		return nil, nil
+	}
+	for _, message := range page.Messages {
+		list = append(list, found{message, link("thread", "id", message.ThreadID, "run", message.RunID, "seq", message.Seq) + "#end"})
+	}
+	return list, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/problem"
@@ -76,7 +77,7 @@ func (h *Handler) showTime(q *request) error {
 	body.Event.Text, body.Event.Cut = cut(pretty(m.event.JSON))
 	begin := max(len(m.messages)-messagesAtAPoint, 0)
 	body.Conversation = conversation{Messages: len(m.messages), Earlier: begin, EarlierLink: link("thread", "id", head.ID, "run", head.Run.ID, "seq", at)}
-	body.Conversation.Parts = partsOf(m.messages[begin:], m.interrupts, begin, true, nil, nil)
+	body.Conversation.Parts = partsOf(head.ID, m.messages[begin:], m.interrupts, begin, true, nil, nil)
 	body.Changed, body.Open = m.changed, m.open
 	body.State, body.IsStateCut = stateLines(m.state, m.changed)
 	return q.write("time", "Step through "+cmp.Or(head.Title, head.ID), body)
@@ -134,5 +135,38 @@ func (q *request) readMoment(head threadHead, at, first, last int64) (m moment, 
 		return m, err
 	}
 	m.messages, m.state, m.interrupts = restored.Messages, restored.State, restored.Interrupts
-	return m, nil
+	m.changed, err = q.changedBy(head, m.event)
+	return m, err
+}
+
+// changedBy returns the paths of the state that an event changed. A patch names them; of a snapshot,
+// the states before and after it are compared.
+func (q *request) changedBy(head threadHead, event pgagui.HistoryEvent) (paths []string, err error) {
+	type operation struct{ Path, From string }
+	var operations []operation
+	switch event.Type {
+	case "STATE_DELTA":
+		var of struct{ Delta, Patch []operation }
+		if json.Unmarshal(event.JSON, &of) != nil {
+			return nil, nil
+		}
+		operations = append(of.Delta, of.Patch...)
+	case "STATE_SNAPSHOT":
+		if event.Seq == 1 {
+			return nil, nil
+		}
+		diff, err := q.store.Diff(q.Context(), head.ID, pgagui.DiffOptions{
+			From: pgagui.At{RunID: head.Run.ID, Seq: event.Seq - 1}, To: pgagui.At{RunID: head.Run.ID, Seq: event.Seq},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(diff.StatePatch, &operations); err != nil {
+			return nil, err
+		}
+	}
+	for _, operation := range operations {
+		paths = append(paths, strings.TrimSuffix(operation.Path, "/-"))
+	}
+	return paths, nil
 }
