@@ -19,8 +19,9 @@ import (
 const (
 	// codeTime is how long a code of a link can be used.
 	codeTime = time.Minute
-	// mostSessions bounds the memory of sessions. Beyond it, the oldest one ends.
-	mostSessions = 10_000
+	// mostSessions bounds the memory of sessions, and mostOfOne those of one identity, so that nobody
+	// ends the sessions of others. Beyond it, the oldest one ends.
+	mostSessions, mostOfOne = 10_000, 50
 )
 
 // session is a reader who signed in.
@@ -63,20 +64,38 @@ func (s *sessions) keep(in map[[sha256.Size]byte]*session, kept session, lasts t
 	defer s.mu.Unlock()
 	now := time.Now()
 	kept.ends = now.Add(lasts)
-	var oldest [sha256.Size]byte
-	for key, one := range in {
+	type key = [sha256.Size]byte
+	var oldest, oldestOfOne key
+	ofOne := 0
+	for at, one := range in {
 		if !now.Before(one.ends) {
-			delete(in, key)
-		} else if first := in[oldest]; first == nil || one.ends.Before(first.ends) {
-			oldest = key
+			delete(in, at)
+			continue
+		}
+		if first := in[oldest]; first == nil || one.ends.Before(first.ends) {
+			oldest = at
+		}
+		if isSame(one.identity, kept.identity) {
+			ofOne++
+			if first := in[oldestOfOne]; first == nil || one.ends.Before(first.ends) {
+				oldestOfOne = at
+			}
 		}
 	}
-	if len(in) >= mostSessions {
+	switch {
+	case ofOne >= mostOfOne:
+		delete(in, oldestOfOne)
+	case len(in) >= mostSessions:
 		delete(in, oldest)
 	}
 	name = secret()
 	in[sha256.Sum256([]byte(name))] = &kept
 	return name
+}
+
+// isSame reports whether two identities are of one person or program, with whichever of its tokens.
+func isSame(a, b access.Identity) bool {
+	return a.Issuer == b.Issuer && a.Scope == b.Scope && a.Subject == b.Subject
 }
 
 // find returns a session; nil: there is none. If once is true, it is found this once.

@@ -100,8 +100,7 @@ func TestTwoTenants(t *testing.T) {
 // A link signs in once; its code has 128 bits and lasts a minute.
 func TestALinkSignsInOnce(t *testing.T) {
 	t.Parallel()
-	s, _ := newOpenSite(t)
-	s = newSite(t, pgagui.New(testdb.Pool(t), nil), explorer.Options{})
+	s := newSite(t, pgagui.New(testdb.Pool(t), nil), explorer.Options{})
 	identity := access.Identity{Rights: access.Read, Subject: "link"}
 	reader := newReader(t)
 	link := s.pages.Link(identity, explorer.Place{})
@@ -190,6 +189,35 @@ func TestSessionsEnd(t *testing.T) {
 		}
 		if begin(late, nil) != nil {
 			t.Error("an old code works")
+		}
+	})
+}
+
+// Somebody who signs in very often ends only the own sessions.
+func TestManySessionsOfOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pages := explorer.New(pgagui.New(nil, nil), explorer.Options{})
+		defer pages.Close()
+		signIn := func(subject string) *http.Cookie {
+			time.Sleep(time.Millisecond) // sessions have an order
+			recorder, request := recorded("GET", "/"+pages.Link(access.Identity{Rights: access.Read, Subject: subject}, explorer.Place{}), nil)
+			pages.ServeHTTP(recorder, request)
+			return recorder.Result().Cookies()[0]
+		}
+		isIn := func(cookie *http.Cookie) bool {
+			recorder, request := recorded("GET", "/thread", nil)
+			request.AddCookie(cookie)
+			pages.ServeHTTP(recorder, request)
+			return recorder.Code == http.StatusBadRequest // it lacks the id
+		}
+		quiet, first := signIn("quiet"), signIn("busy")
+		var last *http.Cookie
+		for range 200 {
+			last = signIn("busy")
+		}
+		if !isIn(quiet) || isIn(first) || !isIn(last) {
+			t.Errorf("signed in: quiet %v, first %v, last %v", isIn(quiet), isIn(first), isIn(last))
 		}
 	})
 }
