@@ -131,6 +131,46 @@ func TestSubagentsAndInterrupts(t *testing.T) {
 	s.get(nil, "waiting").want(t, http.StatusOK, "Refund € 49.90 for order 4711?", "Refund this, please")
 }
 
+// The messages of a lineage stand below their runs, with what was answered and what failed, and lead to their events.
+func TestTheConversationOfALineage(t *testing.T) {
+	t.Parallel()
+	s, store := newOpenSite(t)
+	got := s.get(nil, "thread?id=trip-to-lisbon&run=run-4")
+	got.want(t, http.StatusOK,
+		`id="begin-1"`, `id="begin-2"`, `id="begin-3"`, `id="answers-3"`, "<strong>Answered</strong>", "Book Casa do Miradouro, 3 nights, €372?", "&#34;approvedBy&#34;: &#34;Inês&#34;", `id="begin-4"`,
+		`href="time?id=trip-to-lisbon&amp;run=run-1&amp;seq=13"`, // the tool call
+	)
+	restored, err := store.Restore(t.Context(), "trip-to-lisbon", pgagui.At{RunID: "run-4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if places := strings.Count(got.text, `class="place"`); places < len(restored.Messages)-4 {
+		t.Errorf("%d of %d messages have a place", places, len(restored.Messages))
+	}
+	for _, link := range linksOf(t, got.text) {
+		if strings.HasPrefix(link, "time?") {
+			s.get(nil, link).want(t, http.StatusOK)
+		}
+	}
+	// A run that failed, and one that went on from there.
+	appendEvents(t, store, pgagui.RunRef{ThreadID: "retried", RunID: "1"}, append(append([]rawMessage{started("retried", "1", "Try")}, said("m1", "Half an ans")...), event("RUN_ERROR", "message", "the model broke", "code", "broken"))...)
+	appendEvents(t, store, pgagui.RunRef{ThreadID: "retried", RunID: "2"}, append(append([]rawMessage{started("retried", "2", "Once more")}, said("m2", "The answer")...), finished("retried", "2"))...)
+	text := s.get(nil, "thread?id=retried").text
+	at := func(part string) int {
+		index := strings.Index(text, part)
+		if index < 0 {
+			t.Errorf("it lacks %q", part)
+		}
+		return index
+	}
+	if !(at("Half an ans") < at(`id="end-1"`) && at(`id="end-1"`) < at("<bdi>the model broke") && at("<bdi>the model broke") < at("Once more") && at("Once more") < at("The answer")) {
+		t.Errorf("the order is another one:\n%s", text)
+	}
+	if strings.Contains(text, `class="notice bad"><strong>failed`) {
+		t.Error("the head of the page says that the thread failed")
+	}
+}
+
 // Messages as no client sends them, but a log may hold.
 func TestOddMessages(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func (t tree) Link(run string) string {
 
 // Unfold leads to the same page with a stretch of the tree open.
 func (t tree) Unfold(selected string, number int) string {
-	return link(t.page, "id", t.thread, "run", selected, "open", strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), ".")) + "#run-" + strconv.Itoa(number)
+	return link(t.page, "id", t.thread, "run", selected, "open", strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), ".")) + "#tree-" + strconv.Itoa(number)
 }
 
 type threadPage struct {
@@ -192,6 +192,13 @@ func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conve
 	}
 	of.Parts = partsOf(head.ID, messages, interrupts, begin, restored.Status == pgagui.Running, calls, subagents)
 	if err := q.addAttachments(of.Parts, head, at, messages); err != nil {
+		return of, err
+	}
+	places, err := q.readPlaces(q.Context(), head, at, restored.Seq)
+	if err != nil {
+		return of, err
+	}
+	if of.Parts, err = q.withRuns(q.Context(), of.Parts, places, head, runs); err != nil {
 		return of, err
 	}
 	if isLast && head.Seq == 0 && head.Why != "" {
