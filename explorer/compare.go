@@ -77,7 +77,7 @@ func (h *Handler) showCompare(q *request) error {
 			if len(text) == 0 || string(text) == "null" {
 				return nil
 			}
-			parts := partsOf(head.ID, []json.RawMessage{text}, nil, 0, false, nil, nil)
+			parts := partsOf(said{thread: head.ID, messages: []json.RawMessage{text}})
 			for i := range parts {
 				parts[i].Key = fmt.Sprintf("%s-%d-%d", name, len(body.Messages), i)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pgagui/pgagui"
@@ -24,7 +25,6 @@ type conversation struct {
 	// Earlier is how many messages there are before, and EarlierLink where they are.
 	Earlier     int
 	EarlierLink string
-	Messages    int
 	LastSeq     int64 // the last event in it
 }
 
@@ -93,45 +93,82 @@ type attachment struct {
 // activities lays out what agents show of their work.
 var activities = transcript.New(transcript.Options{})
 
-// partsOf returns the parts of messages of a thread. first is the index of the first one in its conversation.
-func partsOf(
-	thread string, messages, interrupts []json.RawMessage, first int, isRunning bool, calls map[string]pgagui.ToolCall, subagents map[string]pgagui.Subagent,
-) []part {
+// said is what partsOf lays out.
+type said struct {
+	thread               string
+	messages, interrupts []json.RawMessage
+	// first is the position of the first message in its conversation.
+	first     int
+	isRunning bool
+	// placed has the places of the messages; nil: they are not known.
+	placed    []pgagui.PlacedMessage
+	subagents map[string]pgagui.Subagent
+}
+
+// partsOf returns the parts of messages.
+func partsOf(s said) []part {
 	of := transcript.Conversation{
-		Messages: messages, Interrupts: interrupts, Running: isRunning, Calls: map[string]transcript.Call{}, Subagents: map[string]transcript.Subagent{},
+		Messages: s.messages, Interrupts: s.interrupts, Running: s.isRunning, Calls: callsOf(s.placed), Subagents: map[string]transcript.Subagent{},
 	}
-	for id, subagent := range subagents {
+	for id, subagent := range s.subagents {
 		of.Subagents[id] = transcript.Subagent{Name: subagent.Name, Depth: subagent.Depth}
-	}
-	for id, call := range calls {
-		known := transcript.Call{Status: transcript.CallStatus(call.Status)}
-		if !call.EndedAt.IsZero() {
-			known.Duration = call.EndedAt.Sub(call.StartedAt)
-		}
-		of.Calls[id] = known
 	}
 	items := of.Items()
 	parts := make([]part, 0, len(items))
-	of0, number := -2, 0
+	message, number := -2, 0
 	for _, item := range items {
-		if item.Message != of0 {
-			of0, number = item.Message, 0
+		if item.Message != message {
+			message, number = item.Message, 0
 		}
-		key := fmt.Sprintf("m%d-%d", first+item.Message, number)
+		key := fmt.Sprintf("m%d-%d", s.first+item.Message, number)
 		if item.Message < 0 {
 			key = fmt.Sprintf("i%d", number)
 		}
 		number++
 		p := partOf(item, key)
-		if call, isKnown := calls[item.ID]; isKnown && item.Kind == transcript.ToolCall {
-			p.Place = &place{RunID: call.RunID, FirstSeq: call.FirstSeq, LastSeq: call.LastSeq, Link: link("time", "id", thread, "run", call.RunID, "seq", call.FirstSeq)}
-		}
 		if item.SubagentRunID != "" {
-			p.Depth = min(max(subagents[item.SubagentRunID].Depth, 1), mostDepth)
+			p.Depth = min(max(s.subagents[item.SubagentRunID].Depth, 1), mostDepth)
+		}
+		if item.Message >= 0 && item.Message < len(s.placed) {
+			p.Place = placeOf(s.thread, item, s.placed[item.Message])
 		}
 		parts = append(parts, p)
 	}
 	return parts
+}
+
+// callsOf returns how long tool calls took: from their beginning to the message with the result.
+func callsOf(placed []pgagui.PlacedMessage) map[string]transcript.Call {
+	began, calls := map[string]time.Time{}, map[string]transcript.Call{}
+	for _, message := range placed {
+		for _, call := range message.Calls {
+			began[call.ID] = call.StartedAt
+		}
+		if message.Role != "tool" || message.RunID == "" {
+			continue
+		}
+		var of struct{ ToolCallID string }
+		_ = json.Unmarshal(message.JSON, &of) // an odd one belongs to no call
+		if at, isThere := began[of.ToolCallID]; isThere && message.StartedAt.After(at) {
+			calls[of.ToolCallID] = transcript.Call{Duration: message.StartedAt.Sub(at)}
+		}
+	}
+	return calls
+}
+
+// placeOf returns where the log has an item of a message; nil: it is not known.
+func placeOf(thread string, item transcript.Item, message pgagui.PlacedMessage) *place {
+	if message.RunID == "" {
+		return nil
+	}
+	at := place{RunID: message.RunID, FirstSeq: message.FirstSeq, LastSeq: message.LastSeq}
+	for _, call := range message.Calls {
+		if item.Kind == transcript.ToolCall && call.ID == item.ID {
+			at.FirstSeq, at.LastSeq = call.FirstSeq, call.LastSeq
+		}
+	}
+	at.Link = link("time", "id", thread, "run", at.RunID, "seq", at.FirstSeq)
+	return &at
 }
 
 // partOf lays an item out.

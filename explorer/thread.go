@@ -156,52 +156,53 @@ func (h *Handler) showThread(q *request) error {
 	return q.write("thread", cmp.Or(head.Title, head.ID), body)
 }
 
-// readConversation reads the last messages at a point of a thread, or those before the parameter
-// before.
+// readConversation reads the last messages at a point of a thread, or those before the cursor before.
 func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conversation, err error) {
-	at := pgagui.At{RunID: head.Run.ID, Seq: head.Seq}
-	restored, err := q.store.Restore(q.Context(), head.ID, at)
+	at, before := pgagui.At{RunID: head.Run.ID, Seq: head.Seq}, q.text("before")
+	// First, so that what comes while the page is read is an event to follow.
+	status, err := q.store.Status(q.Context(), pgagui.RunRef{ThreadID: head.ID, RunID: head.Run.ID})
 	if err != nil {
 		return of, err
 	}
-	of.Messages, of.LastSeq = len(restored.Messages), restored.Seq
-	end, isLast := of.Messages, true
-	if text := q.text("before"); text != "" {
-		before, err := strconv.Atoi(text)
-		if err != nil || before < 0 {
-			return of, problem.Errorf(http.StatusBadRequest, "before is %.40q (expected the number of a message)", text)
+	of.LastSeq = status.LastSeq
+	group, ctx := errgroup.WithContext(q.Context())
+	shown := said{thread: head.ID, isRunning: head.Run.Status == pgagui.Running || head.Seq != 0}
+	group.Go(func() (err error) {
+		shown.placed, err = q.store.LastMessages(ctx, head.ID, pgagui.LastMessagesOptions{At: at, Cursor: before, Limit: messagesPerPage})
+		return err
+	})
+	if before == "" {
+		group.Go(func() error {
+			interrupts, err := q.store.Interrupts(ctx, head.ID, at)
+			for _, interrupt := range interrupts {
+				shown.interrupts = append(shown.interrupts, interrupt.JSON)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return of, err
+	}
+	for _, message := range shown.placed {
+		shown.messages = append(shown.messages, message.JSON)
+	}
+	if len(shown.placed) > 0 {
+		shown.first = shown.placed[0].Position
+		if of.Earlier = shown.first - 1; of.Earlier > 0 {
+			of.EarlierLink = link("thread", "id", head.ID, "run", q.text("run"), "seq", head.Seq, "before", shown.placed[0].Cursor)
 		}
-		end, isLast = min(before, end), before >= end
 	}
-	begin := max(end-messagesPerPage, 0)
-	messages, interrupts := restored.Messages[begin:end], restored.Interrupts
-	if !isLast {
-		interrupts = nil
-	}
-	if begin > 0 {
-		of.Earlier = begin
-		of.EarlierLink = link("thread", "id", head.ID, "run", q.text("run"), "seq", head.Seq, "before", begin)
-	}
-	calls, err := q.readToolCalls(q.Context(), head, at, messages)
-	if err != nil {
+	if shown.subagents, err = q.readSubagents(q.Context(), head, at, shown.messages); err != nil {
 		return of, err
 	}
-	subagents, err := q.readSubagents(q.Context(), head, at, messages)
-	if err != nil {
+	of.Parts = partsOf(shown)
+	if err := q.addAttachments(of.Parts, head, at, shown.messages); err != nil {
 		return of, err
 	}
-	of.Parts = partsOf(head.ID, messages, interrupts, begin, restored.Status == pgagui.Running, calls, subagents)
-	if err := q.addAttachments(of.Parts, head, at, messages); err != nil {
+	if of.Parts, err = q.withRuns(q.Context(), of.Parts, head, runs); err != nil {
 		return of, err
 	}
-	places, err := q.readPlaces(q.Context(), head, at, restored.Seq)
-	if err != nil {
-		return of, err
-	}
-	if of.Parts, err = q.withRuns(q.Context(), of.Parts, places, head, runs); err != nil {
-		return of, err
-	}
-	if isLast && head.Seq == 0 && head.Why != "" {
+	if before == "" && head.Seq == 0 && head.Why != "" {
 		of.Parts = append(of.Parts, part{Key: "error", End: endOf(head.Run)})
 	}
 	return of, nil
@@ -226,19 +227,6 @@ func (q *request) readSubagents(ctx context.Context, head threadHead, at pgagui.
 	byID := make(map[string]pgagui.Subagent, len(subagents))
 	for _, subagent := range subagents {
 		byID[subagent.ID] = subagent
-	}
-	return byID, err
-}
-
-// readToolCalls returns the tool calls of a conversation by id, if its messages have any.
-func (q *request) readToolCalls(ctx context.Context, head threadHead, at pgagui.At, messages []json.RawMessage) (map[string]pgagui.ToolCall, error) {
-	if !has(messages, `"toolCalls"`) {
-		return nil, nil
-	}
-	calls, err := q.store.ToolCalls(ctx, head.ID, pgagui.ToolCallsOptions{At: at})
-	byID := make(map[string]pgagui.ToolCall, len(calls))
-	for _, call := range calls {
-		byID[call.ID] = call
 	}
 	return byID, err
 }

@@ -76,8 +76,8 @@ func (h *Handler) showTime(q *request) error {
 	body.Event = shownEvent{HistoryEvent: m.event, Number: head.Run.Number, Class: classOfEvent(m.event.Type)}
 	body.Event.Text, body.Event.Cut = cut(pretty(m.event.JSON))
 	begin := max(len(m.messages)-messagesAtAPoint, 0)
-	body.Conversation = conversation{Messages: len(m.messages), Earlier: begin, EarlierLink: link("thread", "id", head.ID, "run", head.Run.ID, "seq", at)}
-	body.Conversation.Parts = partsOf(head.ID, m.messages[begin:], m.interrupts, begin, true, nil, nil)
+	body.Conversation = conversation{Earlier: begin, EarlierLink: link("thread", "id", head.ID, "run", head.Run.ID, "seq", at)}
+	body.Conversation.Parts = partsOf(said{thread: head.ID, messages: m.messages[begin:], interrupts: m.interrupts, first: begin, isRunning: true})
 	body.Changed, body.Open = m.changed, m.open
 	body.State, body.IsStateCut = stateLines(m.state, m.changed)
 	return q.write("time", "Step through "+cmp.Or(head.Title, head.ID), body)

@@ -7,35 +7,14 @@ import (
 	"fmt"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/transcript"
 )
 
-const (
-	// mostPlacedEvents is how long a lineage may be for its messages to have places: to find them
-	// reads its log.
-	mostPlacedEvents = 5000
-	// mostAnswered is how many runs of a page show what was answered to them.
-	mostAnswered = 10
-)
-
-// readPlaces returns where the messages of a conversation are in the log, by id.
-func (q *request) readPlaces(ctx context.Context, head threadHead, at pgagui.At, lastSeq int64) (map[string]place, error) {
-	if lastSeq > mostPlacedEvents {
-		return nil, nil
-	}
-	brought, err := q.store.SessionMessages(ctx, head.ID, pgagui.SessionMessagesOptions{At: at})
-	places := make(map[string]place, len(brought))
-	for _, message := range brought {
-		if _, isKnown := places[message.MessageID]; !isKnown && message.MessageID != "" {
-			places[message.MessageID] = place{RunID: message.RunID, FirstSeq: message.Seq, LastSeq: message.Seq, Link: link("time", "id", head.ID, "run", message.RunID, "seq", message.Seq)}
-		}
-	}
-	return places, err
-}
+// mostAnswered is how many runs of a page show what was answered to them.
+const mostAnswered = 10
 
 // withRuns puts the beginnings of runs between the parts of a conversation, and the ends of those
 // that did not finish: errors, and what was answered to interrupts.
-func (q *request) withRuns(ctx context.Context, parts []part, places map[string]place, head threadHead, runs []pgagui.Run) (all []part, err error) {
+func (q *request) withRuns(ctx context.Context, parts []part, head threadHead, runs []pgagui.Run) (all []part, err error) {
 	byID := make(map[string]pgagui.Run, len(runs))
 	for _, run := range runs {
 		byID[run.ID] = run
@@ -44,11 +23,6 @@ func (q *request) withRuns(ctx context.Context, parts []part, places map[string]
 	marked := map[string]bool{}
 	for i := range parts {
 		p := &parts[i]
-		if p.Place == nil && p.Kind != transcript.ToolCall && p.Kind != transcript.Interrupt {
-			if found, isThere := places[p.ID]; isThere {
-				p.Place = &found
-			}
-		}
 		if p.Place != nil && p.Place.RunID != current {
 			next, isThere := byID[p.Place.RunID]
 			if isThere && !marked[next.ID] { // a list of messages may have changed their order
