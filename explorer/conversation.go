@@ -25,7 +25,6 @@ type conversation struct {
 	// Earlier is how many messages there are before, and EarlierLink where they are.
 	Earlier     int
 	EarlierLink string
-	LastSeq     int64 // the last event in it
 }
 
 // part is a message, a tool call or whatever else a conversation consists of.
@@ -100,6 +99,7 @@ type said struct {
 	// first is the position of the first message in its conversation.
 	first     int
 	isRunning bool
+	lastSeq   int64 // the last event of the run
 	// placed has the places of the messages; nil: they are not known.
 	placed    []pgagui.PlacedMessage
 	subagents map[string]pgagui.Subagent

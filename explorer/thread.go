@@ -139,59 +139,82 @@ func (q *request) treeOf(head threadHead, runs []pgagui.Run) tree {
 
 // showThread shows the conversation of a thread at a run, beside the tree of its runs.
 func (h *Handler) showThread(q *request) error {
+	id, err := q.required("id")
+	if err != nil {
+		return err
+	}
+	seq, err := q.seq("seq")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(q.Context())
+	defer cancel()
+	var shown said
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		shown, err = q.readSaid(ctx, id, pgagui.At{RunID: q.text("run"), Seq: seq}, q.text("before"))
+		return err
+	})
 	head, runs, err := q.readThread("conversation")
 	if err != nil {
 		return err
 	}
 	body := threadPage{Head: head}
+	if err := group.Wait(); err != nil && head.Run.ID != "" {
+		return err
+	}
 	if head.Run.ID != "" {
 		body.Tree = q.treeOf(head, runs)
-		if body.Conversation, err = q.readConversation(head, runs); err != nil {
+		if body.Conversation, err = q.layConversation(shown, head, runs); err != nil {
 			return err
 		}
-	}
-	if head.Seq == 0 && q.text("before") == "" && (head.IsHead || head.Run.Status == pgagui.Running) {
-		body.Follow = link("events", "id", head.ID, "after", body.Conversation.LastSeq)
+		if seq == 0 && q.text("before") == "" && (head.IsHead || head.Run.Status == pgagui.Running) {
+			body.Follow = link("events", "id", head.ID, "after", shown.lastSeq)
+		}
 	}
 	return q.write("thread", cmp.Or(head.Title, head.ID), body)
 }
 
-// readConversation reads the last messages at a point of a thread, or those before the cursor before.
-func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conversation, err error) {
-	at, before := pgagui.At{RunID: head.Run.ID, Seq: head.Seq}, q.text("before")
+// readSaid reads the last messages at a point of a thread, or those before a cursor.
+func (q *request) readSaid(ctx context.Context, thread string, at pgagui.At, before string) (shown said, err error) {
+	shown.thread = thread
 	// First, so that what comes while the page is read is an event to follow.
-	status, err := q.store.Status(q.Context(), pgagui.RunRef{ThreadID: head.ID, RunID: head.Run.ID})
+	status, err := q.store.Status(ctx, pgagui.RunRef{ThreadID: thread, RunID: at.RunID})
 	if err != nil {
-		return of, err
+		return shown, err
 	}
-	of.LastSeq = status.LastSeq
-	group, ctx := errgroup.WithContext(q.Context())
-	shown := said{thread: head.ID, isRunning: head.Run.Status == pgagui.Running || head.Seq != 0}
+	shown.lastSeq, shown.isRunning = status.LastSeq, status.Status == pgagui.Running || at.Seq != 0
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		shown.placed, err = q.store.LastMessages(ctx, head.ID, pgagui.LastMessagesOptions{At: at, Cursor: before, Limit: messagesPerPage})
+		shown.placed, err = q.store.LastMessages(ctx, thread, pgagui.LastMessagesOptions{At: at, Cursor: before, Limit: messagesPerPage})
 		return err
 	})
 	if before == "" {
 		group.Go(func() error {
-			interrupts, err := q.store.Interrupts(ctx, head.ID, at)
+			interrupts, err := q.store.Interrupts(ctx, thread, at)
 			for _, interrupt := range interrupts {
 				shown.interrupts = append(shown.interrupts, interrupt.JSON)
 			}
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return of, err
-	}
+	err = group.Wait()
 	for _, message := range shown.placed {
 		shown.messages = append(shown.messages, message.JSON)
 	}
 	if len(shown.placed) > 0 {
 		shown.first = shown.placed[0].Position
-		if of.Earlier = shown.first - 1; of.Earlier > 0 {
-			of.EarlierLink = link("thread", "id", head.ID, "run", q.text("run"), "seq", head.Seq, "before", shown.placed[0].Cursor)
-		}
 	}
+	return shown, err
+}
+
+// layConversation lays out messages with what belongs to them.
+func (q *request) layConversation(shown said, head threadHead, runs []pgagui.Run) (of conversation, err error) {
+	if shown.first > 1 {
+		of.Earlier = shown.first - 1
+		of.EarlierLink = link("thread", "id", head.ID, "run", q.text("run"), "seq", head.Seq, "before", shown.placed[0].Cursor)
+	}
+	at := pgagui.At{RunID: head.Run.ID, Seq: head.Seq}
 	if shown.subagents, err = q.readSubagents(q.Context(), head, at, shown.messages); err != nil {
 		return of, err
 	}
@@ -202,7 +225,7 @@ func (q *request) readConversation(head threadHead, runs []pgagui.Run) (of conve
 	if of.Parts, err = q.withRuns(q.Context(), of.Parts, head, runs); err != nil {
 		return of, err
 	}
-	if before == "" && head.Seq == 0 && head.Why != "" {
+	if q.text("before") == "" && head.Seq == 0 && head.Why != "" {
 		of.Parts = append(of.Parts, part{Key: "error", End: endOf(head.Run)})
 	}
 	return of, nil
