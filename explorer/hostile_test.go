@@ -152,7 +152,7 @@ func TestTheConversationOfALineage(t *testing.T) {
 			s.get(nil, link).want(t, http.StatusOK)
 		}
 	}
-	// A run that failed, and one that went on from there.
+	// A run that failed, and one that continues from there.
 	appendEvents(t, store, pgagui.RunRef{ThreadID: "retried", RunID: "1"}, append(append([]rawMessage{started("retried", "1", "Try")}, said("m1", "Half an ans")...), event("RUN_ERROR", "message", "the model broke", "code", "broken"))...)
 	appendEvents(t, store, pgagui.RunRef{ThreadID: "retried", RunID: "2"}, append(append([]rawMessage{started("retried", "2", "Once more")}, said("m2", "The answer")...), finished("retried", "2"))...)
 	text := s.get(nil, "thread?id=retried").text
