@@ -277,7 +277,7 @@ func TestTheSlider(t *testing.T) {
 	b.run(chromedp.KeyEvent(kb.ArrowLeft))
 	check(status.LastSeq - 1)
 	middle := (status.FirstSeq + status.LastSeq) / 2
-	eval[int](b, fmt.Sprintf(`(() => { const range = document.querySelector("input[type=range]"); range.value = %d; range.dispatchEvent(new Event("input")); return 0 })()`, middle))
+	eval[int](b, fmt.Sprintf(`(() => { const range = document.querySelector("input[type=range]"); range.value = %d; range.dispatchEvent(new Event("input")); return 0 })()`, middle-status.FirstSeq+1))
 	check(middle)
 	if address := eval[string](b, "location.search"); !strings.Contains(address, "seq="+strconv.FormatInt(middle, 10)) {
 		t.Errorf("the address is %s", address)

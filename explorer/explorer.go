@@ -31,6 +31,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/problem"
+	"github.com/pgagui/pgagui/timeline"
 )
 
 // Options configure a Handler.
@@ -45,6 +46,8 @@ type Options struct {
 	Examine func(context.Context) ([]Finding, error)
 	// Limits bound what one reader may use of this process.
 	Limits access.LimitOptions
+	// TimelineBytes bounds the memory of the runs that readers step through. 64 MB if zero.
+	TimelineBytes int64
 	// SessionTime is how long a session lasts at most. 12 hours if zero.
 	SessionTime time.Duration
 	// Logger gets what operators should know. slog.Default() if nil.
@@ -58,10 +61,12 @@ type Handler struct {
 	options  Options
 	sessions *sessions
 	limits   *access.Limits
-	closing  context.Context // ends with Close
-	close    context.CancelFunc
-	routes   map[string]route // by method and path
-	sameSite *http.CrossOriginProtection
+	// timelines are the runs that readers step through.
+	timelines *timeline.Cache
+	closing   context.Context // ends with Close
+	close     context.CancelFunc
+	routes    map[string]route // by method and path
+	sameSite  *http.CrossOriginProtection
 }
 
 // route is an endpoint.
@@ -81,7 +86,7 @@ func New(store *pgagui.Store, options Options) *Handler {
 	}
 	closing, end := context.WithCancel(context.Background())
 	h := &Handler{
-		store: store, options: options, limits: access.NewLimits(options.Limits), closing: closing, close: end, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
+		store: store, options: options, limits: access.NewLimits(options.Limits), timelines: timeline.NewCache(cmp.Or(options.TimelineBytes, 64<<20)), closing: closing, close: end, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
 		sameSite: http.NewCrossOriginProtection(),
 	}
 	const read = access.Read

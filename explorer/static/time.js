@@ -6,12 +6,12 @@ class TimeLine extends HTMLElement {
   connectedCallback() {
     this.range = this.querySelector("input[type=range]");
     this.querySelector(".show").hidden = true;
-    this.range.addEventListener("input", () => this.show(this.range.value));
+    this.range.addEventListener("input", () => this.show("n", this.range.value));
     this.addEventListener("click", (event) => {
       const link = event.target.closest("a[rel]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      this.show(new URL(link.href).searchParams.get("seq"));
+      this.show("seq", new URL(link.href).searchParams.get("seq"));
     });
     this.onKey = (event) => {
       if (event.target.closest?.("input, select, textarea, [contenteditable]") || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -27,33 +27,36 @@ class TimeLine extends HTMLElement {
     document.removeEventListener("keydown", this.onKey);
   }
 
-  async show(seq) {
-    this.wanted = String(seq);
-    this.querySelector(".where b").textContent = this.wanted;
+  // The page of an event, by its seq or by its number in the run.
+  async show(name, value) {
+    const url = new URL(location.href);
+    url.searchParams.delete("n");
+    url.searchParams.delete("seq");
+    url.searchParams.set(name, value);
+    this.wanted = url.href;
     if (this.isFetching) return;
     this.isFetching = true;
     try {
       while (this.shown !== this.wanted) {
         const now = this.wanted;
-        const url = new URL(location.href);
-        url.searchParams.set("seq", now);
-        this.take(await load(url.href), now);
-        history.replaceState(null, "", url);
+        this.take(await load(now), now);
       }
     } catch {
-      const url = new URL(location.href);
-      url.searchParams.set("seq", this.wanted);
-      location.href = url.href; // the page says why
+      location.href = this.wanted; // the page says why
     } finally {
       this.isFetching = false;
     }
   }
 
-  take(page, seq) {
-    this.shown = seq;
+  take(page, address) {
+    this.shown = address;
     const fresh = page.querySelector("time-line");
     for (const name of [".steps", ".where"]) this.querySelector(name).replaceWith(document.adoptNode(fresh.querySelector(name)));
-    if (this.wanted === seq) this.range.value = seq;
+    if (this.wanted === address) this.range.value = fresh.querySelector("input[type=range]").value;
+    const url = new URL(location.href);
+    url.searchParams.delete("n");
+    url.searchParams.set("seq", fresh.dataset.seq);
+    history.replaceState(null, "", url);
     const old = document.getElementById("moment"), now = document.adoptNode(page.getElementById("moment"));
     const open = new Map([...old.querySelectorAll("[data-key] details")].map((one) => [one.closest("[data-key]").dataset.key, one.open]));
     for (const one of now.querySelectorAll("[data-key] details")) one.open = open.get(one.closest("[data-key]").dataset.key) ?? one.open;
