@@ -263,7 +263,7 @@ tidy: ## Tidy the go.mod files of all modules
 	@rm -rf bin/proxy && cd tools && GOWORK=off go run ./pack .. $(CURDIR)/bin/proxy $(VERSION)
 	@cache=$$(mktemp -d) && trap 'GOMODCACHE=$$cache go clean -modcache; rm -rf bin/proxy' EXIT && \
 	proxies=file://$(CURDIR)/bin/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY) && \
-	for folder in . bench cmd/pgagui devpg devpg/docker otelagui server test/clients; do \
+	for folder in . bench cmd/pgagui devpg devpg/docker explorer otelagui server test/clients; do \
 		(cd $$folder && GOWORK=off GOFLAGS=-mod=mod GONOSUMDB=github.com/pgagui GOPROXY=$$proxies GOMODCACHE=$$cache go mod tidy && \
 		sed -i '/^github.com\/pgagui\//d' go.sum) || exit 1; \
 	done
@@ -289,7 +289,7 @@ lint-format:
 	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
 
 # What is free of the words that docs/glossary.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
-PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction devpg events examples internal jobs otelagui server session \
+PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction devpg events examples explorer internal jobs otelagui server session \
 	transcript worker \
 	$(filter-out %_test.go,$(wildcard *.go))
 

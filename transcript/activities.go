@@ -15,8 +15,9 @@ import (
 // has another shape than it reads, [JSON] shows the content.
 type Renderer func(content json.RawMessage) ([]Line, error)
 
-// render makes the lines of an activity.
-func (w *Writer) render(item Item) []Line {
+// Lines returns the lines of an activity, by the renderer of its type: for programs that lay
+// conversations out themselves.
+func (w *Writer) Lines(item Item) []Line {
 	if renderer := w.renderers[strings.ToUpper(item.ActivityType)]; renderer != nil {
 		if lines, err := renderer(item.Content); err == nil {
 			return lines

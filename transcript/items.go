@@ -68,6 +68,8 @@ const (
 // others.
 type Item struct {
 	Kind Kind `json:"kind"`
+	// Message is the index of its message in Conversation.Messages; -1: an interrupt has none.
+	Message int `json:"-"`
 	// ID is the id of the message, the tool call or the interrupt.
 	ID            string `json:"id,omitempty"`
 	Role          string `json:"role,omitempty"`
@@ -143,10 +145,14 @@ func (c *Conversation) Items() []Item {
 	var items []Item
 	for i := range messages {
 		m := &messages[i]
+		begin := len(items)
 		if item, ok := m.item(); ok && results[m.ToolCallID] != m {
 			items = append(items, item)
 		}
 		items = append(items, c.toolCalls(m, results)...)
+		for of := begin; of < len(items); of++ {
+			items[of].Message = i
+		}
 	}
 	for _, raw := range c.Interrupts {
 		items = append(items, interruptItem(raw))
@@ -242,7 +248,7 @@ func interruptItem(raw json.RawMessage) Item {
 	}
 	_ = json.Unmarshal(raw, &interrupt)
 	item := Item{
-		Kind: Interrupt, ID: interrupt.ID, Reason: interrupt.Reason, Text: interrupt.Message, SubagentRunID: interrupt.SubagentRunID,
+		Kind: Interrupt, Message: -1, ID: interrupt.ID, Reason: interrupt.Reason, Text: interrupt.Message, SubagentRunID: interrupt.SubagentRunID,
 	}
 	if at, err := time.Parse(time.RFC3339, interrupt.ExpiresAt); err == nil {
 		item.ExpiresAt, item.Expired = at, !at.After(time.Now())

@@ -145,7 +145,7 @@ func (w *Writer) writeItem(p *page, item Item) {
 		w.writeResult(p, item)
 	case Activity:
 		p.head(indented, NoMark, span{cmp.Or(item.ActivityType, "activity"), bold})
-		lines := w.render(item)
+		lines := w.Lines(item)
 		if len(lines) == 0 {
 			lines = []Line{{Note: "(empty)"}}
 		}

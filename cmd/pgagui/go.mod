@@ -10,6 +10,7 @@ require (
 	github.com/pgagui/pgagui v0.0.0
 	github.com/pgagui/pgagui/devpg v0.0.0
 	github.com/pgagui/pgagui/otelagui v0.0.0
+	github.com/pgagui/pgagui/explorer v0.0.0
 	github.com/pgagui/pgagui/server v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/robfig/cron/v3 v3.0.1
@@ -56,6 +57,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/rs/cors v1.11.1 // indirect
 	github.com/tmaxmax/go-sse v0.11.0 // indirect
+	github.com/yuin/goldmark v1.8.7 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect

@@ -28,6 +28,8 @@ const (
 	Sqlc       = "sqlc"       // a C compiler, and the network or a filled module cache
 	JQ         = "jq"         // the processor of JSON
 	Promtool   = "promtool"   // Prometheus's checker of rules
+	Chromium   = "chromium"   // the browser
+	Axe        = "axe"        // axe-core, the checker of pages, from npm
 	Buildah    = "buildah"    // a builder of container images, and the right to run their programs
 	Recordings = "recordings" // recordings of servers that are not in this repository
 )

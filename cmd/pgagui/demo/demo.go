@@ -364,6 +364,7 @@ func (d *demonstration) next(keep bool) {
 		}
 		d.table(
 			address,
+			"pgagui explore "+demoThread+scope,
 			"pgagui log "+demoThread+" --graph"+scope,
 			"pgagui show "+demoThread+" --run run-4"+scope,
 			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,

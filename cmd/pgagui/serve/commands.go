@@ -1,4 +1,5 @@
-// Package serve has the commands that serve agents over HTTP: serve, dev, and token for their clients.
+// Package serve has the commands that serve over HTTP: serve and dev for agents, token for their clients, explore for a
+// browser.
 package serve
 
 import (
@@ -13,5 +14,7 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	return append(cli.Server.With(p.serveCommand(), p.tokenCommand()), cli.GettingStarted.With(p.devCommand())...)
+	commands := cli.Server.With(p.serveCommand(), p.tokenCommand())
+	commands = append(commands, cli.GettingStarted.With(p.devCommand())...)
+	return append(commands, cli.Conversations.With(p.exploreCommand())...)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/devpg/daemon"
+	"github.com/pgagui/pgagui/explorer"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -43,8 +44,9 @@ func (p *program) devCommand() *cobra.Command {
 		Short: "Start a database, a server and a sample agent for development",
 		Long: `Starts everything that a front end needs, until Ctrl-C: a private PostgreSQL server, the schema, the
 server of "pgagui serve" on this machine alone, the upkeep of "pgagui worker", and a scripted agent,
-unless --agent names others. It prints the commands and the JavaScript to use them. Pages of any
-port of localhost may call the server, with the token that is printed.
+unless --agent names others. It prints the commands and the JavaScript to use them, and a link to
+the explorer, which shows the conversations in a browser. Pages of any port of localhost may call
+the server, with the token that is printed.
 
 The database and the token stay, in $XDG_DATA_HOME/pgagui/dev (~/.local/share/pgagui/dev). One
 process at a time uses them. --reset deletes them first.
@@ -125,7 +127,7 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 	if err := s.listen(); err != nil {
 		return &cli.UsageError{Problem: err.Error() + " (--listen 127.0.0.1:0 takes a free port)", Command: command.CommandPath()}
 	}
-	if err := p.printDev(devGuide{URL: s.url(), Token: token, Agent: how.agents[0].Name, Agents: how.agents.String(), Address: p.DatabaseURL, Database: database}); err != nil {
+	if err := p.printDev(devGuide{URL: s.url(), Token: token, Agent: how.agents[0].Name, Agents: how.agents.String(), Explorer: s.explorerLink(p.Scope, explorer.Place{}), Address: p.DatabaseURL, Database: database}); err != nil {
 		return err
 	}
 	return s.run(ctx)
@@ -139,6 +141,7 @@ func devConfig(how devFlags, tokenFile string) *serveConfig {
 	config.origins = []string{"http://localhost:*", "https://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"}
 	config.grace, config.shutdownTimeout = time.Second, 10*time.Second
 	config.logLevel = slog.LevelWarn
+	config.isDevelopment = true
 	config.isWorker, config.upkeep.Compaction.Workers, config.upkeep.Grace = true, 1, config.grace
 	*config.upkeep.Schedules["compact"], *config.upkeep.Schedules["verify"] = "@every 15s", schedule.Off
 	return config
@@ -279,6 +282,7 @@ type devGuide struct {
 	Token    string `json:"token"`
 	Agent    string `json:"agent"` // the first
 	Agents   string `json:"agents"`
+	Explorer string `json:"explorer"` // a link that signs in, once
 	Address  string `json:"databaseUrl"`
 	Database string `json:"database"`
 }
@@ -287,6 +291,8 @@ var devText = template.Must(template.New("dev").Parse(`
   server    {{.URL}}
   token     {{.Token}}
   agents    {{.Agents}}
+  explorer  {{.Explorer}}
+            signs in once, within a minute; afterwards {{.URL}}/explorer/ takes the token
   database  {{.Address}}
             {{.Database}}
 

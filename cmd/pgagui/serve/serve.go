@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/explorer"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -66,6 +68,9 @@ On SIGHUP the server reloads the agents, the token file and the certificate. If 
 be used, it keeps the old ones. On SIGTERM or Ctrl-C it aborts its streams, so that clients come
 back to another server, gives agents --grace to finish, stores everything, and exits with 0. A
 second signal ends it at once.
+
+/explorer/ shows the conversations in a browser: a reader signs in with a token that has the right
+to read, and sees the threads of its scope. --explorer=false leaves it out.
 
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer. The role of --live-database-url needs only
@@ -258,6 +263,7 @@ type service struct {
 	registry     *prometheus.Registry
 	tracing      *tracing // nil: none
 	core         *server.Server
+	explorer     *explorer.Handler // nil: none
 	handler      http.Handler
 
 	listener, metricsListener net.Listener // metricsListener is nil without metrics
@@ -323,6 +329,9 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		return nil, err
 	}
 	s.handler = s.core
+	if config.explorer {
+		s.addExplorer(pgagui.New(s.pool, &storeConfig), authenticator)
+	}
 	if config.insecure {
 		s.handler = access.LocalOnly(access.Audit{Logger: logger}, s.handler)
 	}
@@ -330,6 +339,27 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		s.handler = s.tracing.handler(s.handler)
 	}
 	return s, nil
+}
+
+// explorerPrefix is where the explorer is.
+const explorerPrefix = "/explorer"
+
+// addExplorer puts the explorer before the server. Only --insecure, which serves this machine alone,
+// shows the whole database: the token of a tenant must not.
+func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenticator) {
+	options := explorer.Options{Access: authenticator, Limits: s.config.limits, Logger: s.logger}
+	if s.config.insecure || s.config.isDevelopment {
+		options.Database, options.Examine = s.pool, examine(s.pool.Config().ConnString())
+	}
+	s.explorer = explorer.New(store, options)
+	pages, rest := http.StripPrefix(explorerPrefix, s.explorer), s.handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == explorerPrefix || strings.HasPrefix(r.URL.Path, explorerPrefix+"/") {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 // addUpkeep prepares the jobs, and the metrics of what they leave.
@@ -441,6 +471,9 @@ func (s *service) run(ctx context.Context) error {
 	}
 	main := s.httpServer(s.handler)
 	servers := []*http.Server{main}
+	if s.explorer != nil {
+		main.RegisterOnShutdown(s.explorer.Close)
+	}
 	failed := make(chan error, 2)
 	if s.certificates != nil {
 		main.TLSConfig = &tls.Config{GetCertificate: s.certificates.get, MinVersion: tls.VersionTLS12}

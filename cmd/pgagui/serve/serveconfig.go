@@ -34,10 +34,13 @@ type serveConfig struct {
 	networks              []netip.Prefix // those
 	origins               []string
 
-	insecure  bool
-	tokenFile string
-	jwt       access.JWTOptions
-	limits    access.LimitOptions
+	insecure bool
+	explorer bool
+	// isDevelopment: all who have the token may know how the database is.
+	isDevelopment bool
+	tokenFile     string
+	jwt           access.JWTOptions
+	limits        access.LimitOptions
 
 	connections, liveConnections, readConnections int
 	liveDatabaseURL, liveDatabaseURLFile          string
@@ -74,6 +77,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.StringSliceVar(&c.agentNetworks, "agent-networks", nil, "`networks` in which agents may be, as 10.0.0.0/8 (default: all but link-local addresses and metadata services)")
 	flags.StringSliceVar(&c.origins, "origins", nil, "web `origins` whose pages may call the server, separated by commas")
 
+	flags.BoolVar(&c.explorer, "explorer", true, "show conversations in the browser at /explorer/, to those with a token")
 	flags.StringVar(&c.tokenFile, "token-file", "", "`file` with the hashes of static tokens (see: pgagui token --help)")
 	flags.BoolVar(&c.insecure, "insecure", false, "take requests without a token, from this machine alone, for the threads of --scope")
 	flags.StringSliceVar(&c.jwt.Algorithms, "jwt-algorithms", nil, "`algorithms` that tokens may be signed with: RS256, ES256, …")

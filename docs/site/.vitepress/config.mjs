@@ -53,7 +53,7 @@ export default defineConfig({
       { text: "Understand", items: pages("docs/", ["Concepts", "concepts"], ["Questions", "faq"], ["Compare", "compare"]) },
       { text: "Guides", items: [...pages("docs/guides/", ["Branching", "branching"], ["Interrupts", "interrupts"], ["Time travel", "time-travel"], ["Ask all conversations", "questions"], ["Webhooks", "webhooks"],
         ["Session state", "session-state"], ["Images", "images"], ["Moving in", "moving-in"]), ...pages("docs/", ["Frameworks", "frameworks"], ["Tenants", "security"])] },
-      { text: "Use", items: pages("docs/", ["From SQL", "sql"], ["From Go", "go"], ["From the shell", "shell"], ["The server", "server"]) },
+      { text: "Use", items: pages("docs/", ["From SQL", "sql"], ["From Go", "go"], ["From the shell", "shell"], ["In a browser", "explorer"], ["The server", "server"]) },
       { text: "Operate", items: [...pages("docs/", ["Operations", "operations"], ["Settings", "settings"], ["Erasure", "erasure"], ["Archives", "archive"], ["Extension", "extension"],
         ["Performance", "performance"]), { text: "Recipes", link: "/deploy/README" }] },
       { text: "Reference", items: [...pages("docs/reference/", ["SQL", "sql"], ["Commands", "commands"]),

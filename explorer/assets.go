@@ -1,0 +1,115 @@
+package explorer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// asset is an embedded file.
+type asset struct {
+	name, mediaType string
+	text            []byte
+}
+
+// assetFolder is where the files are. It has a hash of all of them, so browsers keep them.
+var assets, assetFolder = loadAssets()
+
+func loadAssets() (map[string]asset, string) {
+	found, all := []asset{}, sha256.New()
+	err := fs.WalkDir(staticFiles, "static", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := staticFiles.ReadFile(file)
+		all.Write(text)
+		found = append(found, asset{path.Base(file), mediaTypeOf(file), text})
+		return err
+	})
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	folder := "static/" + hex.EncodeToString(all.Sum(nil)[:6]) + "/"
+	byPath := map[string]asset{}
+	for _, one := range found {
+		byPath[folder+one.name] = one
+	}
+	return byPath, folder
+}
+
+func mediaTypeOf(file string) string {
+	switch path.Ext(file) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	}
+	return mime.TypeByExtension(path.Ext(file))
+}
+
+func (a asset) serve(q *request) error {
+	q.w.Header().Set("Content-Type", a.mediaType)
+	q.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, err := q.w.Write(a.text)
+	_ = err // the client may be gone
+	return nil
+}
+
+// templates are the pages, each with the layout.
+type templates map[string]*template.Template
+
+var pages = loadTemplates()
+
+func loadTemplates() templates {
+	shared := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err)
+	}
+	loaded := templates{}
+	for _, file := range files {
+		name := path.Base(file)
+		one := template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, file))
+		loaded[name[:len(name)-len(".html")]] = one
+	}
+	return loaded
+}
+
+// write writes a page, once it is complete: an error becomes another page.
+func (t templates) write(w http.ResponseWriter, status int, name string, of page) error {
+	var text bytes.Buffer
+	if err := t[name].ExecuteTemplate(&text, "layout", of); err != nil {
+		return err
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes()) // the client may be gone
+	return nil
+}
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"link":     link,
+	"asset":    func(name string) string { return assetFolder + name },
+	"ago":      func(at time.Time) string { return ago(time.Since(at)) },
+	"iso":      func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
+	"time":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"clock":    func(at time.Time) string { return at.UTC().Format("15:04:05.000") },
+	"duration": func(of *time.Duration) string { return durationText(*of) },
+	"count":    countText,
+	"bytes":    bytesText,
+	"status":   statusOf,
+	"short":    short,
+}

@@ -1,0 +1,218 @@
+package explorer
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pgagui/pgagui"
+)
+
+// mostSpans bounds what a page of times shows.
+const mostSpans = 500
+
+type timesPage struct {
+	Head       threadHead
+	Spans      []span
+	Gaps       []gap
+	Total      string
+	FirstToken string
+	Ticks      []tick
+	Height     int
+	IsCut      bool
+}
+
+// span is a step, a message, … of a run in time.
+type span struct {
+	Kind, Name string
+	Begin, End time.Time
+	FirstSeq   int64
+	IsOpen     bool
+	IsBad      bool
+
+	X, Width, Y int // of the picture, whose width is 1000
+	Took, At    string
+	Link        string
+}
+
+// gap is a time in which nothing came.
+type gap struct {
+	Begin, End time.Time
+	AfterSeq   int64
+	X, Width   int
+	Took       string
+	Link       string
+}
+
+// tick is a line of the axis.
+type tick struct {
+	X    int
+	Text string
+}
+
+const (
+	timesWidth = 1000
+	spanHeight = 24
+	// leastGap is the shortest time without an event that counts as a gap.
+	leastGap = time.Second
+)
+
+// showTimes shows what took how long in a run.
+func (h *Handler) showTimes(q *request) error {
+	head, _, err := q.readThread("times")
+	if err != nil {
+		return err
+	}
+	body := timesPage{Head: head}
+	line := timeLine{open: map[string]int{}}
+	options := pgagui.HistoryOptions{RunID: head.Run.ID, NoLineage: true, Limit: 1000, MaxBytes: 4096}
+	for {
+		read, err := q.store.History(q.Context(), head.ID, options)
+		if err != nil {
+			return err
+		}
+		for _, event := range read.Events {
+			line.add(event)
+		}
+		if !read.HasMore || len(line.spans) > mostSpans {
+			break
+		}
+		options.AfterSeq = read.AfterSeq
+	}
+	body.IsCut = len(line.spans) > mostSpans
+	line.draw(&body)
+	return q.write("times", "Times of "+cmp.Or(head.Title, head.ID), body)
+}
+
+// timeLine collects the spans of a run.
+type timeLine struct {
+	spans       []span
+	open        map[string]int // by kind and id
+	gaps        []gap
+	first, last time.Time
+	lastSeq     int64
+	firstToken  time.Time
+	// shift is from when an event was stored to when it happened, by the last event that says so.
+	shift time.Duration
+}
+
+func (l *timeLine) add(event pgagui.HistoryEvent) {
+	var of struct {
+		Timestamp                               float64
+		StepName, MessageID, ToolCallID         string
+		ToolCallName, Role, Name, SubagentRunID string
+	}
+	_ = json.Unmarshal(event.JSON, &of)
+	if of.Timestamp > 0 { // when it happened; the log says when it was stored
+		l.shift = time.UnixMilli(int64(of.Timestamp)).Sub(event.CreatedAt)
+	}
+	begin := event.CreatedAt.Add(l.shift)
+	end := begin
+	if !event.CompletedAt.IsZero() {
+		end = event.CompletedAt.Add(l.shift)
+	}
+	if l.first.IsZero() {
+		l.first, l.last = begin, begin
+	}
+	if pause := begin.Sub(l.last); pause >= leastGap && l.lastSeq > 0 {
+		l.gaps = append(l.gaps, gap{Begin: l.last, End: begin, AfterSeq: l.lastSeq})
+	}
+	if end.After(l.last) {
+		l.last = end
+	}
+	l.lastSeq = event.LastSeq
+	start := func(kind, id, name string) {
+		if at, isOpen := l.open[kind+" "+id]; isOpen {
+			l.spans[at].End = end
+			return
+		}
+		l.open[kind+" "+id] = len(l.spans)
+		l.spans = append(l.spans, span{Kind: kind, Name: name, Begin: begin, End: end, FirstSeq: event.Seq, IsOpen: true})
+	}
+	extend := func(kind, id string, isEnd bool) {
+		at, isOpen := l.open[kind+" "+id]
+		if !isOpen {
+			return
+		}
+		l.spans[at].End = end
+		if isEnd {
+			l.spans[at].IsOpen = false
+			delete(l.open, kind+" "+id)
+		}
+	}
+	switch event.Type {
+	case "STEP_STARTED":
+		start("step", of.StepName, of.StepName)
+	case "STEP_FINISHED":
+		extend("step", of.StepName, true)
+	case "TEXT_MESSAGE_START":
+		start("message", of.MessageID, cmp.Or(of.Name, of.Role, "message"))
+	case "TEXT_MESSAGE_CHUNK":
+		start("message", of.MessageID, cmp.Or(of.Name, of.Role, "message"))
+		l.token(begin)
+	case "TEXT_MESSAGE_CONTENT":
+		extend("message", of.MessageID, false)
+		l.token(begin)
+	case "TEXT_MESSAGE_END":
+		extend("message", of.MessageID, true)
+	case "REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CHUNK":
+		start("reasoning", of.MessageID, "reasoning")
+	case "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END":
+		extend("reasoning", of.MessageID, false)
+	case "REASONING_END":
+		extend("reasoning", of.MessageID, true)
+	case "TOOL_CALL_START", "TOOL_CALL_CHUNK":
+		start("tool", of.ToolCallID, cmp.Or(of.ToolCallName, "tool"))
+	case "TOOL_CALL_ARGS", "TOOL_CALL_END":
+		extend("tool", of.ToolCallID, false)
+	case "TOOL_CALL_RESULT":
+		extend("tool", of.ToolCallID, true)
+	case "SUBAGENT_STARTED":
+		start("subagent", of.SubagentRunID, cmp.Or(of.Name, "subagent"))
+	case "SUBAGENT_FINISHED", "SUBAGENT_ERROR":
+		extend("subagent", of.SubagentRunID, true)
+	case "RUN_ERROR":
+		for _, at := range l.open {
+			l.spans[at].IsBad = true
+		}
+	}
+}
+
+func (l *timeLine) token(at time.Time) {
+	if l.firstToken.IsZero() {
+		l.firstToken = at
+	}
+}
+
+// draw lays the spans out.
+func (l *timeLine) draw(body *timesPage) {
+	total := max(l.last.Sub(l.first), time.Millisecond)
+	x := func(at time.Time) int {
+		return min(max(int(float64(at.Sub(l.first))/float64(total)*timesWidth), 0), timesWidth)
+	}
+	slices.SortStableFunc(l.spans, func(a, b span) int { return a.Begin.Compare(b.Begin) })
+	for i, s := range l.spans[:min(len(l.spans), mostSpans)] {
+		s.X = min(x(s.Begin), timesWidth-3)
+		s.Width, s.Y = max(x(s.End)-s.X, 3), i*spanHeight
+		s.Took, s.At = durationText(s.End.Sub(s.Begin)), durationText(s.Begin.Sub(l.first))
+		s.Link = link("time", "id", body.Head.ID, "run", body.Head.Run.ID, "seq", s.FirstSeq)
+		body.Spans = append(body.Spans, s)
+	}
+	for _, g := range l.gaps {
+		g.X = x(g.Begin)
+		g.Width, g.Took = max(x(g.End)-g.X, 1), durationText(g.End.Sub(g.Begin))
+		g.Link = link("time", "id", body.Head.ID, "run", body.Head.Run.ID, "seq", g.AfterSeq)
+		body.Gaps = append(body.Gaps, g)
+	}
+	slices.SortFunc(body.Gaps, func(a, b gap) int { return cmp.Compare(b.End.Sub(b.Begin), a.End.Sub(a.Begin)) })
+	body.Gaps = body.Gaps[:min(len(body.Gaps), 20)]
+	body.Height = max(len(body.Spans), 1) * spanHeight
+	body.Total = durationText(total)
+	if !l.firstToken.IsZero() {
+		body.FirstToken = durationText(l.firstToken.Sub(l.first))
+	}
+	for quarter := range 5 {
+		body.Ticks = append(body.Ticks, tick{timesWidth * quarter / 4, durationText(total * time.Duration(quarter) / 4)})
+	}
+}
