@@ -83,7 +83,7 @@ type ChangedEvent struct {
 // once more; after an error or the end of the process, those of a page may. The iteration
 // ends when there is none left; call it again later.
 //
-// Errors: those of Consumer.Changes; ErrKeyCollision, ErrLogDamaged (MarkRead goes on behind the damage).
+// Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents, ErrLogDamaged (MarkRead goes on behind the damage).
 func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 	return func(yield func(ChangedEvent, error) bool) {
 		for {

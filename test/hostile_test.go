@@ -105,6 +105,7 @@ func callsOfAll() []string {
 		`call agui.project('1 minute')`,
 		`select agui.move_consumer('c', (select position from agui.consume('c') limit 1)), agui.mark_read('c', 't', 1)`,
 		`select agui.consume('c'), agui.consumers()`, `select agui.remove_consumer('c')`,
+		`select agui.last_messages('t'), agui.last_events('t'), agui.run_tool_calls('t'), agui.last_errors('t')`,
 		`select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`, `select agui.usage('t')`, `select agui.unmap_usage()`,
 		`select agui.enable_search('english')`, `select agui.search('x', scope => 'x')`, `select agui.disable_search()`,
 		`select agui.waiting(), agui.tool_report(), agui.agent_report('2020-01-01'), agui.model_report(scope => ''), agui.day_report()`,

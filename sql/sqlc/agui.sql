@@ -888,6 +888,26 @@ create table agui.consumer_place (
 );
 comment on table agui.consumer_place is 'A consumer of agui.consume. scope: null for all scopes. position: it has processed the changes up to here (null: none). behind: how many changed runs it has not processed, at most 10000 are counted; null if is_lost. is_lost: the position is of another history of transactions (the database was restored, or failed over), so it has to begin again. created_at, moved_at: when its place was noted first and last.';
 
+create table agui.error_page (
+    "errors" agui.error_row[],
+    "next_seq" bigint
+);
+comment on table agui.error_page is 'A page of the errors of a thread, in the order of seq. next_seq: at_seq of the page before it; null: there are no others. A page that has one may have few errors, or none.';
+
+create table agui.error_row (
+    "seq" bigint,
+    "run_id" text,
+    "kind" text,
+    "error_code" text,
+    "error_message" text,
+    "stop_reason" text,
+    "cut_off_reason" text,
+    "tool_call_id" text,
+    "tool" text,
+    "recorded_at" timestamp with time zone
+);
+comment on table agui.error_row is 'Something that went wrong in a thread: seq, run and time of the event that says so. kind: how a run ended (failed, cut_off or cancelled; error_code, error_message, stop_reason and cut_off_reason as in agui.run_info), or tool: a tool call whose result is an error, as in agui.tool_fact, which error_message has. tool: the name of its function; null: neither the run nor its parent made the call. Texts are up to 1,000 characters.';
+
 create table agui.event_row (
     "seq" bigint not null,
     "run_id" text not null,
@@ -978,6 +998,21 @@ create table agui.model_usage (
     "runs_without_usage" bigint not null
 );
 comment on table agui.model_usage is 'The tokens that runs used of a model of a provider (null: not named), as AG-UI counts them: total_tokens is input_tokens plus output_tokens; reasoning_tokens is a part of output_tokens, cached_input_tokens and cache_write_input_tokens are parts of input_tokens, so never add them. Null: no run reported the count. 9223372036854775807: that many or more. runs: how many runs used the model. The same in all rows: all_runs, how many runs were read, and runs_without_usage, how many of them reported nothing.';
+
+create table agui.placed_message (
+    "position" integer,
+    "message_id" text,
+    "role" text,
+    "message" json,
+    "run_id" text,
+    "first_seq" bigint,
+    "last_seq" bigint,
+    "started_at" timestamp with time zone,
+    "updated_at" timestamp with time zone,
+    "calls" json,
+    "cursor" text
+);
+comment on table agui.placed_message is 'A message of a conversation and its place in the log. position, message_id, role and message: as in agui.message_row. run_id and first_seq: the run and the event that brought it; an input beside the events counts at RUN_STARTED. last_seq: the last event of that run that is about it, such as its end, or one of a tool call in it. started_at and updated_at: the timestamps of these two events, else when they were appended. All of them null: the message has no id. calls: the places of the tool calls in it, from that run, as an array of {toolCallId, firstSeq, lastSeq, startedAt, updatedAt}; null: none. A result is a message with a place of its own. cursor: to continue before the message.';
 
 create table agui.poll_row (
     "thread_no" integer not null,
@@ -1247,6 +1282,9 @@ create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, 
 create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language sql as '';
 create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
 create function agui.lag(exact boolean DEFAULT false) returns agui.lag_row language sql as '';
+create function agui.last_errors(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, max_rows integer DEFAULT 100, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns agui.error_page language sql as '';
+create function agui.last_events(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, types text[] DEFAULT NULL::text[], max_rows integer DEFAULT 100, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.event_row language sql as '';
+create function agui.last_messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, cursor text DEFAULT NULL::text, max_rows integer DEFAULT 100, scope text DEFAULT ''::text) returns SETOF agui.placed_message language sql as '';
 create function agui.lift_erasure(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lift_hold(thread_id text, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.lineage(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
@@ -1282,6 +1320,7 @@ create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text
 create function agui.restore(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.retry(job text DEFAULT NULL::text, thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.retry_webhook_failures(webhook text, event_id text DEFAULT NULL::text) returns bigint language sql as '';
+create function agui.run_tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
 create function agui.runs(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.save_session(session json, scope text DEFAULT ''::text) returns json language sql as '';

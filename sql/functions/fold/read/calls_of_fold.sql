@@ -8,7 +8,6 @@ create or replace function agui_internal.calls_of_fold(
 returns setof agui.tool_call
 language plpgsql
 stable
-parallel safe
 rows 100
 set search_path = pg_catalog, pg_temp
 as $function$
