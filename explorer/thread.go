@@ -35,8 +35,6 @@ type threadHead struct {
 	Seq       int64 // 0: the end of the run
 	Why       string
 	CanStop   bool
-	// Self is the address of the page.
-	Self string
 }
 
 // Duration is how long the run took so far.
@@ -93,23 +91,25 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 		return err
 	})
 	group.Go(func() (err error) {
-		runs, err = q.store.Runs(ctx, id)
+		if isOfOneRun(page) {
+			runs, err = q.readRun(ctx, pgagui.RunRef{ThreadID: id, RunID: q.text("run")})
+		} else {
+			runs, err = q.store.Runs(ctx, id)
+		}
 		return err
 	})
 	if err := group.Wait(); err != nil {
 		return head, nil, err
 	}
-	head = threadHead{Thread: thread, Page: page, Seq: seq, Self: link(lastPart(q.URL.Path), "id", id, "run", q.text("run"), "seq", seq)}
+	head = threadHead{Thread: thread, Page: page, Seq: seq}
 	wanted := cmp.Or(q.text("run"), thread.HeadRunID)
-	at := slices.IndexFunc(runs, func(run pgagui.Run) bool { return run.ID == wanted })
-	switch {
-	case at >= 0:
+	if at := slices.IndexFunc(runs, func(run pgagui.Run) bool { return run.ID == wanted }); at >= 0 {
 		head.Run = runs[at]
-	case q.text("run") != "":
+	} else if q.text("run") != "" {
 		return head, nil, problem.Errorf(http.StatusNotFound, "thread %.200q has no run %.200q", id, wanted)
-	case page != "conversation":
+	} else if page != "conversation" {
 		return head, nil, problem.Errorf(http.StatusNotFound, "thread %.200q has no runs yet", id)
-	default:
+	} else {
 		return head, runs, nil
 	}
 	if last := head.Run.LastSeq; seq != 0 && (seq < head.Run.FirstSeq || last != 0 && seq > last) {
@@ -121,6 +121,21 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 	}
 	head.CanStop = head.Run.Status == pgagui.Running && q.identity.Can(access.Stop)
 	return head, runs, nil
+}
+
+// isOfOneRun reports whether a page shows nothing of other runs, so that it need not read a large tree.
+func isOfOneRun(page string) bool { return page == "time" || page == "times" }
+
+// readRun returns a run alone, without its number.
+func (q *request) readRun(ctx context.Context, run pgagui.RunRef) ([]pgagui.Run, error) {
+	status, err := q.store.Status(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return []pgagui.Run{{
+		ID: status.RunID, ParentRunID: status.ParentRunID, Status: status.Status, FirstSeq: status.FirstSeq, LastSeq: status.LastSeq,
+		StartedAt: status.StartedAt, EndedAt: status.EndedAt, RunEnd: status.RunEnd,
+	}}, nil
 }
 
 // treeOf lays out the tree for a page.

@@ -9,8 +9,8 @@ require (
 	github.com/klauspost/compress v1.20.4
 	github.com/pgagui/pgagui v0.0.0
 	github.com/pgagui/pgagui/devpg v0.0.0
-	github.com/pgagui/pgagui/otelagui v0.0.0
 	github.com/pgagui/pgagui/explorer v0.0.0
+	github.com/pgagui/pgagui/otelagui v0.0.0
 	github.com/pgagui/pgagui/server v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/robfig/cron/v3 v3.0.1
