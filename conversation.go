@@ -50,13 +50,20 @@ type ToolCallsOptions struct {
 	At At
 	// AfterSeq is a cursor: only calls that began behind this seq.
 	AfterSeq int64
+	// NoLineage narrows it to the calls that events of the run made, or of the head if At.RunID is
+	// empty. Then it reads the log of this run and no other: results that came with a later run are
+	// not there, and calls that only a list of messages has are left out.
+	NoLineage bool
 }
 
 // ToolCalls returns the tool calls of a conversation at a point of a thread, in the order in which
-// they began. It reads the log of the lineage.
+// they began. It reads the log of the lineage, or that of the run alone (NoLineage).
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) ToolCalls(ctx context.Context, threadID string, options ToolCallsOptions) ([]ToolCall, error) {
+	if options.NoLineage {
+		return s.runToolCalls(ctx, threadID, options)
+	}
 	rows, err := s.queries.ToolCalls(ctx, db.ToolCallsParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AfterSeq: options.AfterSeq, Scope: s.scope,
@@ -66,13 +73,33 @@ func (s *Store) ToolCalls(ctx context.Context, threadID string, options ToolCall
 	}
 	calls := make([]ToolCall, len(rows))
 	for i, row := range rows {
-		calls[i] = ToolCall{
-			ID: row.ToolCallID, Name: row.Name, Arguments: row.Arguments, ArgumentsJSON: json.RawMessage(row.ArgumentsJson),
-			Result: json.RawMessage(row.Result), ParentMessageID: row.ParentMessageID, RunID: row.RunID,
-			FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt, Status: ToolCallStatus(row.Status),
+		calls[i] = toolCallOf(row)
+	}
+	return calls, nil
+}
+
+func (s *Store) runToolCalls(ctx context.Context, threadID string, options ToolCallsOptions) ([]ToolCall, error) {
+	rows, err := s.queries.RunToolCalls(ctx, db.RunToolCallsParams{
+		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	calls := make([]ToolCall, 0, len(rows))
+	for _, row := range rows {
+		if call := toolCallOf(db.ToolCallsRow(row)); call.FirstSeq > options.AfterSeq {
+			calls = append(calls, call)
 		}
 	}
 	return calls, nil
+}
+
+func toolCallOf(row db.ToolCallsRow) ToolCall {
+	return ToolCall{
+		ID: row.ToolCallID, Name: row.Name, Arguments: row.Arguments, ArgumentsJSON: json.RawMessage(row.ArgumentsJson),
+		Result: json.RawMessage(row.Result), ParentMessageID: row.ParentMessageID, RunID: row.RunID,
+		FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt, Status: ToolCallStatus(row.Status),
+	}
 }
 
 // Activity is an activity of a conversation: what an agent shows of its work between messages.

@@ -134,6 +134,94 @@ func (q *Queries) DayReport(ctx context.Context, arg DayReportParams) ([]DayRepo
 	return items, nil
 }
 
+const LastErrors = `-- name: LastErrors :many
+select
+    coalesce((error).seq, 0)::bigint as seq,
+    coalesce((error).run_id, '')::pg_catalog.text as run_id,
+    coalesce((error).kind, '')::pg_catalog.text as kind,
+    coalesce((error).error_code, '')::pg_catalog.text as error_code,
+    coalesce((error).error_message, '')::pg_catalog.text as error_message,
+    coalesce((error).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((error).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    coalesce((error).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((error).tool, '')::pg_catalog.text as tool,
+    coalesce((error).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce(page.next_seq, 0)::bigint as next_seq
+from agui.last_errors(
+    $1::pg_catalog.text,
+    $2::pg_catalog.text,
+    $3::bigint,
+    $4::int,
+    $5::boolean,
+    $6::pg_catalog.text
+) as page
+left join lateral pg_catalog.unnest(page.errors) as error on true
+order by (error).seq
+`
+
+type LastErrorsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	MaxRows  int32
+	Lineage  bool
+	Scope    string
+}
+
+type LastErrorsRow struct {
+	Seq          int64
+	RunID        string
+	Kind         string
+	ErrorCode    string
+	ErrorMessage string
+	StopReason   string
+	CutOffReason string
+	ToolCallID   string
+	Tool         string
+	RecordedAt   time.Time
+	NextSeq      int64
+}
+
+// A row for each error; if the page has none, one row without a seq.
+func (q *Queries) LastErrors(ctx context.Context, arg LastErrorsParams) ([]LastErrorsRow, error) {
+	rows, err := q.db.Query(ctx, LastErrors,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.MaxRows,
+		arg.Lineage,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LastErrorsRow
+	for rows.Next() {
+		var i LastErrorsRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.RunID,
+			&i.Kind,
+			&i.ErrorCode,
+			&i.ErrorMessage,
+			&i.StopReason,
+			&i.CutOffReason,
+			&i.ToolCallID,
+			&i.Tool,
+			&i.RecordedAt,
+			&i.NextSeq,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ModelReport = `-- name: ModelReport :many
 select
     coalesce((item).provider, '')::pg_catalog.text as provider,

@@ -221,6 +221,173 @@ func (q *Queries) ImportSessionMessages(ctx context.Context, arg ImportSessionMe
 	return last_seq, err
 }
 
+const LastMessages = `-- name: LastMessages :many
+select
+    (item).position::int as position,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).role, '')::pg_catalog.text as role,
+    (item).message::pg_catalog.json as message,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as updated_at,
+    (item).calls::pg_catalog.json as calls,
+    (item).cursor::pg_catalog.text as cursor
+from agui.last_messages(
+    $1::pg_catalog.text,
+    $2::pg_catalog.text,
+    $3::bigint,
+    $4::pg_catalog.timestamptz,
+    $5::pg_catalog.text,
+    $6::int,
+    $7::pg_catalog.text
+) as item
+`
+
+type LastMessagesParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
+	Cursor   *string
+	MaxRows  int32
+	Scope    string
+}
+
+type LastMessagesRow struct {
+	Position  int32
+	MessageID string
+	Role      string
+	Message   rawjson.Text
+	RunID     string
+	FirstSeq  int64
+	LastSeq   int64
+	StartedAt time.Time
+	UpdatedAt time.Time
+	Calls     rawjson.Text
+	Cursor    string
+}
+
+func (q *Queries) LastMessages(ctx context.Context, arg LastMessagesParams) ([]LastMessagesRow, error) {
+	rows, err := q.db.Query(ctx, LastMessages,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
+		arg.Cursor,
+		arg.MaxRows,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LastMessagesRow
+	for rows.Next() {
+		var i LastMessagesRow
+		if err := rows.Scan(
+			&i.Position,
+			&i.MessageID,
+			&i.Role,
+			&i.Message,
+			&i.RunID,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.UpdatedAt,
+			&i.Calls,
+			&i.Cursor,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RunToolCalls = `-- name: RunToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments,
+    (item).arguments_json::pg_catalog.json as arguments_json,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).status::pg_catalog.text as status
+from agui.run_tool_calls($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.timestamptz, $5::pg_catalog.text) as item
+`
+
+type RunToolCallsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	AtTime   *time.Time
+	Scope    string
+}
+
+type RunToolCallsRow struct {
+	ToolCallID      string
+	Name            string
+	Arguments       string
+	ArgumentsJson   rawjson.Text
+	Result          rawjson.Text
+	ParentMessageID string
+	RunID           string
+	FirstSeq        int64
+	LastSeq         int64
+	StartedAt       time.Time
+	EndedAt         time.Time
+	Status          string
+}
+
+func (q *Queries) RunToolCalls(ctx context.Context, arg RunToolCallsParams) ([]RunToolCallsRow, error) {
+	rows, err := q.db.Query(ctx, RunToolCalls,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.AtTime,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunToolCallsRow
+	for rows.Next() {
+		var i RunToolCallsRow
+		if err := rows.Scan(
+			&i.ToolCallID,
+			&i.Name,
+			&i.Arguments,
+			&i.ArgumentsJson,
+			&i.Result,
+			&i.ParentMessageID,
+			&i.RunID,
+			&i.FirstSeq,
+			&i.LastSeq,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Status,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SessionMessages = `-- name: SessionMessages :many
 select
     coalesce((item).seq, 0)::bigint as seq,

@@ -265,6 +265,76 @@ func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) ([]Inter
 	return items, nil
 }
 
+const LastEvents = `-- name: LastEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    (item).recorded_at::pg_catalog.timestamptz as recorded_at,
+    (item).payload::pg_catalog.json as payload
+from agui.last_events(
+    $1::pg_catalog.text,
+    $2::pg_catalog.text,
+    $3::bigint,
+    $4::pg_catalog.text[],
+    $5::int,
+    $6::boolean,
+    $7::pg_catalog.text
+) as item
+`
+
+type LastEventsParams struct {
+	ThreadID string
+	RunID    *string
+	AtSeq    *int64
+	Types    []string
+	MaxRows  int32
+	Lineage  bool
+	Scope    string
+}
+
+type LastEventsRow struct {
+	Seq        int64
+	RunID      string
+	Type       string
+	RecordedAt time.Time
+	Payload    rawjson.Text
+}
+
+func (q *Queries) LastEvents(ctx context.Context, arg LastEventsParams) ([]LastEventsRow, error) {
+	rows, err := q.db.Query(ctx, LastEvents,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.Types,
+		arg.MaxRows,
+		arg.Lineage,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LastEventsRow
+	for rows.Next() {
+		var i LastEventsRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.RunID,
+			&i.Type,
+			&i.RecordedAt,
+			&i.Payload,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Messages = `-- name: Messages :many
 select
     coalesce((item).message_id, '')::pg_catalog.text as message_id,

@@ -62,3 +62,28 @@ select
     (item).events::pg_catalog.float8 as events,
     (item).bytes::pg_catalog.float8 as bytes
 from agui.day_report(sqlc.narg(since)::pg_catalog.timestamptz, sqlc.narg(until)::pg_catalog.timestamptz, sqlc.narg(scope)::pg_catalog.text) as item;
+
+-- name: LastErrors :many
+-- A row for each error; if the page has none, one row without a seq.
+select
+    coalesce((error).seq, 0)::bigint as seq,
+    coalesce((error).run_id, '')::pg_catalog.text as run_id,
+    coalesce((error).kind, '')::pg_catalog.text as kind,
+    coalesce((error).error_code, '')::pg_catalog.text as error_code,
+    coalesce((error).error_message, '')::pg_catalog.text as error_message,
+    coalesce((error).stop_reason, '')::pg_catalog.text as stop_reason,
+    coalesce((error).cut_off_reason, '')::pg_catalog.text as cut_off_reason,
+    coalesce((error).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((error).tool, '')::pg_catalog.text as tool,
+    coalesce((error).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    coalesce(page.next_seq, 0)::bigint as next_seq
+from agui.last_errors(
+    @thread_id::pg_catalog.text,
+    sqlc.narg(run_id)::pg_catalog.text,
+    sqlc.narg(at_seq)::bigint,
+    @max_rows::int,
+    @lineage::boolean,
+    @scope::pg_catalog.text
+) as page
+left join lateral pg_catalog.unnest(page.errors) as error on true
+order by (error).seq;

@@ -109,3 +109,42 @@ select
     coalesce((item).error_code, '')::pg_catalog.text as error_code,
     (item).usage::pg_catalog.json as usage
 from agui.subagents(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @lineage::boolean, @scope::pg_catalog.text) as item;
+
+-- name: RunToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
+    coalesce((item).name, '')::pg_catalog.text as name,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments,
+    (item).arguments_json::pg_catalog.json as arguments_json,
+    (item).result::pg_catalog.json as result,
+    coalesce((item).parent_message_id, '')::pg_catalog.text as parent_message_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).status::pg_catalog.text as status
+from agui.run_tool_calls(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
+
+-- name: LastMessages :many
+select
+    (item).position::int as position,
+    coalesce((item).message_id, '')::pg_catalog.text as message_id,
+    coalesce((item).role, '')::pg_catalog.text as role,
+    (item).message::pg_catalog.json as message,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as updated_at,
+    (item).calls::pg_catalog.json as calls,
+    (item).cursor::pg_catalog.text as cursor
+from agui.last_messages(
+    @thread_id::pg_catalog.text,
+    sqlc.narg(run_id)::pg_catalog.text,
+    sqlc.narg(at_seq)::bigint,
+    sqlc.narg(at_time)::pg_catalog.timestamptz,
+    sqlc.narg(cursor)::pg_catalog.text,
+    @max_rows::int,
+    @scope::pg_catalog.text
+) as item;

@@ -81,3 +81,20 @@ select
     coalesce(item.filename, '')::pg_catalog.text as filename,
     item.data::pg_catalog.bytea as data
 from agui.attachment_data(@thread_id::pg_catalog.text, @n::int, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
+
+-- name: LastEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    (item).recorded_at::pg_catalog.timestamptz as recorded_at,
+    (item).payload::pg_catalog.json as payload
+from agui.last_events(
+    @thread_id::pg_catalog.text,
+    sqlc.narg(run_id)::pg_catalog.text,
+    sqlc.narg(at_seq)::bigint,
+    sqlc.narg(types)::pg_catalog.text[],
+    @max_rows::int,
+    @lineage::boolean,
+    @scope::pg_catalog.text
+) as item;

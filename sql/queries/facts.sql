@@ -62,3 +62,28 @@ select
     (item).events::float8 as events,
     (item).bytes::float8 as bytes
 from agui.day_report(sqlc.narg(since)::timestamptz, sqlc.narg(until)::timestamptz, sqlc.narg(scope)::text) as item;
+
+-- name: LastErrors :many
+-- A row for each error; if the page has none, one row without a seq.
+select
+    coalesce((error).seq, 0)::bigint as seq,
+    coalesce((error).run_id, '')::text as run_id,
+    coalesce((error).kind, '')::text as kind,
+    coalesce((error).error_code, '')::text as error_code,
+    coalesce((error).error_message, '')::text as error_message,
+    coalesce((error).stop_reason, '')::text as stop_reason,
+    coalesce((error).cut_off_reason, '')::text as cut_off_reason,
+    coalesce((error).tool_call_id, '')::text as tool_call_id,
+    coalesce((error).tool, '')::text as tool,
+    coalesce((error).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
+    coalesce(page.next_seq, 0)::bigint as next_seq
+from agui.last_errors(
+    @thread_id::text,
+    sqlc.narg(run_id)::text,
+    sqlc.narg(at_seq)::bigint,
+    @max_rows::int,
+    @lineage::boolean,
+    @scope::text
+) as page
+left join lateral unnest(page.errors) as error on true
+order by (error).seq;

@@ -109,3 +109,42 @@ select
     coalesce((item).error_code, '')::text as error_code,
     (item).usage::json as usage
 from agui.subagents(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @lineage::boolean, @scope::text) as item;
+
+-- name: RunToolCalls :many
+select
+    coalesce((item).tool_call_id, '')::text as tool_call_id,
+    coalesce((item).name, '')::text as name,
+    coalesce((item).arguments, '')::text as arguments,
+    (item).arguments_json::json as arguments_json,
+    (item).result::json as result,
+    coalesce((item).parent_message_id, '')::text as parent_message_id,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::timestamptz as ended_at,
+    (item).status::text as status
+from agui.run_tool_calls(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
+
+-- name: LastMessages :many
+select
+    (item).position::int as position,
+    coalesce((item).message_id, '')::text as message_id,
+    coalesce((item).role, '')::text as role,
+    (item).message::json as message,
+    coalesce((item).run_id, '')::text as run_id,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::timestamptz as started_at,
+    coalesce((item).updated_at, '0001-01-01 00:00:00+00')::timestamptz as updated_at,
+    (item).calls::json as calls,
+    (item).cursor::text as cursor
+from agui.last_messages(
+    @thread_id::text,
+    sqlc.narg(run_id)::text,
+    sqlc.narg(at_seq)::bigint,
+    sqlc.narg(at_time)::timestamptz,
+    sqlc.narg(cursor)::text,
+    @max_rows::int,
+    @scope::text
+) as item;

@@ -81,3 +81,20 @@ select
     coalesce(item.filename, '')::text as filename,
     item.data::bytea as data
 from agui.attachment_data(@thread_id::text, @n::int, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
+
+-- name: LastEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).run_id::text as run_id,
+    coalesce((item).type, '')::text as type,
+    (item).recorded_at::timestamptz as recorded_at,
+    (item).payload::json as payload
+from agui.last_events(
+    @thread_id::text,
+    sqlc.narg(run_id)::text,
+    sqlc.narg(at_seq)::bigint,
+    sqlc.narg(types)::text[],
+    @max_rows::int,
+    @lineage::boolean,
+    @scope::text
+) as item;

@@ -21,7 +21,7 @@ begin
         cross join lateral json_to_recordset(agui_internal.json_guarded(batch.events)) as event (type text, input json)
         where batch.thread_key = run.thread_key
             and batch.run_no = run.run_no
-            and batch.first_seq between run.first_seq and run.last_seq
+            and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
             and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
             and event.type = any (agui_internal.event_types('start run'))
             and json_typeof(event.input) = 'object'
