@@ -125,6 +125,9 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return inTx
 }
 
+// Scope returns the scope of the Store's threads.
+func (s *Store) Scope() string { return s.scope }
+
 // InScope returns the Store for the threads of another scope.
 func (s *Store) InScope(scope string) *Store { return s.on(s.db, scope) }
 

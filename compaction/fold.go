@@ -21,6 +21,7 @@ type Fold struct {
 	state        jsontree.Document
 	stateText    json.RawMessage // the state as JSON, nil when it changed since it was written
 	statePatched bool
+	stateChanges int // how often an event has set or patched the state
 	interrupts   json.RawMessage
 	lanes        []lane
 	limits       Limits
@@ -126,6 +127,10 @@ func (f *Fold) StateSize() int {
 	}
 	return f.state.Size()
 }
+
+// StateChanges counts how often the state has been set, or patched with success. An event that leaves
+// the count as it is has not changed the state.
+func (f *Fold) StateChanges() int { return f.stateChanges }
 
 // Interrupts returns the JSON array of the open interrupts.
 func (f *Fold) Interrupts() json.RawMessage { return f.interrupts }

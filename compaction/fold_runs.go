@@ -16,6 +16,7 @@ func (f *Fold) setState(state jsontree.Raw) {
 	f.state = jsontree.NewDocument(f.owner, state)
 	f.stateText = json.RawMessage(state)
 	f.statePatched = false
+	f.stateChanges++
 }
 
 // readStateSnapshot accepts the serialization proposal's spelling too: state in place of snapshot.
@@ -49,6 +50,7 @@ func (f *Fold) patchedState(e *event) bool {
 	if succeeded {
 		f.stateText = nil
 		f.statePatched = true
+		f.stateChanges++
 	}
 	if jsontree.HasCopy(e.values[fieldDelta]) {
 		f.mayHaveGrown("")
