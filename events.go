@@ -48,13 +48,10 @@ type EventsOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrLogDamaged.
 func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		lineage, err := s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
+		lineage, err := s.runsToRead(ctx, threadID, options)
 		if err != nil {
 			yield(Event{}, err)
 			return
-		}
-		if options.NoLineage {
-			lineage = lineage[len(lineage)-1:]
 		}
 		for _, run := range lineage {
 			if run.Status != Running && run.LastSeq <= options.AfterSeq {
@@ -67,6 +64,17 @@ func (s *Store) Events(ctx context.Context, threadID string, options EventsOptio
 			}
 		}
 	}
+}
+
+func (s *Store) runsToRead(ctx context.Context, threadID string, options EventsOptions) ([]Run, error) {
+	if !options.NoLineage {
+		return s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
+	}
+	row, err := s.queries.RunSpan(ctx, db.RunSpanParams{ThreadID: threadID, RunID: orNull(options.RunID), Scope: s.scope})
+	if err != nil || row.RunNo == 0 {
+		return nil, ErrorOf(err)
+	}
+	return []Run{{ID: row.RunID, Number: int(row.RunNo), Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq}}, nil
 }
 
 // runEvents yields the events of one run.

@@ -256,6 +256,44 @@ func (q *Queries) MessageOrigin(ctx context.Context, arg MessageOriginParams) ([
 	return items, nil
 }
 
+const RunSpan = `-- name: RunSpan :one
+select
+    coalesce((run).run_id, '')::pg_catalog.text as run_id,
+    coalesce((run).run_no, 0)::int as run_no,
+    coalesce((run).status, '')::pg_catalog.text as status,
+    coalesce((run).first_seq, 0)::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq
+from agui_internal.find_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as run
+`
+
+type RunSpanParams struct {
+	ThreadID string
+	RunID    *string
+	Scope    string
+}
+
+type RunSpanRow struct {
+	RunID    string
+	RunNo    int32
+	Status   string
+	FirstSeq int64
+	LastSeq  int64
+}
+
+// Number 0: the thread is unknown, and the session reads unknown threads as empty.
+func (q *Queries) RunSpan(ctx context.Context, arg RunSpanParams) (RunSpanRow, error) {
+	row := q.db.QueryRow(ctx, RunSpan, arg.ThreadID, arg.RunID, arg.Scope)
+	var i RunSpanRow
+	err := row.Scan(
+		&i.RunID,
+		&i.RunNo,
+		&i.Status,
+		&i.FirstSeq,
+		&i.LastSeq,
+	)
+	return i, err
+}
+
 const Runs = `-- name: Runs :many
 select
     (run).depth::int as depth,

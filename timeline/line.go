@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -29,17 +28,12 @@ type line struct {
 
 // The content of a line is its events, and folds at some of them.
 //
-// Usually the fold after one event continues to the next. There are two exceptions. A run may continue
-// from one that is still in progress: an event of that run which comes in between counts before all of
-// those of this run. And an input that is stored beside the events counts at RUN_STARTED, but at the
-// first event as long as there is no RUN_STARTED. So each event has an epoch, which counts such changes
-// up to it, and only folds of the same epoch lead to it.
+// The fold after one event continues to the next, but for one case: an input that is stored beside the
+// events counts at RUN_STARTED, or at the first event as long as there is no RUN_STARTED. So if a run
+// begins with other events, no fold before RUN_STARTED leads beyond it.
 type content struct {
-	startedAt time.Time // of the run; zero: nothing has been read
-	limits    compaction.Limits
-	base      *compaction.Fold // what the lineage was before parallel, and before this run
-	parallel  []parallelRun    // the ancestors that were in progress when it began, the oldest first
-	between   []int64          // the seqs of their events, in order
+	startedAt time.Time        // of the run; zero: nothing has been read
+	base      *compaction.Fold // what the conversation was before the run
 	input     json.RawMessage  // stored beside the events; nil: none
 	marks     []Mark
 	start     int                 // the index of the first RUN_STARTED; -1: none
@@ -48,25 +42,20 @@ type content struct {
 	current   *point
 
 	rawBytes, copyBytes int64
-}
-
-// A parallelRun is an ancestor whose events interleave with those of the run.
-type parallelRun struct {
-	input  json.RawMessage
-	events []pgagui.Event
+	folded              int // events, for tests
 }
 
 // A point is the fold of the events of a run up to an index, and what is open there.
 type point struct {
-	index int // of the last event; -1: none
-	epoch int
+	index int  // of the last event; -1: none
+	begun bool // the input counts at RUN_STARTED
 	fold  *compaction.Fold
-	open  []OpenPart
+	open  []openedPart
 	size  int64 // the memory that it does not share with the copy before it, about
 }
 
 func (p *point) clone() *point {
-	return &point{index: p.index, epoch: p.epoch, fold: p.fold.Clone(), open: slices.Clone(p.open)}
+	return &point{index: p.index, begun: p.begun, fold: p.fold.Clone(), open: slices.Clone(p.open)}
 }
 
 // forget returns to the beginning.
@@ -86,7 +75,7 @@ func (l *line) catchUp(ctx context.Context, store *pgagui.Store, run *pgagui.Run
 			return nil
 		}
 	}
-	if !goesOn || last > run.LastSeq || len(l.parallel) > 0 {
+	if !goesOn || last > run.LastSeq {
 		l.forget()
 		last = 0
 		if err := l.begin(ctx, store, run); err != nil {
@@ -132,49 +121,20 @@ func (l *line) add(event pgagui.Event) {
 // begin reads what the conversation was before the run.
 func (l *line) begin(ctx context.Context, store *pgagui.Store, run *pgagui.RunStatus) (err error) {
 	l.start = -1
-	if l.limits, err = store.Maintenance().FoldLimits(ctx); err != nil {
+	limits, err := store.Maintenance().FoldLimits(ctx)
+	if err != nil {
 		return err
 	}
-	if l.input, err = inputOf(ctx, store, pgagui.RunRef{ThreadID: l.key.threadID, RunID: run.RunID}); err != nil {
+	l.input, err = store.RunInput(ctx, pgagui.RunRef{ThreadID: l.key.threadID, RunID: run.RunID})
+	if err != nil && !errors.Is(err, pgagui.ErrUnknownInput) {
 		return err
 	}
-	firstSeq, parentID := run.FirstSeq, run.ParentRunID
-	for parentID != "" {
-		ref := pgagui.RunRef{ThreadID: l.key.threadID, RunID: parentID}
-		parent, err := store.Status(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if parent.Status != pgagui.Running && parent.LastSeq < firstSeq {
-			break
-		}
-		var other parallelRun
-		if other.input, err = inputOf(ctx, store, ref); err != nil {
-			return err
-		}
-		for event, err := range store.Events(ctx, l.key.threadID, pgagui.EventsOptions{RunID: parentID, NoLineage: true}) {
-			if err != nil {
-				return err
-			}
-			if event.Seq > run.LastSeq {
-				break
-			}
-			event.JSON = slices.Clone(event.JSON)
-			other.events = append(other.events, event)
-			l.between = append(l.between, event.Seq)
-			l.rawBytes += int64(len(event.JSON))
-		}
-		l.parallel = slices.Insert(l.parallel, 0, other)
-		firstSeq, parentID = min(firstSeq, parent.FirstSeq), parent.ParentRunID
-	}
-	slices.Sort(l.between)
-
 	l.base = compaction.New()
-	l.base.SetLimits(l.limits)
-	if parentID == "" {
+	l.base.SetLimits(limits)
+	if run.ParentRunID == "" {
 		return nil
 	}
-	events, err := store.Replay(ctx, l.key.threadID, pgagui.ReplayOptions{At: pgagui.At{RunID: parentID}})
+	events, err := store.Replay(ctx, l.key.threadID, pgagui.ReplayOptions{At: pgagui.At{RunID: run.ParentRunID}})
 	if err != nil {
 		return err
 	}
@@ -183,15 +143,6 @@ func (l *line) begin(ctx context.Context, store *pgagui.Store, run *pgagui.RunSt
 	}
 	l.copyBytes = compaction.MemorySize(l.base)
 	return l.refusal(l.base.EndRun())
-}
-
-// inputOf returns the input stored beside the events of a run, nil if there is none.
-func inputOf(ctx context.Context, store *pgagui.Store, run pgagui.RunRef) (json.RawMessage, error) {
-	input, err := store.RunInput(ctx, run)
-	if errors.Is(err, pgagui.ErrUnknownInput) {
-		return nil, nil
-	}
-	return input, err
 }
 
 // refusal makes the error of a limit that of a restore.
@@ -208,15 +159,23 @@ func (l *line) momentAt(ctx context.Context, store *pgagui.Store, index int) (*M
 	if err != nil {
 		return nil, err
 	}
-	if err := l.seek(ctx, store, index-1, l.epoch(index)); err != nil {
+	var before json.RawMessage
+	if index > 0 && l.begunAt(index) != l.begunAt(index-1) {
+		if err := l.seek(ctx, store, index-1, l.begunAt(index-1)); err != nil {
+			return nil, err
+		}
+		before = l.current.fold.State()
+	}
+	if err := l.seek(ctx, store, index-1, l.begunAt(index)); err != nil {
 		return nil, err
 	}
 	fold, mark := l.current.fold, l.marks[index]
-	var before json.RawMessage
-	if mark.Type != "STATE_DELTA" {
+	changes := fold.StateChanges()
+	if before != nil {
+		changes = -1
+	} else if mark.Type != "STATE_DELTA" {
 		before = fold.State()
 	}
-	changes := fold.StateChanges()
 	if err := l.apply(event); err != nil {
 		return nil, err
 	}
@@ -248,35 +207,26 @@ func (l *line) momentAt(ctx context.Context, store *pgagui.Store, index int) (*M
 	return moment, nil
 }
 
-// epoch returns the number of the epoch of an event.
-func (l *line) epoch(index int) int {
-	epoch := 2 * sort.Search(len(l.between), func(i int) bool { return l.between[i] > l.marks[index].Seq })
-	if l.input != nil && l.start > 0 && index >= l.start {
-		epoch++
-	}
-	return epoch
-}
+// begunAt reports whether the input counts at RUN_STARTED for a moment at an index.
+func (l *line) begunAt(index int) bool { return l.input == nil || l.start >= 0 && index >= l.start }
 
 // seek moves the current point to an index, by way of the nearest point before it.
-func (l *line) seek(ctx context.Context, store *pgagui.Store, index, epoch int) error {
+func (l *line) seek(ctx context.Context, store *pgagui.Store, index int, begun bool) error {
 	at := l.current
-	if at == nil || at.epoch != epoch || at.index > index {
+	if at == nil || at.begun != begun || at.index > index {
 		at = nil
 	}
 	for i := (index + 1) / stretch; i >= 0; i-- {
 		if at != nil && at.index >= i*stretch-1 {
 			break
 		}
-		if kept := l.copies[i]; kept != nil && kept.epoch == epoch {
+		if kept := l.copies[i]; kept != nil && kept.begun == begun {
 			at = kept.clone()
 			break
 		}
 	}
 	if at == nil {
-		var err error
-		if at, err = l.first(index, epoch); err != nil {
-			return err
-		}
+		at = &point{index: -1, begun: begun, fold: l.base.Clone()}
 	}
 	l.current = at
 	for {
@@ -296,51 +246,25 @@ func (l *line) seek(ctx context.Context, store *pgagui.Store, index, epoch int) 
 	}
 }
 
-// first returns the point before the first event, for events of an epoch, of which the next one after
-// index is one.
-func (l *line) first(index, epoch int) (*point, error) {
-	fold := l.base.Clone()
-	for _, run := range l.parallel {
-		until := l.marks[index+1].Seq
-		events := run.events[:sort.Search(len(run.events), func(i int) bool { return run.events[i].Seq > until })]
-		start := slices.IndexFunc(events, func(event pgagui.Event) bool { return event.Type == "RUN_STARTED" })
-		for i, event := range events {
-			applyEvent(fold, event.JSON, i, start, run.input)
-		}
-		if err := fold.EndRun(); err != nil {
-			return nil, l.refusal(err)
-		}
-	}
-	return &point{index: -1, epoch: epoch, fold: fold}, nil
-}
-
 // apply folds the event after the current point.
 func (l *line) apply(event json.RawMessage) error {
 	at := l.current
 	at.index++
-	start := l.start
-	if at.index < start && at.epoch%2 == 0 {
-		start = -1 // it is yet to come
+	l.folded++
+	input := compaction.Input{JSON: l.input}
+	switch {
+	case l.input == nil:
+		at.fold.Apply(event)
+	case at.begun && at.index == l.start && !hasInput(event):
+		at.fold.ApplyInput(event, input)
+	case !at.begun && at.index == 0:
+		at.fold.ApplyInput(nil, input)
+		at.fold.Apply(event)
+	default:
+		at.fold.Apply(event)
 	}
-	applyEvent(at.fold, event, at.index, start, l.input)
 	at.follow(l.marks[at.index], event)
 	return l.refusal(at.fold.Err())
-}
-
-// applyEvent folds the event of a run at an index. start is the index of its first RUN_STARTED; -1:
-// there is none.
-func applyEvent(fold *compaction.Fold, event json.RawMessage, index, start int, input json.RawMessage) {
-	switch {
-	case input == nil:
-		fold.Apply(event)
-	case index == start && !hasInput(event):
-		fold.ApplyInput(event, compaction.Input{JSON: input})
-	case index == 0 && start < 0:
-		fold.ApplyInput(nil, compaction.Input{JSON: input})
-		fold.Apply(event)
-	default:
-		fold.Apply(event)
-	}
 }
 
 // hasInput reports whether a RUN_STARTED has an input of its own, which alone counts.
@@ -377,7 +301,7 @@ func (l *line) event(ctx context.Context, store *pgagui.Store, index int) (json.
 
 // keep stores a copy of the current point, which is before the first event of a stretch.
 func (l *line) keep(number int) {
-	if l.copies[number] != nil && l.copies[number].epoch == l.current.epoch {
+	if l.copies[number] != nil && l.copies[number].begun == l.current.begun {
 		return
 	}
 	l.drop(number)
@@ -492,5 +416,9 @@ func pathsBetween(before, after json.RawMessage) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pathsOfDelta(slices.Concat([]byte(`{"delta":`), patch, []byte{'}'})), nil
+	paths := pathsOfDelta(slices.Concat([]byte(`{"delta":`), patch, []byte{'}'}))
+	if len(paths) == 0 {
+		return nil, nil // an equal one
+	}
+	return paths, nil
 }

@@ -84,10 +84,17 @@ func (t *Timeline) At(ctx context.Context, seq int64) (*Moment, error) {
 	defer t.line.mu.Unlock()
 	defer t.cache.settle(t.line)
 	if !t.line.has(t.run.StartedAt, index, seq) {
-		// An error made it forget what it had read.
-		if err := t.line.catchUp(ctx, t.store, &t.run); err != nil {
+		// It failed to read more, or another run has the name now.
+		run, err := t.store.Status(ctx, pgagui.RunRef{ThreadID: t.line.key.threadID, RunID: t.run.RunID})
+		if err != nil {
+			return nil, err
+		}
+		if err := t.line.catchUp(ctx, t.store, run); err != nil {
 			t.line.forget()
 			return nil, err
+		}
+		if !t.line.has(t.run.StartedAt, index, seq) {
+			return nil, fmt.Errorf("%w: seq %d, run %q of thread %q, which is another run of this name now", ErrNotInRun, seq, t.run.RunID, t.line.key.threadID)
 		}
 	}
 	moment, err := t.line.momentAt(ctx, t.store, index)

@@ -65,3 +65,13 @@ select
     coalesce((run).stop_reason, '')::pg_catalog.text as stop_reason,
     coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.message_origin(@thread_id::pg_catalog.text, @message_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;
+
+-- name: RunSpan :one
+-- Number 0: the thread is unknown, and the session reads unknown threads as empty.
+select
+    coalesce((run).run_id, '')::pg_catalog.text as run_id,
+    coalesce((run).run_no, 0)::int as run_no,
+    coalesce((run).status, '')::pg_catalog.text as status,
+    coalesce((run).first_seq, 0)::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq
+from agui_internal.find_run(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;

@@ -65,3 +65,13 @@ select
     coalesce((run).stop_reason, '')::text as stop_reason,
     coalesce((run).cut_off_reason, '')::text as cut_off_reason
 from agui.message_origin(@thread_id::text, @message_id::text, sqlc.narg(run_id)::text, @scope::text) as run;
+
+-- name: RunSpan :one
+-- Number 0: the thread is unknown, and the session reads unknown threads as empty.
+select
+    coalesce((run).run_id, '')::text as run_id,
+    coalesce((run).run_no, 0)::int as run_no,
+    coalesce((run).status, '')::text as status,
+    coalesce((run).first_seq, 0)::bigint as first_seq,
+    coalesce((run).last_seq, 0)::bigint as last_seq
+from agui_internal.find_run(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as run;

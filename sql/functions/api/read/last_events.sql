@@ -24,12 +24,6 @@ declare
     leaf  agui.run := agui_internal.find_run(thread_id, run_id, scope);
     run   agui.run;
     batch record;
-    -- A run and those of its ancestors that were in progress at the same time, because their events
-    -- interleave. Usually it is one run.
-    run_nos  int[];
-    run_ids  text[];
-    from_seq bigint;
-    to_seq   bigint;
     -- The batches of the page, the last one first, and how many of its events they have.
     first_seqs bigint[] := '{}';
     of_runs    text[] := '{}';
@@ -48,25 +42,9 @@ begin
     run := agui_internal.run_at(leaf, until);
     <<back>>
     while run.run_no is not null loop
-        run_nos := array[run.run_no];
-        run_ids := array[run.run_id];
-        from_seq := run.first_seq;
-        to_seq := coalesce(run.last_seq, until);
-        loop
-            select parent.* into run
-            from agui.run as parent
-            where parent.thread_key = leaf.thread_key and parent.run_no = run.parent_no;
-            exit when run.run_no is null or run.last_seq < from_seq;
-            run_nos := run_nos || run.run_no;
-            run_ids := run_ids || run.run_id;
-            from_seq := least(from_seq, run.first_seq);
-            to_seq := greatest(to_seq, coalesce(run.last_seq, until));
-        end loop;
-
         for batch in
             select
                 stored.first_seq,
-                stored.run_no,
                 case
                     when types is null then least(stored.n, until - stored.first_seq + 1)
                     else (
@@ -77,8 +55,8 @@ begin
                 end as n
             from agui.batch as stored
             where stored.thread_key = leaf.thread_key
-                and stored.first_seq between from_seq and least(to_seq, until)
-                and stored.run_no = any (run_nos)
+                and stored.first_seq between run.first_seq and least(coalesce(run.last_seq, until), until)
+                and stored.run_no = run.run_no
                 and (
                     types is null
                     or strpos(stored.events::text, '\u00') > 0  -- a type may be spelled with escapes
@@ -87,10 +65,13 @@ begin
             order by stored.first_seq desc
         loop
             first_seqs := array_append(first_seqs, batch.first_seq);
-            of_runs := array_append(of_runs, run_ids[array_position(run_nos, batch.run_no)]);
+            of_runs := array_append(of_runs, run.run_id);
             row_count := row_count + batch.n;
             exit back when row_count >= max_rows;
         end loop;
+        select parent.* into run
+        from agui.run as parent
+        where parent.thread_key = leaf.thread_key and parent.run_no = run.parent_no;
     end loop back;
 
     return query
