@@ -41,22 +41,6 @@ type shownEvent struct {
 	Class     string
 }
 
-// eventGroups are the filters of the log.
-var eventGroups = []struct {
-	name  string
-	types []string
-}{
-	{"Messages", []string{
-		"TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "TEXT_MESSAGE_CHUNK", "MESSAGES_SNAPSHOT",
-		"REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "REASONING_MESSAGE_CHUNK", "REASONING_END", "REASONING_ENCRYPTED_VALUE",
-	}},
-	{"Tool calls", []string{"TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_CHUNK", "TOOL_CALL_RESULT"}},
-	{"State", []string{"STATE_SNAPSHOT", "STATE_DELTA"}},
-	{"Activities", []string{"ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"}},
-	{"Runs and steps", []string{"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR"}},
-	{"Custom and raw", []string{"CUSTOM", "RAW"}},
-}
-
 // logOptions reads which events a page of the log shows.
 func (q *request) logOptions(head threadHead) (options pgagui.HistoryOptions, err error) {
 	if options.AfterSeq, err = q.seq("after"); err != nil {
@@ -70,7 +54,7 @@ func (q *request) logOptions(head threadHead) (options pgagui.HistoryOptions, er
 	case "all":
 		options.RunID, options.NoLineage = "", false
 	}
-	for _, group := range eventGroups {
+	for _, group := range eventGroups() {
 		if group.name == q.text("type") {
 			options.Types = group.types
 		}
@@ -98,7 +82,7 @@ func (h *Handler) showLog(q *request) error {
 	body := logPage{Head: head, IsRaw: options.Raw, After: options.AfterSeq, IsNarrowed: q.text("type") != ""}
 	body.Runs = chosen([]choice{{Text: "This run"}, {Value: "lineage", Text: "With its ancestors"}, {Value: "all", Text: "All runs"}}, q.text("runs"))
 	body.Types = []choice{{Text: "All types"}}
-	for _, group := range eventGroups {
+	for _, group := range eventGroups() {
 		body.Types = append(body.Types, choice{Value: group.name, Text: group.name})
 	}
 	if name := q.text("type"); name != "" && !slices.ContainsFunc(body.Types, func(c choice) bool { return c.Value == name }) {
@@ -127,21 +111,6 @@ func (h *Handler) showLog(q *request) error {
 	body.NDJSON = place("ndjson", options.AfterSeq)
 	body.WholeRun = link("ndjson", "id", head.ID, "run", head.Run.ID, "whole", "1")
 	return q.write("log", "Log of "+cmp.Or(head.Title, head.ID), body)
-}
-
-// classOfEvent returns the class of the color of an event.
-func classOfEvent(eventType string) string {
-	switch {
-	case eventType == "RUN_ERROR":
-		return "bad"
-	case strings.HasPrefix(eventType, "RUN_"):
-		return "run"
-	case strings.HasPrefix(eventType, "STATE_"):
-		return "state"
-	case strings.HasPrefix(eventType, "TOOL_"):
-		return "tool"
-	}
-	return ""
 }
 
 // previewOfEvent returns what an event says, without its type, on one line.

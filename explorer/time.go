@@ -37,11 +37,6 @@ type mark struct {
 	Class string
 }
 
-// markedTypes are the events with a mark on the slider, and the class of its color.
-var markedTypes = map[string]string{
-	"TOOL_CALL_START": "tool", "TOOL_CALL_RESULT": "tool", "STATE_SNAPSHOT": "state", "STATE_DELTA": "state", "RUN_ERROR": "bad",
-}
-
 // mostMarks bounds the marks of a slider: more than that cannot be told from each other.
 const mostMarks = 1000
 
@@ -102,7 +97,7 @@ func (h *Handler) showTime(q *request) error {
 // marksOf returns the marks of a run.
 func marksOf(events []timeline.Mark) (marks []mark) {
 	for i, event := range events {
-		class := markedTypes[event.Type]
+		class := markOfEvent(event.Type)
 		x := i * 1000 / max(len(events)-1, 1)
 		if class == "" || len(marks) > 0 && marks[len(marks)-1] == (mark{x, class}) {
 			continue

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/protocol"
 )
 
 // mostSpans bounds what a page of times shows.
@@ -141,38 +143,39 @@ func (l *timeLine) add(event pgagui.HistoryEvent) {
 			delete(l.open, kind+" "+id)
 		}
 	}
-	switch event.Type {
-	case "STEP_STARTED":
+	does, part, _ := protocol.RoleOf(event.Type)
+	switch strings.TrimSpace(does + " " + part) {
+	case "start step":
 		start("step", of.StepName, of.StepName)
-	case "STEP_FINISHED":
+	case "end step":
 		extend("step", of.StepName, true)
-	case "TEXT_MESSAGE_START":
+	case "start text":
 		start("message", of.MessageID, cmp.Or(of.Name, of.Role, "message"))
-	case "TEXT_MESSAGE_CHUNK":
+	case "chunk text":
 		start("message", of.MessageID, cmp.Or(of.Name, of.Role, "message"))
 		l.token(begin)
-	case "TEXT_MESSAGE_CONTENT":
+	case "continue text":
 		extend("message", of.MessageID, false)
 		l.token(begin)
-	case "TEXT_MESSAGE_END":
+	case "end text":
 		extend("message", of.MessageID, true)
-	case "REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CHUNK":
+	case "start span", "start reasoning", "chunk reasoning":
 		start("reasoning", of.MessageID, "reasoning")
-	case "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END":
+	case "continue reasoning", "end reasoning":
 		extend("reasoning", of.MessageID, false)
-	case "REASONING_END":
+	case "end span":
 		extend("reasoning", of.MessageID, true)
-	case "TOOL_CALL_START", "TOOL_CALL_CHUNK":
+	case "start tool", "chunk tool":
 		start("tool", of.ToolCallID, cmp.Or(of.ToolCallName, "tool"))
-	case "TOOL_CALL_ARGS", "TOOL_CALL_END":
+	case "continue tool", "end tool":
 		extend("tool", of.ToolCallID, false)
-	case "TOOL_CALL_RESULT":
+	case "add result":
 		extend("tool", of.ToolCallID, true)
-	case "SUBAGENT_STARTED":
+	case "start subagent":
 		start("subagent", of.SubagentRunID, cmp.Or(of.Name, "subagent"))
-	case "SUBAGENT_FINISHED", "SUBAGENT_ERROR":
+	case "end subagent":
 		extend("subagent", of.SubagentRunID, true)
-	case "RUN_ERROR":
+	case "fail run":
 		for _, at := range l.open {
 			l.spans[at].IsBad = true
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/protocol"
 )
 
 // stretch is the number of events between two copies of the fold.
@@ -173,7 +174,7 @@ func (l *line) momentAt(ctx context.Context, store *pgagui.Store, index int) (*M
 	changes := fold.StateChanges()
 	if before != nil {
 		changes = -1
-	} else if mark.Type != "STATE_DELTA" {
+	} else if does, _, _ := protocol.RoleOf(mark.Type); does != "patch state" {
 		before = fold.State()
 	}
 	if err := l.apply(event); err != nil {
