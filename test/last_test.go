@@ -596,6 +596,8 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b pgagui.ThreadError) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ToolCallID, b.ToolCallID)) })
+	slices.SortFunc(found, func(a, b pgagui.ThreadError) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ToolCallID, b.ToolCallID))
+	})
 	return found
 }
