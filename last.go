@@ -179,7 +179,8 @@ type LastErrorsOptions struct {
 	NoLineage bool
 	// AtSeq is the greatest seq. No bound if zero. For the next page, it is ErrorPage.NextSeq.
 	AtSeq int64
-	// Limit is the maximum number of errors. 100 if zero; more than 1,000 is ErrLimitExceeded.
+	// Limit is the maximum number of errors, but for those of one seq. 100 if zero; more than 1,000 is
+	// ErrLimitExceeded.
 	Limit int
 }
 

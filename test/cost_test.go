@@ -479,3 +479,93 @@ func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 		t.Errorf("the compaction of %d threads read whole tables: %v, %v", threads, read, err)
 	}
 }
+
+// Pages from the end of a thread cost the same, however long the thread is.
+func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	lengths := []int{60, 240}
+	for _, runs := range lengths {
+		for number := range runs {
+			input := fmt.Sprintf(`{"messages":[{"id":"u%d","role":"user","content":"question"}]}`, number)
+			events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+			for piece := range 40 {
+				events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a%d","delta":"piece %d"}`, number, piece)))
+			}
+			events = append(events,
+				json.RawMessage(fmt.Sprintf(`{"type":"TOOL_CALL_START","toolCallId":"c%d","toolCallName":"f","parentMessageId":"a%d"}`, number, number)),
+				json.RawMessage(fmt.Sprintf(`{"type":"TOOL_CALL_END","toolCallId":"c%d"}`, number)),
+				json.RawMessage(fmt.Sprintf(`{"type":"TOOL_CALL_RESULT","toolCallId":"c%d","messageId":"r%d","content":%q}`, number, number, map[bool]string{true: "Error", false: "done"}[number%20 == 0])),
+				json.RawMessage(`{"type":"RUN_FINISHED"}`))
+			run := pgagui.RunRef{ThreadID: fmt.Sprint("t", runs), RunID: fmt.Sprint("r", number)}
+			if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{Input: json.RawMessage(input)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, job := range []string{`call agui.compact()`, `call agui.repack()`, `analyze`} {
+		if _, err := pool.Exec(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Three messages a run, and 45 events, which are a batch. Places are looked for in a thousand events at once, which 24 runs have. The
+	// row of a run is read three times: on the way back, for its input, and for its name.
+	costs := []struct {
+		statement string
+		most      map[string]int64
+	}{
+		{`select * from agui.last_messages('%s', max_rows => 30)`, map[string]int64{"batch": 24, "run": 80, "run_input": 24, "message_version": 30, "snapshot": 1}},
+		{`select * from agui.last_messages('%s', max_rows => 30, cursor => '91.1351')`, map[string]int64{"batch": 24, "run_input": 24, "message_version": 30, "snapshot": 1}},
+		{`select * from agui.last_events('%s', max_rows => 100)`, map[string]int64{"batch": 6, "run": 5}},
+		{`select * from agui.last_events('%s', 'r40', at_seq => 1830, lineage => false)`, map[string]int64{"batch": 2, "run": 2}},
+		{`select * from agui.run_tool_calls('%s', 'r40')`, map[string]int64{"batch": 3, "run": 5, "run_input": 0, "message_version": 0}},
+		// Without facts the logs of runs are read: of the newest, and of each its parent too.
+		{`select agui.last_errors('%s', max_rows => 2)`, map[string]int64{"batch": 200}},
+	}
+	check := func() {
+		t.Helper()
+		for _, cost := range costs {
+			for table, most := range cost.most {
+				for _, runs := range lengths {
+					statement := fmt.Sprintf(cost.statement, fmt.Sprint("t", runs))
+					if rows := rowsRead(t, pool, table, statement); rows > most {
+						t.Errorf("%s reads %d rows of agui.%s, want %d at most", statement, rows, table, most)
+					}
+				}
+			}
+		}
+	}
+	check()
+	if _, err := pool.Exec(t.Context(), `call agui.project()`); err != nil {
+		t.Fatal(err)
+	}
+	costs = costs[len(costs)-1:]
+	costs[0].statement, costs[0].most = `select agui.last_errors('%s')`, map[string]int64{"batch": 12 * 4}
+	check()
+
+	// A run that has many events by itself: the page reads its end.
+	events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+	for message := range 2000 {
+		for range 5 {
+			events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d","delta":"piece"}`, message)))
+		}
+	}
+	for batch := range slices.Chunk(append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`)), 100) {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "one", RunID: "r"}, batch, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
+		t.Fatal(err)
+	}
+	for statement, most := range map[string]int64{
+		// A loop fetches 10 rows ahead, then 50.
+		`select * from agui.last_messages('one', max_rows => 50)`: 12 + 60 + 20,
+		`select * from agui.last_events('one')`:                   10 + 2,
+	} {
+		if rows := rowsRead(t, pool, "batch", statement); rows > most {
+			t.Errorf("%s reads %d batches, want %d at most", statement, rows, most)
+		}
+	}
+}

@@ -32,9 +32,6 @@ begin
             message = format('errors of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
             hint = 'To read the page before this one, pass its next_seq as at_seq.';
     end if;
-    if lineage is false then
-        leaf.parent_no := null;
-    end if;
 
     for suspect in
         select
@@ -46,7 +43,9 @@ begin
         from (
             select every_run as run from agui.run as every_run where of_thread and every_run.thread_key = leaf.thread_key
             union all
-            select ancestor from agui_internal.ancestors(leaf) as ancestor where not of_thread
+            select ancestor
+            from agui_internal.ancestors(leaf) as ancestor
+            where not of_thread and (lineage is not false or ancestor.run_no = leaf.run_no)
         ) as listed
         left join agui.projected_run as fact
             on fact.thread_key = leaf.thread_key and fact.run_no = (listed.run).run_no
@@ -90,11 +89,11 @@ begin
             from unnest(errors) as error
             where error.seq > coalesce(page.next_seq, 0)
             order by error.seq desc
-            limit max_rows
+            fetch first (max_rows) rows with ties  -- those of one input have one seq
         ) as shown
-        order by (shown.error).seq
+        order by (shown.error).seq, (shown.error).tool_call_id
     );
-    if is_full or cardinality(errors) > max_rows then
+    if is_full or cardinality(errors) > cardinality(page.errors) then
         page.next_seq := coalesce((page.errors[1]).seq - 1, page.next_seq);
     end if;
     return page;
@@ -105,8 +104,8 @@ comment on function agui.last_errors(text, text, bigint, int, boolean, text) is
     'Returns the last errors of a thread up to event at_seq (null: its end), all branches, or of the '
     'lineage of run_id, or (lineage => false) of that run alone, or else the head: runs that failed, '
     'were cut off or were cancelled, and tool calls whose result is an error. A page has up to '
-    'max_rows (default 100, at most 1,000), in the order of seq; to read the page before it, pass '
-    'its next_seq as at_seq. Of a run that agui.project() has read, its facts say whether a tool '
+    'max_rows (default 100, at most 1,000), or a few more if they have one seq, in the order of seq; to '
+    'read the page before it, pass its next_seq as at_seq. Of a run that agui.project() has read, its facts say whether a tool '
     'call failed, and its log is read only if one did; the logs of the others are read, of up to '
     '200 runs for a page. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '

@@ -6,6 +6,7 @@ parallel safe
 rows 10000
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $function$
 declare
     until constant bigint := coalesce(at_seq, 9223372036854775807);
@@ -49,10 +50,14 @@ begin
         from (
             select stored.*, ancestor.run_id, agui_internal.json_guarded(stored.events) as guarded
             from agui_internal.ancestors(leaf) as ancestor
-            join agui.batch as stored
-                on stored.thread_key = ancestor.thread_key
-                    and stored.run_no = ancestor.run_no
-                    and stored.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
+            cross join lateral (
+                select of_run.*
+                from agui.batch as of_run
+                where of_run.thread_key = leaf.thread_key
+                    and of_run.run_no = ancestor.run_no
+                    and of_run.first_seq between ancestor.first_seq and least(coalesce(ancestor.last_seq, until), until)
+                offset 0  -- one range of the index for each run
+            ) as stored
             offset 0  -- so that a batch is guarded once, not once for each function that reads it
         ) as batch
         cross join lateral rows from (

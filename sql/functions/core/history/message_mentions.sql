@@ -103,8 +103,9 @@ begin
         cross join lateral (
             select given.*
             from agui.run_input as given
-            join agui.run as run on run.thread_key = given.thread_key and run.run_no = given.run_no
-            where given.thread_key = key and given.run_no = span.run_no and run.first_seq = span.from_seq
+            where given.thread_key = key
+                and given.run_no = span.run_no
+                and span.from_seq = (select run.first_seq from agui.run as run where run.thread_key = key and run.run_no = span.run_no)
             offset 0
         ) as stored
         left join lateral (

@@ -37,6 +37,7 @@ declare
     key     constant uuid := run.thread_key;
     through bigint := least(coalesce(run.last_seq, until), until);
     read_to bigint;
+    batch   record;
     -- The part of the log to read next: runs, or the end of a long one.
     run_nos int[];
     from_seqs    bigint[];
@@ -58,17 +59,15 @@ begin
         while run.run_no is not null and size < events_at_once loop
             read_to := run.first_seq;
             if through - run.first_seq >= events_at_once - size then
-                select coalesce(min(batch.first_seq), run.first_seq) into read_to
-                from (
-                    select stored.first_seq, sum(stored.n) over (order by stored.first_seq desc) - stored.n as behind
+                for batch in
+                    select stored.first_seq
                     from agui.batch as stored
-                    where stored.thread_key = key
-                        and stored.run_no = run.run_no
-                        and stored.first_seq between run.first_seq and through
+                    where stored.thread_key = key and stored.run_no = run.run_no and stored.first_seq between run.first_seq and through
                     order by stored.first_seq desc
-                    limit events_at_once
-                ) as batch
-                where batch.behind < events_at_once - size;
+                loop
+                    read_to := batch.first_seq;
+                    exit when through - read_to + 1 >= events_at_once - size;
+                end loop;
             end if;
             run_nos := array_append(run_nos, run.run_no);
             from_seqs := array_append(from_seqs, read_to);
@@ -204,7 +203,9 @@ begin
         calls.list
     from unnest(ids) with ordinality as listed (id, item)
     join begun on begun.of_message = listed.id
-    join agui.run as of_run on of_run.thread_key = key and of_run.run_no = begun.run_no
+    cross join lateral (
+        select stored.run_id, stored.started_at from agui.run as stored where stored.thread_key = key and stored.run_no = begun.run_no offset 0
+    ) as of_run
     left join updated on updated.of_message = listed.id
     left join calls on calls.of_message = listed.id;
 end

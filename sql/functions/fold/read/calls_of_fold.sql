@@ -10,6 +10,7 @@ language plpgsql
 stable
 rows 100
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $function$
 begin
     return query
@@ -90,7 +91,9 @@ begin
     from call
     left join story on story.call_id = call.id
     left join source_event as begun on begun.seq = story.first_seq
-    left join agui.run as run on run.thread_key = leaf.thread_key and run.run_id = begun.run_id
+    left join lateral (
+        select * from agui.run as of_call where of_call.thread_key = leaf.thread_key and of_call.run_id = begun.run_id offset 0
+    ) as run on true
     left join result on result.call_id = call.id
     left join source_event as ended on ended.seq = story.result_seq
     cross join lateral (
