@@ -380,7 +380,7 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer connection.Close(context.Background())
-			if _, err := connection.Exec(t.Context(), `set statement_timeout = '200ms'`); err != nil {
+			if _, err := connection.Exec(t.Context(), `set statement_timeout = '50ms'`); err != nil {
 				t.Fatal(err)
 			}
 			before := memory.CPU(int(connection.PgConn().PID()))
@@ -388,7 +388,7 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 			cancelled := memory.CPU(int(connection.PgConn().PID())) - before
 			var pgErr *pgconn.PgError
 			if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
-				t.Fatalf("compaction within 200 ms: %v", err)
+				t.Fatalf("compaction within 50 ms: %v", err)
 			}
 
 			whole := costOfStatement(t, url, `call agui.compact()`, false)
