@@ -225,6 +225,62 @@ func TestConversationsAsResources(t *testing.T) {
 	}
 }
 
+// From the end of a thread backwards, a page at a time.
+func TestPagesFromTheEnd(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	for number := range 3 {
+		run := fmt.Sprint("run-", number)
+		p.json(200, "POST", "/threads/t/runs/"+run+"/events", fmt.Sprintf(`{"input":{"messages":[{"id":"u%d","role":"user","content":"Hi"}]},"events":[%s,`+
+			`{"type":"TOOL_CALL_START","toolCallId":"c%d","toolCallName":"search"},{"type":"TOOL_CALL_END","toolCallId":"c%d"},`+
+			`{"type":"TOOL_CALL_RESULT","messageId":"r%d","toolCallId":"c%d","content":"Error: gone"},%s]}`,
+			number, started("t", run), number, number, number, number, finished("t", run)))
+	}
+	var ids, runs, seqs []any
+	for query := "last=4"; ; {
+		page := p.json(200, "GET", "/threads/t/messages?"+query, "")
+		messages, places := page["messages"].([]any), page["places"].([]any)
+		for i := len(messages) - 1; i >= 0; i-- {
+			place := places[i].(map[string]any)
+			ids, runs, seqs = append(ids, messages[i].(map[string]any)["id"]), append(runs, place["runId"]), append(seqs, place["firstSeq"])
+		}
+		first := places[0].(map[string]any)
+		if first["position"] == 1.0 {
+			break
+		}
+		query = "last=4&before=" + first["cursor"].(string)
+	}
+	if fmt.Sprint(ids) != "[r2 c2 u2 r1 c1 u1 r0 c0 u0]" || fmt.Sprint(seqs) != "[14 12 11 9 7 6 4 2 1]" || runs[3] != "run-1" {
+		t.Errorf("messages %v of %v at %v", ids, runs, seqs)
+	}
+	if page := p.json(200, "GET", "/threads/t/messages?before=4.6", ""); len(page["messages"].([]any)) != 3 {
+		t.Errorf("before position 4: %v", page)
+	}
+	events := p.json(200, "GET", "/threads/t/last-events?type=TOOL_CALL_RESULT&limit=2&at_seq=13", "")["events"].([]any)
+	if len(events) != 2 || events[0].(map[string]any)["seq"] != 4.0 || events[1].(map[string]any)["payload"].(map[string]any)["messageId"] != "r1" {
+		t.Errorf("events %v", events)
+	}
+	if events := p.json(200, "GET", "/threads/t/last-events?run=run-1&lineage=false", "")["events"].([]any); len(events) != 5 {
+		t.Errorf("events of a run %v", events)
+	}
+	if calls := p.json(200, "GET", "/threads/t/tool-calls?run=run-1&lineage=false", "")["toolCalls"].([]any); len(calls) != 1 || calls[0].(map[string]any)["toolCallId"] != "c1" {
+		t.Errorf("calls of a run %v", calls)
+	}
+	page := p.json(200, "GET", "/threads/t/errors?limit=2", "")
+	if errors := page["errors"].([]any); len(errors) != 2 || errors[0].(map[string]any)["seq"] != 9.0 || page["nextSeq"] != 8.0 {
+		t.Errorf("errors %v", page)
+	}
+	if page := p.json(200, "GET", "/threads/t/errors?limit=2&at_seq=8", ""); len(page["errors"].([]any)) != 1 || page["nextSeq"] != nil {
+		t.Errorf("errors before %v", page)
+	}
+	for path, status := range map[string]int{
+		"messages?last=0": 400, "messages?last=1001": 400, "messages?last=x": 400, "messages?before=x": 400, "messages?last=1&limit=1": 400,
+		"last-events?limit=0": 400, "last-events?run=other": 404, "errors?limit=1001": 400, "errors?run=other": 404,
+	} {
+		p.json(status, "GET", "/threads/t/"+path, "")
+	}
+}
+
 // What was appended comes back byte for byte.
 func TestHistoryKeepsTheBytes(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,8 @@ func TestTimeTravelByTime(t *testing.T) {
 		"agui.restore(%s)", "agui.state(%s)", "(select json_agg(row) from agui.interrupts(%s) as row)", "agui.attach(%s)", "(select json_agg(row) from agui.messages(%s) as row)",
 		"(select json_agg(row) from agui.tool_calls(%s) as row)", "(select json_agg(row) from agui.activities(%s) as row)",
 		"(select json_agg(row) from agui.session_messages(%s) as row)", "(select json_agg(row) from agui.replay(%s) as row)",
-		"(select json_agg(row) from agui.subagents(%s) as row)",
+		"(select json_agg(row) from agui.subagents(%s) as row)", "(select json_agg(row) from agui.run_tool_calls(%s) as row)",
+		"(select json_agg(row) from agui.last_messages(%s) as row)",
 	}
 	for _, when := range []string{"as appended", "repacked"} {
 		events := eventsOf(t, pool, "t")

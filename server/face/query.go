@@ -107,10 +107,13 @@ func (q *Query) Number(name string) (n int64) {
 }
 
 // Limit returns the size of a page. 0: it is not given.
-func (q *Query) Limit() int {
-	n := q.Number("limit")
-	if q.Has("limit") && n == 0 || n > 1000 {
-		q.Refuse("limit", "a number from 1 to 1000")
+func (q *Query) Limit() int { return q.Size("limit") }
+
+// Size returns the size of a page by another name. 0: it is not given.
+func (q *Query) Size(name string) int {
+	n := q.Number(name)
+	if q.Has(name) && n == 0 || n > 1000 {
+		q.Refuse(name, "a number from 1 to 1000")
 	}
 	return int(n)
 }

@@ -749,7 +749,8 @@ export interface paths {
         };
         /**
          * The tool calls of a lineage
-         * @description Right: read.
+         * @description With `lineage=false`, those that events of the run made. Then the log of no other run is
+         *     read, and a result that came with a later run is not there. Right: read.
          */
         get: operations["listToolCalls"];
         put?: never;
@@ -847,6 +848,56 @@ export interface paths {
          *     call, are joined to one event, unless `raw` is true. Right: read.
          */
         get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/threads/{thread}/last-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The end of the log
+         * @description The last events of the lineage of a run as they were appended, in the order of seq. For the
+         *     page before it, `at_seq` is the seq of its first event minus 1; fewer than `limit` are the
+         *     first ones. Right: read.
+         */
+        get: operations["listLastEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/threads/{thread}/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        /**
+         * What went wrong
+         * @description The last runs that failed, were cut off or were cancelled, and the last tool calls whose
+         *     result is an error, in the order of seq. For the page before it, `at_seq` is `nextSeq`; a
+         *     page without that is the first one. Right: read.
+         */
+        get: operations["listErrors"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2078,6 +2129,43 @@ export interface components {
             completedAt?: components["schemas"]["Time"];
             payload: components["schemas"]["Event"];
         };
+        MessagePlace: {
+            /** @description The place of the message in the conversation, from 1. */
+            position: number;
+            /** @description The run that brought it. A message without an id has no place in the log. */
+            runId?: string;
+            /** @description The event that brought it. */
+            firstSeq?: number;
+            /** @description The last event of that run that is about it. */
+            lastSeq?: number;
+            startedAt?: components["schemas"]["Time"];
+            updatedAt?: components["schemas"]["Time"];
+            /** @description The tool calls in the message that have events of their own. */
+            toolCalls?: {
+                toolCallId: string;
+                firstSeq: number;
+                lastSeq: number;
+                startedAt: components["schemas"]["Time"];
+                updatedAt: components["schemas"]["Time"];
+            }[];
+            /** @description `before` for the messages before this one. */
+            cursor: string;
+        };
+        ThreadError: {
+            /** @description The event that says so. */
+            seq: number;
+            runId: string;
+            /** @enum {string} */
+            kind: "failed" | "cut_off" | "cancelled" | "tool";
+            errorCode?: string;
+            /** @description Of a tool call: what failed. */
+            errorMessage?: string;
+            stopReason?: string;
+            cutOffReason?: string;
+            toolCallId?: string;
+            tool?: string;
+            recordedAt: components["schemas"]["Time"];
+        };
         SessionState: {
             key: string;
             /** @description The run that it was saved at; none: the thread itself. */
@@ -3018,6 +3106,10 @@ export interface operations {
                 at_seq?: components["parameters"]["atSeq"];
                 /** @description At this time. */
                 at_time?: components["parameters"]["atTime"];
+                /** @description Only so many, the last ones, and their places; without it, all messages. */
+                last?: number;
+                /** @description Those before a message: the `cursor` of its place. Up to 100 unless `last` says otherwise. */
+                before?: string;
             };
             header?: never;
             path: {
@@ -3036,6 +3128,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         messages: components["schemas"]["Message"][];
+                        /** @description With `last` or `before`: of each message, where the log has it. */
+                        places?: components["schemas"]["MessagePlace"][];
                     };
                 };
             };
@@ -3295,6 +3389,8 @@ export interface operations {
                 at_time?: components["parameters"]["atTime"];
                 /** @description Only what comes behind this seq. */
                 after_seq?: components["parameters"]["afterSeq"];
+                /** @description `false`: the run alone, without the runs before it. */
+                lineage?: boolean;
             };
             header?: never;
             path: {
@@ -3461,6 +3557,79 @@ export interface operations {
                         events: components["schemas"]["HistoryEvent"][];
                         afterSeq: number;
                         hasMore: boolean;
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listLastEvents: {
+        parameters: {
+            query?: {
+                /** @description The id of a run; the head if empty. */
+                run?: components["parameters"]["run"];
+                /** @description `false`: the run alone, without the runs before it. */
+                lineage?: boolean;
+                /** @description The greatest seq. */
+                at_seq?: number;
+                /** @description Only events of these types. Repeat the parameter for several. */
+                type?: string[];
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: components["schemas"]["HistoryEvent"][];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listErrors: {
+        parameters: {
+            query?: {
+                /** @description Only the lineage of this run. */
+                run?: string;
+                /** @description `false`: the run alone, without the runs before it; without `run`, the head alone. */
+                lineage?: boolean;
+                /** @description The greatest seq. */
+                at_seq?: number;
+                /** @description The size of a page. */
+                limit?: components["parameters"]["limit"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a thread. */
+                thread: components["parameters"]["thread"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The errors. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        errors: components["schemas"]["ThreadError"][];
+                        nextSeq?: number;
                     };
                 };
             };

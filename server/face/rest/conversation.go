@@ -32,8 +32,12 @@ func atOf(r *http.Request) (pgagui.At, error) {
 }
 
 func (s handler) getMessages(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
+	q := face.QueryOf(r)
+	at := q.At("")
+	if q.Has("last") || q.Has("before") {
+		return s.getLastMessages(w, r, q, at)
+	}
+	if err := q.Check(); err != nil {
 		return err
 	}
 	messages, err := s.Tenant(r.Context()).Messages(r.Context(), r.PathValue("thread"), at)
@@ -41,6 +45,34 @@ func (s handler) getMessages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answerTexts(s, w, r, "messages", messages, func(message pgagui.Message) json.RawMessage { return message.JSON })
+}
+
+// getLastMessages returns the last messages, with their places in the log.
+func (s handler) getLastMessages(w http.ResponseWriter, r *http.Request, q *face.Query, at pgagui.At) error {
+	options := pgagui.LastMessagesOptions{At: at, Limit: q.Size("last"), Cursor: q.Text("before")}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	messages, err := s.Tenant(r.Context()).LastMessages(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	texts, places := make([]json.RawMessage, len(messages)), make([]json.RawMessage, len(messages))
+	for i, message := range messages {
+		texts[i] = message.JSON
+		var place jsontext.Object
+		place.Value("position", message.Position)
+		if message.RunID != "" {
+			place.Value("runId", message.RunID).Value("firstSeq", message.FirstSeq).Value("lastSeq", message.LastSeq).
+				Value("startedAt", message.StartedAt).Value("updatedAt", message.UpdatedAt)
+		}
+		if message.Calls != nil {
+			place.Value("toolCalls", message.Calls)
+		}
+		places[i] = place.Value("cursor", message.Cursor).End()
+	}
+	var body jsontext.Object
+	return s.AnswerJSON(w, r, body.List("messages", texts).List("places", places).End())
 }
 
 func (s handler) getState(w http.ResponseWriter, r *http.Request) error {
@@ -140,7 +172,7 @@ func (s handler) getDiff(w http.ResponseWriter, r *http.Request) error {
 
 func (s handler) getToolCalls(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
-	options := pgagui.ToolCallsOptions{At: q.At(""), AfterSeq: q.Number("after_seq")}
+	options := pgagui.ToolCallsOptions{At: q.At(""), AfterSeq: q.Number("after_seq"), NoLineage: !q.Is("lineage", true)}
 	if err := q.Check(); err != nil {
 		return err
 	}
@@ -180,14 +212,51 @@ func (s handler) getHistory(w http.ResponseWriter, r *http.Request) error {
 	}
 	events := make([]json.RawMessage, len(page.Events))
 	for i, event := range page.Events {
-		var shown jsontext.Object
-		shown.Value("seq", event.Seq).Value("lastSeq", event.LastSeq).Value("runId", event.RunID).Value("type", event.Type).
-			Value("eventCount", event.Count).Value("createdAt", event.CreatedAt)
-		if !event.CompletedAt.IsZero() {
-			shown.Value("completedAt", event.CompletedAt)
-		}
-		events[i] = shown.Raw("payload", event.JSON).End()
+		events[i] = historyEvent(event)
 	}
 	var body jsontext.Object
 	return s.AnswerJSON(w, r, body.List("events", events).Value("afterSeq", page.AfterSeq).Value("hasMore", page.HasMore).End())
+}
+
+func historyEvent(event pgagui.HistoryEvent) json.RawMessage {
+	var shown jsontext.Object
+	shown.Value("seq", event.Seq).Value("lastSeq", event.LastSeq).Value("runId", event.RunID).Value("type", event.Type).
+		Value("eventCount", event.Count).Value("createdAt", event.CreatedAt)
+	if !event.CompletedAt.IsZero() {
+		shown.Value("completedAt", event.CompletedAt)
+	}
+	return shown.Raw("payload", event.JSON).End()
+}
+
+// getLastEvents returns the last events of a lineage or of a run, as they were appended.
+func (s handler) getLastEvents(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.LastEventsOptions{
+		RunID: q.Text("run"), NoLineage: !q.Is("lineage", true), AtSeq: q.Number("at_seq"), Types: q.Names("type"), Limit: q.Limit(),
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	events, err := s.Tenant(r.Context()).LastEvents(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	return answerTexts(s, w, r, "events", events, func(event pgagui.Event) json.RawMessage {
+		return historyEvent(pgagui.HistoryEvent{
+			Seq: event.Seq, LastSeq: event.Seq, RunID: event.RunID, Type: event.Type, Count: 1, CreatedAt: event.RecordedAt, JSON: event.JSON,
+		})
+	})
+}
+
+func (s handler) getErrors(w http.ResponseWriter, r *http.Request) error {
+	q := face.QueryOf(r)
+	options := pgagui.LastErrorsOptions{RunID: q.Text("run"), NoLineage: !q.Is("lineage", true), AtSeq: q.Number("at_seq"), Limit: q.Limit()}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	page, err := s.Tenant(r.Context()).LastErrors(r.Context(), r.PathValue("thread"), options)
+	if err != nil {
+		return err
+	}
+	return face.Answer(w, page)
 }
