@@ -14,8 +14,8 @@ import (
 var definersAsk = map[string][]string{
 	// For one thread: what changes it is refused (42501), what reads it finds nothing.
 	"agui_internal.own_thread_key": {
-		"agui.append", "agui.claim_run", "agui.disable_chain", "agui.enable_chain", "agui.import_events", "agui.keep_alive",
-		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui_internal.begin_unarchive", "agui.remove_checkpoints", "agui.remove_retention", "agui.set_retention", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
+		"agui.append", "agui.claim_run", "agui.import_events", "agui.keep_alive",
+		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui_internal.begin_unarchive", "agui.remove_checkpoints", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
 		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.lift_hold", "agui.mark_read", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_hold", "agui.set_thread",
@@ -40,13 +40,15 @@ var definersAsk = map[string][]string{
 		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.pending_tool_calls", "agui.replay", "agui.restore", "agui.run_tool_calls", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.subagents", "agui.tool_calls", "agui.usage",
 	},
-	"agui_internal.consumer_key":            {"agui.consume"},
-	"agui_internal.refuse_foreign_consumer": {"agui.move_consumer", "agui.remove_consumer"},
-	"agui_internal.find_checkpoint":         {"agui.checkpoint_lineage", "agui.load_checkpoint"},
-	"agui_internal.thread_keys":             {"agui.verify"},
-	"agui.load_session":                     {"agui.load_sessions"},
-	"agui.save_sessions":                    {"agui.save_session"},
-	"agui.thread_page":                      {"agui.threads"},
+	"agui_internal.consumer_key": {"agui.consume"},
+	"agui_internal.refuse_foreign_scope": {
+		"agui.disable_chain", "agui.enable_chain", "agui.move_consumer", "agui.remove_consumer", "agui.remove_retention", "agui.set_retention",
+	},
+	"agui_internal.find_checkpoint": {"agui.checkpoint_lineage", "agui.load_checkpoint"},
+	"agui_internal.thread_keys":     {"agui.verify"},
+	"agui.load_session":             {"agui.load_sessions"},
+	"agui.save_sessions":            {"agui.save_session"},
+	"agui.thread_page":              {"agui.threads"},
 
 	// For all threads of the caller.
 	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats"},
@@ -73,17 +75,17 @@ var definersAsk = map[string][]string{
 
 // Functions with the rights of their callers, that the ones above go through.
 var invokersAsk = map[string]string{
-	"agui_internal.own_thread_key":          "agui_internal.visible_key",
-	"agui_internal.key_to_change":           "agui_internal.own_thread_key",
-	"agui_internal.refuse_foreign_consumer": "agui_internal.own_thread_key",
-	"agui_internal.own_keys_in":             "agui_internal.own_keys",
-	"agui_internal.own_key":                 "agui_internal.visible_key",
-	"agui_internal.refuse_unless_operator":  "agui_internal.own_keys",
-	"agui_internal.visible_thread_key":      "agui_internal.visible_key",
-	"agui_internal.checked_thread_key":      "agui_internal.visible_thread_key",
-	"agui_internal.find_run":                "agui_internal.visible_thread_key",
-	"agui_internal.find_checkpoint":         "agui_internal.checked_thread_key",
-	"agui_internal.thread_keys":             "agui_internal.visible_thread_key",
+	"agui_internal.own_thread_key":         "agui_internal.visible_key",
+	"agui_internal.key_to_change":          "agui_internal.own_thread_key",
+	"agui_internal.refuse_foreign_scope":   "agui_internal.own_thread_key",
+	"agui_internal.own_keys_in":            "agui_internal.own_keys",
+	"agui_internal.own_key":                "agui_internal.visible_key",
+	"agui_internal.refuse_unless_operator": "agui_internal.own_keys",
+	"agui_internal.visible_thread_key":     "agui_internal.visible_key",
+	"agui_internal.checked_thread_key":     "agui_internal.visible_thread_key",
+	"agui_internal.find_run":               "agui_internal.visible_thread_key",
+	"agui_internal.find_checkpoint":        "agui_internal.checked_thread_key",
+	"agui_internal.thread_keys":            "agui_internal.visible_thread_key",
 }
 
 // Every function that a role can call is bound to the scopes of its caller: those with the rights of the caller by the policies of the tables, those with
@@ -143,7 +145,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 		t.Errorf("%d functions are bound by policies, %d ask (%v)", byPolicies, definers, rows.Err())
 	}
 	for function := range asks {
-		if function == "agui_internal.refuse_foreign_consumer" {
+		if function == "agui_internal.refuse_foreign_scope" {
 			continue // only what has the rights of the owner calls it
 		}
 		t.Errorf("%s is listed, but no role may call it", function)

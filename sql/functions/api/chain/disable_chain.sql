@@ -6,11 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if scope is null then
-        perform agui_internal.refuse_unless_operator('disable the chain');
-    else
-        perform agui_internal.own_thread_key(scope, '');
-    end if;
+    perform agui_internal.refuse_foreign_scope(scope, 'disable the chain');
     delete from agui_internal.chained_scope as chained
     where chained.scope = coalesce(disable_chain.scope, '') and chained.is_all = (disable_chain.scope is null);
     return found;

@@ -6,11 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if scope is null then
-        perform agui_internal.refuse_unless_operator('enable the chain');
-    else
-        perform agui_internal.own_thread_key(scope, '');
-    end if;
+    perform agui_internal.refuse_foreign_scope(scope, 'enable the chain');
     insert into agui_internal.chained_scope (scope, is_all)
     values (coalesce(enable_chain.scope, ''), enable_chain.scope is null)
     on conflict do nothing;

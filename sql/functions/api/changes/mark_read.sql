@@ -9,7 +9,7 @@ declare
     read_by uuid := agui_internal.consumer_key(consumer, scope);
     key     uuid;
 begin
-    perform agui_internal.refuse_foreign_consumer(scope);
+    perform agui_internal.refuse_foreign_scope(scope, 'change a consumer of all scopes');
     if scope <> thread_scope then
         raise exception using
             errcode = '22023',

@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform agui_internal.refuse_foreign_consumer(scope);
+    perform agui_internal.refuse_foreign_scope(scope, 'change a consumer of all scopes');
     perform agui_internal.place_of_position(after);
     if consumer is null or consumer = '' or octet_length(consumer) > 200 then
         raise exception using

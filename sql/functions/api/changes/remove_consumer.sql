@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform agui_internal.refuse_foreign_consumer(scope);
+    perform agui_internal.refuse_foreign_scope(scope, 'change a consumer of all scopes');
     delete from agui.consumer as known where known.consumer_key = agui_internal.consumer_key(remove_consumer.consumer, remove_consumer.scope);
     return found;
 end

@@ -6,11 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if scope is null then
-        perform agui_internal.refuse_unless_operator('remove a rule of retention');
-    else
-        perform agui_internal.own_thread_key(scope, '');
-    end if;
+    perform agui_internal.refuse_foreign_scope(scope, 'remove a rule of retention');
     delete from agui.retention as rule
     where rule.action = remove_retention.action
         and rule.scope = coalesce(remove_retention.scope, '')

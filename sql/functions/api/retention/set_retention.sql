@@ -8,11 +8,7 @@ as $$
 declare
     rule agui.retention;
 begin
-    if scope is null then
-        perform agui_internal.refuse_unless_operator('set a rule of retention');
-    else
-        perform agui_internal.own_thread_key(scope, '');
-    end if;
+    perform agui_internal.refuse_foreign_scope(scope, 'set a rule of retention');
     if action is null or action not in ('archive', 'erase', 'remove_checkpoints') then
         raise exception using
             errcode = '22023',
