@@ -10,7 +10,6 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    epoch constant text := agui_internal.epoch();
     place agui_internal.change_place := agui_internal.place_of_position(changes.after);
     rest  int := max_rows;
     n     int;
@@ -27,7 +26,7 @@ begin
     if place.is_in_first_reading then
         return query
         select
-            format('%s all %s %s %s', epoch, place.changed_in, run.thread_key, run.run_no),
+            format('%s all %s %s %s', place.epoch, place.changed_in, run.thread_key, run.run_no),
             thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at
         from (
             select *
@@ -48,7 +47,7 @@ begin
     if rest > 0 then
         return query
         select
-            format('%s changed %s %s %s', epoch, changed.changed_in, run.thread_key, run.run_no),
+            format('%s changed %s %s %s', place.epoch, changed.changed_in, run.thread_key, run.run_no),
             thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at
         from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, rest, own.low, own.high) as changed
         join agui.run as run on run.thread_key = changed.thread_key and run.run_no = changed.run_no

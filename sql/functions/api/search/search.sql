@@ -24,7 +24,7 @@ declare
     language regconfig;
     wanted   tsquery;
     within   tsquery;
-    place    text[] := string_to_array(cursor, ' ');
+    parts    text[] := string_to_array(cursor, ' ');
     last     record;
     own      record;
 begin
@@ -46,8 +46,8 @@ begin
             message = format('search: role must be user, assistant or tool, not "%s"', left(search.role, 100));
     end if;
     begin
-        select place[1]::real as rank, place[2]::bigint as said_us, place[3]::uuid as thread_key, place[4]::bigint as print into last;
-        if cardinality(place) <> 4 then
+        select parts[1]::real as rank, parts[2]::bigint as said_us, parts[3]::uuid as thread_key, parts[4]::bigint as print into last;
+        if cardinality(parts) <> 4 then
             raise data_exception;
         end if;
     exception
@@ -94,19 +94,22 @@ begin
             language, found.text, wanted,
             format('StartSel=%s, StopSel=%s, MaxFragments=2, MinWords=6, MaxWords=20, FragmentDelimiter=" … "', quote_ident(coalesce(marks[1], '')), quote_ident(coalesce(marks[2], '')))
         ),
-        format('%s %s %s %s', found.rank, (extract(epoch from found.said_at) * 1000000)::bigint, found.thread_key, found.print)
+        format('%s %s %s %s', found.rank, found.said_us, found.thread_key, found.print)
     from (
-        select stored.*, ts_rank(stored.words, wanted, 1) as rank, (extract(epoch from stored.said_at) * 1000000)::bigint as said_us
+        select stored.*, place.rank, place.said_us
         from agui.message_text as stored
+        cross join lateral (
+            select ts_rank(stored.words, wanted, 1) as rank, (extract(epoch from stored.said_at) * 1000000)::bigint as said_us
+            offset 0  -- computed once
+        ) as place
         where stored.words @@ within
             and stored.thread_key >= own.low and stored.thread_key <= own.high
             and (search.since is null or stored.said_at >= search.since)
             and (
                 cursor is null
-                or (-ts_rank(stored.words, wanted, 1), -(extract(epoch from stored.said_at) * 1000000)::bigint, stored.thread_key, stored.print)
-                    > (-last.rank, -last.said_us, last.thread_key, last.print)
+                or (-place.rank, -place.said_us, stored.thread_key, stored.print) > (-last.rank, -last.said_us, last.thread_key, last.print)
             )
-        order by rank desc, stored.said_at desc, stored.thread_key, stored.print
+        order by place.rank desc, stored.said_at desc, stored.thread_key, stored.print
         limit max_rows
     ) as found
     join agui.thread as thread on thread.thread_key = found.thread_key

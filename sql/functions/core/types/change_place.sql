@@ -1,4 +1,5 @@
 create type agui_internal.change_place as (
+    epoch      text,
     is_in_first_reading boolean,
     changed_in xid8,
     thread_key uuid,
@@ -6,6 +7,7 @@ create type agui_internal.change_place as (
 );
 
 comment on type agui_internal.change_place is
-    'A position of agui.changes. is_in_first_reading: the run is the last that was read of all runs, '
-    'behind which those come that changed from changed_in on. Else all runs that were changed before '
-    'changed_in were read, and of those that it changed the ones up to the run.';
+    'A position of agui.changes. epoch: its history of transactions (agui_internal.epoch). '
+    'is_in_first_reading: the run is the last that was read of all runs, behind which those come that '
+    'changed from changed_in on. Else all runs that were changed before changed_in were read, and of those '
+    'that it changed the ones up to the run.';
