@@ -2,7 +2,6 @@ package pgagui
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -43,10 +42,7 @@ type ChangesOptions struct {
 // Errors: ErrOtherHistory (the database was restored or failed over, so begin again), ErrInvalidArgument (not a position),
 // ErrLimitExceeded.
 func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, error) {
-	parameters := db.ChangesParams{After: orNull(options.After), MaxRows: 1000}
-	if options.Limit != 0 {
-		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
-	}
+	parameters := db.ChangesParams{After: orNull(options.After), MaxRows: pageSize(options.Limit, 1000)}
 	if !options.AllScopes {
 		parameters.Scope = &s.scope
 	}
@@ -56,10 +52,15 @@ func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, 
 	}
 	changes := make([]Change, len(rows))
 	for i, row := range rows {
-		changes[i] = Change{
-			Position: row.Position, Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID,
-			Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
-		}
+		changes[i] = changeOf(db.ConsumeRow(row))
 	}
 	return changes, nil
+}
+
+func changeOf(row db.ConsumeRow) Change {
+	return Change{
+		Position: row.Position, Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID,
+		Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
+		ReadSeq: row.ReadSeq,
+	}
 }

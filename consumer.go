@@ -3,7 +3,6 @@ package pgagui
 import (
 	"context"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -28,20 +27,13 @@ func (s *Store) ConsumerOfAllScopes(name string) Consumer { return Consumer{s, n
 //
 // Errors: ErrOtherHistory (the database was restored or failed over: Move to begin again), ErrInvalidArgument, ErrLimitExceeded.
 func (c Consumer) Changes(ctx context.Context, limit int) ([]Change, error) {
-	if limit == 0 {
-		limit = 1000
-	}
-	rows, err := c.store.queries.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: int32(min(limit, math.MaxInt32)), Scope: c.scope})
+	rows, err := c.store.queries.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: pageSize(limit, 1000), Scope: c.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
 	changes := make([]Change, len(rows))
 	for i, row := range rows {
-		changes[i] = Change{
-			Position: row.Position, Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID,
-			Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
-			ReadSeq: row.ReadSeq,
-		}
+		changes[i] = changeOf(row)
 	}
 	return changes, nil
 }

@@ -59,10 +59,7 @@ type WaitingInterrupt struct {
 // Waiting returns the interrupts that wait for an answer, those asked first first. A conversation in which another run was begun does not
 // wait.
 func (f Facts) Waiting(ctx context.Context, options WaitingOptions) ([]WaitingInterrupt, error) {
-	if options.Limit == 0 {
-		options.Limit = 100
-	}
-	rows, err := f.store.queries.Waiting(ctx, db.WaitingParams{MaxRows: int32(options.Limit), Agent: orNull(options.Agent), Scope: f.scope})
+	rows, err := f.store.queries.Waiting(ctx, db.WaitingParams{MaxRows: pageSize(options.Limit, 100), Agent: orNull(options.Agent), Scope: f.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}

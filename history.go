@@ -77,14 +77,11 @@ type HistoryEvent struct {
 func (s *Store) History(ctx context.Context, threadID string, options HistoryOptions) (HistoryPage, error) {
 	parameters := db.HistoryParams{
 		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), AfterSeq: options.AfterSeq,
-		MaxRows: 100, Compressed: !options.Raw, Lineage: !options.NoLineage, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
+		MaxRows: pageSize(options.Limit, 100), Compressed: !options.Raw, Lineage: !options.NoLineage, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
 		MaxIdle: orNull(options.MaxIdle), Since: timeOrNull(options.Since), Until: timeOrNull(options.Until),
 	}
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
-	}
-	if options.Limit != 0 {
-		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
 	}
 	page := HistoryPage{AfterSeq: options.AfterSeq}
 	rows, err := s.queries.History(ctx, parameters)

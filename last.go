@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -71,7 +70,7 @@ type LastMessagesOptions struct {
 func (s *Store) LastMessages(ctx context.Context, threadID string, options LastMessagesOptions) ([]PlacedMessage, error) {
 	rows, err := s.queries.LastMessages(ctx, db.LastMessagesParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
-		Cursor: orNull(options.Cursor), MaxRows: pageSize(options.Limit), Scope: s.scope,
+		Cursor: orNull(options.Cursor), MaxRows: pageSize(options.Limit, 100), Scope: s.scope,
 	})
 	if err != nil {
 		return nil, ErrorOf(err)
@@ -93,14 +92,6 @@ func (s *Store) LastMessages(ctx context.Context, threadID string, options LastM
 		}
 	}
 	return messages, nil
-}
-
-// pageSize is the number of rows of a page that a caller asks for; 100 if zero.
-func pageSize(limit int) int32 {
-	if limit == 0 {
-		return 100
-	}
-	return int32(max(math.MinInt32, min(limit, math.MaxInt32)))
 }
 
 // LastEventsOptions say which events LastEvents returns. The zero value is the last 100 of the head's
@@ -126,7 +117,7 @@ type LastEventsOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrKeyCollision.
 func (s *Store) LastEvents(ctx context.Context, threadID string, options LastEventsOptions) ([]Event, error) {
 	parameters := db.LastEventsParams{
-		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit),
+		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit, 100),
 		Lineage: !options.NoLineage, Scope: s.scope,
 	}
 	if len(options.Types) > 0 {
@@ -200,7 +191,7 @@ type ErrorPage struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrKeyCollision.
 func (s *Store) LastErrors(ctx context.Context, threadID string, options LastErrorsOptions) (ErrorPage, error) {
 	rows, err := s.queries.LastErrors(ctx, db.LastErrorsParams{
-		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit),
+		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit, 100),
 		Lineage: !options.NoLineage, Scope: s.scope,
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package pgagui
 import (
 	"context"
 	"crypto/rand"
-	"math"
 	"strings"
 	"time"
 
@@ -60,14 +59,11 @@ type SnippetPart struct {
 //
 // Errors: ErrSearchOff (see EnableSearch), ErrInvalidArgument (not a cursor), ErrLimitExceeded.
 func (s *Store) Search(ctx context.Context, query string, options SearchOptions) (FoundPage, error) {
-	if options.Limit == 0 {
-		options.Limit = 20
-	}
 	mark := rand.Text() // no text contains it
 	begin, end := "\x02"+mark, "\x03"+mark
 	parameters := db.SearchParams{
 		Query: query, Role: orNull(options.Role), Since: orNull(options.Since), Cursor: orNull(options.Cursor),
-		MaxRows: int32(min(options.Limit, math.MaxInt32)), Marks: []string{begin, end},
+		MaxRows: pageSize(options.Limit, 20), Marks: []string{begin, end},
 	}
 	if !options.AllScopes {
 		parameters.Scope = &s.scope
@@ -83,7 +79,7 @@ func (s *Store) Search(ctx context.Context, query string, options SearchOptions)
 			Snippet: snippetParts(row.Snippet, begin, end),
 		}
 	}
-	if len(rows) == options.Limit {
+	if len(rows) == int(parameters.MaxRows) {
 		page.Cursor = rows[len(rows)-1].Cursor
 	}
 	return page, nil

@@ -3,6 +3,7 @@ package pgagui
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -135,6 +136,14 @@ func (s *Store) InScope(scope string) *Store { return s.on(s.db, scope) }
 // has: one that counts the calls, or sends them to another server. Followers still poll on the pool
 // of the Store, and share the polls with its other followers.
 func (s *Store) WrapDB(wrap func(DB) DB) *Store { return s.on(wrap(s.db), s.scope) }
+
+// pageSize is the number of rows of a page that a caller asks for, as a query takes it. 0: usual.
+func pageSize(limit, usual int) int32 {
+	if limit == 0 {
+		return int32(usual)
+	}
+	return int32(max(math.MinInt32, min(limit, math.MaxInt32)))
+}
 
 // orNull is a parameter of a query: NULL, not given, if the value is zero.
 func orNull[T comparable](value T) *T {

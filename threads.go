@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -119,7 +118,7 @@ type ThreadChanges struct {
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
 		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)), HeadOnly: options.HeadOnly,
-		Metadata: rawjson.Binary(options.Metadata), MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope,
+		Metadata: rawjson.Binary(options.Metadata), MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope,
 	}
 	if !options.Since.IsZero() {
 		parameters.Since = &options.Since
@@ -129,9 +128,6 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	}
 	if options.Stale {
 		parameters.Status = new("stale")
-	}
-	if options.Limit != 0 {
-		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
 	}
 	rows, err := s.queries.ThreadPage(ctx, parameters)
 	if err != nil {
@@ -264,7 +260,7 @@ type RunPage struct {
 //
 // Errors: ErrLimitExceeded, ErrInvalidArgument (another status; a text that is no cursor).
 func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage, error) {
-	parameters := db.ListRunsParams{Status: []string{string(Failed), string(CutOff)}, MaxRows: 50, Cursor: orNull(options.Cursor), Scope: s.scope}
+	parameters := db.ListRunsParams{Status: []string{string(Failed), string(CutOff)}, MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope}
 	if len(options.Status) > 0 {
 		parameters.Status = nil
 		for _, status := range options.Status {
@@ -273,9 +269,6 @@ func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage,
 	}
 	if !options.Since.IsZero() {
 		parameters.Since = &options.Since
-	}
-	if options.Limit != 0 {
-		parameters.MaxRows = int32(min(options.Limit, math.MaxInt32))
 	}
 	rows, err := s.queries.ListRuns(ctx, parameters)
 	if err != nil {

@@ -21,7 +21,8 @@ select
     (item).first_seq::bigint as first_seq,
     coalesce((item).last_seq, 0)::bigint as last_seq,
     (item).started_at::pg_catalog.timestamptz as started_at,
-    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at
+    coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    0::bigint as read_seq -- of a consumer alone
 from agui.changes($1::pg_catalog.text, $2::int, $3::pg_catalog.text) as item
 `
 
@@ -42,6 +43,7 @@ type ChangesRow struct {
 	LastSeq     int64
 	StartedAt   time.Time
 	EndedAt     time.Time
+	ReadSeq     int64
 }
 
 func (q *Queries) Changes(ctx context.Context, arg ChangesParams) ([]ChangesRow, error) {
@@ -64,6 +66,7 @@ func (q *Queries) Changes(ctx context.Context, arg ChangesParams) ([]ChangesRow,
 			&i.LastSeq,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.ReadSeq,
 		); err != nil {
 			return nil, err
 		}
