@@ -27,7 +27,7 @@ type Options struct {
 	// DatabaseURL is the address of a database on the server to measure. Its user must have the
 	// right to create databases: each phase creates its own and drops them.
 	DatabaseURL string
-	// Phases are the phases to run. If empty, all phases run except the long ones, scale-….
+	// Phases are the phases to run. If empty, all phases run except the long ones: facts, sizing, scale-….
 	Phases []string
 	// Repeat is the number of pairs to measure; 0 means 5.
 	Repeat int

@@ -19,7 +19,7 @@ import (
 const (
 	// codeTime is how long a code of a link can be used.
 	codeTime = time.Minute
-	// mostSessions bounds the memory of sessions, and mostOfOne those of one identity, so that nobody
+	// mostSessions bounds the memory of sessions, and mostOfOne those of one identity, so that no reader
 	// ends the sessions of others. Beyond it, the oldest one ends.
 	mostSessions, mostOfOne = 10_000, 50
 )
@@ -161,7 +161,7 @@ func (p Place) String() string {
 // identify finds out who sends a request: the token of the request, or else that of its session.
 func (h *Handler) identify(q *request) error {
 	var identity access.Identity
-	var err error = &access.Refusal{Kind: access.ErrNoToken, Reason: "nobody is signed in"}
+	var err error = &access.Refusal{Kind: access.ErrNoToken, Reason: "you are not signed in"}
 	if h.options.Access != nil {
 		identity, err = h.options.Access.Authenticate(q.Request)
 	}

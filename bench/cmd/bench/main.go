@@ -4,9 +4,9 @@
 //
 //	go run ./bench/cmd/bench [flags] [PHASE...]
 //
-// It runs the named phases, otherwise all except the phases scale-…, which take long. These measure
-// 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads, compare each with half
-// the size, and report the memory.
+// It runs the named phases, otherwise all except facts, sizing and scale-…, which take long. The
+// phases scale-… measure 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads,
+// compare each with half the size, and report the memory.
 //
 // It starts a private PostgreSQL server with default settings, so commits are durable. With
 // --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there
@@ -51,13 +51,13 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.Lookup("database-url").DefValue = "" // the environment may hold a password, which help must not show
 	flags.IntVar(&options.Repeat, "repeat", 5, "`number` of pairs to measure, 1 or more")
 	flags.BoolVar(&options.Quick, "quick", false, "use tiny conversations, for tests; the figures mean nothing")
-	flags.Float64Var(&options.Share, "share", 1, "with the phases scale-...: `part` of their size to use, above 0 and at most 1")
+	flags.Float64Var(&options.Share, "share", 1, "with the phases facts and scale-...: `part` of their size to use, above 0 and at most 1")
 	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
 	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, `Compares pgagui with plain tables and with its peers, and prints the ratios with the targets.
 
-Without PHASE it runs all phases except scale-..., which take long.
+Without PHASE it runs all phases except facts, sizing and scale-..., which take long.
 
 Usage:
   bench [flags] [PHASE...]

@@ -61,7 +61,7 @@ refused (UI024): begin without one.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&from.after, "after", "", "begin behind this `position`, from an earlier line")
-	flags.StringVar(&from.consumer, "consumer", "", "begin at the place of the consumer with this `name`, and move it")
+	flags.StringVar(&from.consumer, "consumer", "", "begin where the consumer with this `name` stopped, and save how far the feed was read")
 	flags.BoolVar(&from.events, "events", false, "print events instead of runs")
 	flags.BoolVar(&follow, "follow", false, "wait for runs that change")
 	flags.DurationVar(&every, "every", time.Second, "with --follow: how often to look for changes")
@@ -97,12 +97,17 @@ func (p *program) feed(ctx context.Context, store *pgagui.Store, from feedSource
 	}
 }
 
+// consumerOf is the consumer of the scope, or of all.
+func consumerOf(store *pgagui.Store, name string, allScopes bool) pgagui.Consumer {
+	if allScopes {
+		return store.ConsumerOfAllScopes(name)
+	}
+	return store.Consumer(name)
+}
+
 // feedPage prints what is behind the source's place, and moves that. It returns the number of lines.
 func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedSource) (n int, err error) {
-	consumer := store.Consumer(from.consumer)
-	if from.allScopes {
-		consumer = store.ConsumerOfAllScopes(from.consumer)
-	}
+	consumer := consumerOf(store, from.consumer, from.allScopes)
 	if from.events {
 		return p.feedEvents(ctx, consumer)
 	}
@@ -208,11 +213,7 @@ func (p *program) onConsumer(command *cobra.Command, most int, work func(context
 			return err
 		}
 		return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-			consumer := store.Consumer(arguments[0])
-			if allScopes {
-				consumer = store.ConsumerOfAllScopes(arguments[0])
-			}
-			return work(command.Context(), consumer, arguments)
+			return work(command.Context(), consumerOf(store, arguments[0], allScopes), arguments)
 		})
 	}
 }
