@@ -116,8 +116,7 @@ func (h *Handler) showLog(q *request) error {
 // previewOfEvent returns what an event says, without its type, on one line.
 func previewOfEvent(event json.RawMessage) string {
 	if len(event) > 4000 {
-		event = event[:4000] // the preview is cut anyway
-		return short(string(event), 200)
+		return short(string(event[:4000]), 200) // it is cut anyway
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(event, &members) != nil {
@@ -171,7 +170,7 @@ func (h *Handler) sendNDJSON(q *request) error {
 		if err == nil {
 			err = writeLine(out, event.JSON)
 		}
-		if err != nil && out.Size()-out.Available() == 0 {
+		if err != nil && out.Buffered() == 0 {
 			return err
 		} else if err != nil {
 			panic(http.ErrAbortHandler) // the client must not take a part for the whole

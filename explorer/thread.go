@@ -327,7 +327,6 @@ func (h *Handler) showAttachment(q *request) error {
 		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": cmp.Or(found.Filename, "attachment")}))
 	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
-	_, err = q.w.Write(data)
-	_ = err // the client may be gone
+	_, _ = q.w.Write(data) // the client may be gone
 	return nil
 }

@@ -68,12 +68,9 @@ type WebhookFailure struct {
 //
 // Errors: pgagui.ErrInvalidArgument (also if there is one of the name), pgagui.ErrPermissionDenied.
 func AddWebhook(ctx context.Context, pool *pgxpool.Pool, hook Webhook, secret string) (string, error) {
-	params := db.AddWebhookParams{Name: hook.Name, Url: hook.URL, Scope: scopeOf(hook.Scope, hook.AllScopes)}
+	params := db.AddWebhookParams{Name: hook.Name, Url: hook.URL, Scope: scopeOf(hook.Scope, hook.AllScopes), Secret: orNull(secret)}
 	for _, kind := range hook.Kinds {
 		params.Kinds = append(params.Kinds, string(kind))
-	}
-	if secret != "" {
-		params.Secret = &secret
 	}
 	secret, err := db.New(pool).AddWebhook(ctx, params)
 	return secret, pgagui.ErrorOf(err)
@@ -120,10 +117,7 @@ func Webhooks(ctx context.Context, pool *pgxpool.Pool) ([]Webhook, error) {
 //
 // Errors: pgagui.ErrPermissionDenied.
 func WebhookFailures(ctx context.Context, pool *pgxpool.Pool, name string, most int) ([]WebhookFailure, error) {
-	params := db.WebhookFailuresParams{MaxRows: math.MaxInt32}
-	if name != "" {
-		params.Webhook = &name
-	}
+	params := db.WebhookFailuresParams{Webhook: orNull(name), MaxRows: math.MaxInt32}
 	if most > 0 {
 		params.MaxRows = int32(min(most, math.MaxInt32))
 	}
@@ -143,7 +137,7 @@ func WebhookFailures(ctx context.Context, pool *pgxpool.Pool, name string, most 
 //
 // Errors: pgagui.ErrPermissionDenied.
 func RetryWebhookFailures(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error) {
-	retried, err := db.New(pool).RetryWebhookFailures(ctx, db.RetryWebhookFailuresParams{Webhook: name, EventID: eventOrAll(eventID)})
+	retried, err := db.New(pool).RetryWebhookFailures(ctx, db.RetryWebhookFailuresParams{Webhook: name, EventID: orNull(eventID)})
 	return retried, pgagui.ErrorOf(err)
 }
 
@@ -152,13 +146,14 @@ func RetryWebhookFailures(ctx context.Context, pool *pgxpool.Pool, name, eventID
 //
 // Errors: pgagui.ErrPermissionDenied.
 func DropWebhookFailures(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error) {
-	dropped, err := db.New(pool).DropWebhookFailures(ctx, db.DropWebhookFailuresParams{Webhook: name, EventID: eventOrAll(eventID)})
+	dropped, err := db.New(pool).DropWebhookFailures(ctx, db.DropWebhookFailuresParams{Webhook: name, EventID: orNull(eventID)})
 	return dropped, pgagui.ErrorOf(err)
 }
 
-func eventOrAll(eventID string) *string {
-	if eventID == "" {
+// orNull is a parameter of a query: NULL if the text is empty.
+func orNull(text string) *string {
+	if text == "" {
 		return nil
 	}
-	return &eventID
+	return &text
 }
