@@ -56,6 +56,7 @@ var phases = []phase{
 	{name: "snapshots", run: (*bench).snapshots},
 	{name: "read", run: (*bench).read},
 	{name: "history", run: (*bench).history},
+	{name: "pages", run: (*bench).pages},
 	{name: "compact", run: (*bench).compact},
 	{name: "restore", run: (*bench).restore},
 	{name: "checkpoints", run: (*bench).checkpoints},
@@ -102,6 +103,7 @@ type sizes struct {
 	growingRuns, growingState      int
 	deltaRuns, branches            int
 	historyRuns                    int           // runs of the thread whose history is read
+	pageRuns                       int           // runs of the thread that is shown a page at a time
 	textInTokens, textInLargePiece int           // characters in the threads of 50 runs
 	threads, scopes                int           // in the lists of threads
 	reads                          int           // reads of a thread per measurement
@@ -124,7 +126,7 @@ type sizes struct {
 var (
 	fullSize = sizes{
 		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
-		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
+		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, pageRuns: 1000, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
@@ -132,7 +134,7 @@ var (
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
-		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
+		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, pageRuns: 5, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,

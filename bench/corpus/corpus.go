@@ -115,6 +115,33 @@ func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
+// Exchanges is a long conversation of short turns: a question, sometimes a tool call, and an answer of
+// a few sentences. A run has about 100 events.
+func (c *Corpus) Exchanges(seed uint64, runs int) Conversation {
+	w := c.writer(seed, tokenSize)
+	for number := range runs {
+		w.begin("")
+		if number == 0 {
+			w.stateSnapshot()
+		}
+		w.step("model", func() {
+			if w.chance(50) {
+				w.toolCall(30+w.IntN(30), 100+w.IntN(200))
+			}
+			if w.chance(30) {
+				w.changeState(1, 2)
+			}
+			w.answer(250 + w.IntN(250))
+		})
+		if w.chance(2) {
+			w.fail()
+		} else {
+			w.finish()
+		}
+	}
+	return w.conversation
+}
+
 // AllTypes has every event type of the protocol within a few runs. The state has about 15 KB, and
 // each run begins with a snapshot of it. A run has about 320 events.
 func (c *Corpus) AllTypes(seed uint64, runs int) Conversation {
