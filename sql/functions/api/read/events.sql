@@ -22,8 +22,13 @@ begin
             union all
             select parent.*
             from ancestor
-            join agui.run as parent
-                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+            -- The offset makes this one look-up for each, as in agui_internal.ancestors.
+            cross join lateral (
+                select older.*
+                from agui.run as older
+                where older.thread_key = ancestor.thread_key and older.run_no = ancestor.parent_no and older.run_no < ancestor.run_no
+                offset 0
+            ) as parent
             where lineage is not false and ancestor.first_seq - 1 > behind
         )
         select * from ancestor order by ancestor.run_no

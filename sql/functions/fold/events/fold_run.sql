@@ -25,8 +25,13 @@ begin
         union all
         select parent.thread_key, parent.run_no, parent.parent_no, parent.first_seq, parent.last_seq
         from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+        -- The offset makes this one look-up for each, as in agui_internal.ancestors.
+        cross join lateral (
+            select older.*
+            from agui.run as older
+            where older.thread_key = ancestor.thread_key and older.run_no = ancestor.parent_no and older.run_no < ancestor.run_no
+            offset 0
+        ) as parent
         where ancestor.run_no is distinct from base_no
     )
     select

@@ -13,8 +13,13 @@ as $$
         union all
         select parent.*
         from ancestor
-        join agui.run as parent
-            on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+        -- The offset makes this one look-up for each, as in agui_internal.ancestors.
+        cross join lateral (
+            select older.*
+            from agui.run as older
+            where older.thread_key = ancestor.thread_key and older.run_no = ancestor.parent_no and older.run_no < ancestor.run_no
+            offset 0
+        ) as parent
         where ancestor.run_no <> lineage_behind.base_no
     )
     select * from ancestor

@@ -16,8 +16,13 @@ begin
             union all
             select parent.thread_key, parent.run_no, parent.parent_no, parent.log_bytes
             from ancestor
-            join agui.run as parent
-                on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
+            -- The offset makes this one look-up for each, as in agui_internal.ancestors.
+            cross join lateral (
+                select older.*
+                from agui.run as older
+                where older.thread_key = ancestor.thread_key and older.run_no = ancestor.parent_no and older.run_no < ancestor.run_no
+                offset 0
+            ) as parent
             where parent.run_no is distinct from log_bytes_since.base_no
         )
         select coalesce(sum(ancestor.log_bytes), 0)::bigint from ancestor
