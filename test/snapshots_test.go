@@ -267,3 +267,32 @@ func TestManyToolCallsBehindASnapshot(t *testing.T) {
 		}
 	}
 }
+
+// A log that compresses far better than its messages still has snapshots, so that a read in its middle folds a bounded part.
+func TestSnapshotsOfALongThreadAreNotFarApart(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for number := range 80 {
+		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+		for piece := range 98 {
+			events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d-%d","delta":"piece of a message"}`, number, piece/5)))
+		}
+		events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}, events, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if number%5 == 4 {
+			mustRun(t, pool, `call agui.compact()`)
+		}
+	}
+	mustRun(t, pool, `call agui.repack(older_than => '0')`)
+	if far := answerOf[int](t, pool, `
+		select max(through_seq - before)::int
+		from (select through_seq, lag(through_seq, 1, 0) over (order by through_seq) as before from agui.snapshot) as kept`); far > 3000 {
+		t.Errorf("two snapshots are %d events apart", far)
+	}
+	if kept := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); kept > 4 {
+		t.Errorf("%d snapshots of 8,000 events", kept)
+	}
+}
