@@ -59,6 +59,7 @@ import (
 	"github.com/pgagui/pgagui/otelagui"
 	"github.com/pgagui/pgagui/session"
 	"github.com/pgagui/pgagui/sql/schema"
+	"github.com/pgagui/pgagui/timeline"
 	"github.com/pgagui/pgagui/worker"
 )
 
@@ -74,6 +75,7 @@ var (
 	_ worker.Options
 	_ testdb.Template
 	_ schema.State
+	_ timeline.Moment
 	_ events.Custom
 	_ iter.Seq[int]
 	_ sdktrace.SpanExporter
