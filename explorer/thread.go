@@ -124,7 +124,7 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 }
 
 // isOfOneRun reports whether a page shows nothing of other runs, so that it need not read a large tree.
-func isOfOneRun(page string) bool { return page == "time" || page == "times" }
+func isOfOneRun(page string) bool { return page == "time" || page == "times" || page == "continue" }
 
 // readRun returns a run alone, without its number.
 func (q *request) readRun(ctx context.Context, run pgagui.RunRef) ([]pgagui.Run, error) {
