@@ -199,6 +199,11 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 # The commit that make bench-guard compares with the working tree.
 BEFORE ?= HEAD
 
+.PHONY: pictures
+pictures: ## Make the pictures of the explorer in the documentation again (needs Debian's chromium)
+	mkdir -p docs/pictures
+	PGAGUI_TEST_REQUIRE=chromium PGAGUI_TEST_PICTURES=$(CURDIR)/docs/pictures $(WITH_SERVER) go test -count=1 ./explorer -run TestPictures
+
 .PHONY: bench-guard
 bench-guard: ## Compare the CPU that the working tree and the commit BEFORE=HEAD spend; ARGS adds rows and flags: ARGS='--rounds 15 append'
 	@checkout=$$(mktemp -d) && git worktree add --quiet --detach $$checkout $(BEFORE) && \

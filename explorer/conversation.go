@@ -137,6 +137,13 @@ func partsOf(s said) []part {
 				p.Continue = link("continue", "id", s.thread, "run", p.Place.RunID, "message", item.ID)
 			}
 		}
+		if item.Kind == transcript.ToolCall && item.Status != transcript.Completed { // models take no call without its result
+			for i := len(parts) - 1; i >= 0 && parts[i].Message == item.Message; i-- {
+				if parts[i].Role == "assistant" {
+					parts[i].Continue = ""
+				}
+			}
+		}
 		parts = append(parts, p)
 	}
 	return parts
