@@ -74,10 +74,8 @@ func (q *request) readFork(thread, run, message string) (at fork, err error) {
 	}
 	end := n // the first message that the new run does not have
 	if !at.IsEdit {
-		for end++; end < len(placed) && placed[end].Role == "tool"; {
-			end++
-		}
-		if missing := unanswered(placed[n:end]); missing != "" {
+		answered, missing := throughResults(placed[n:])
+		if end += answered; missing != "" {
 			return at, problem.Errorf(http.StatusConflict, "the tool call %.80q of this message has no result: continue from a message behind its result", missing)
 		}
 	}
@@ -123,22 +121,23 @@ func (q *request) readFrom(at fork) (placed []pgagui.PlacedMessage, n int, err e
 	}
 }
 
-// unanswered returns a tool call of the first message that the others have no result of; empty: none.
-func unanswered(messages []pgagui.PlacedMessage) string {
-	answered := map[string]bool{}
-	for _, message := range messages[1:] {
-		var of struct{ ToolCallID string }
-		_ = json.Unmarshal(message.JSON, &of) // an odd one is no result
-		answered[of.ToolCallID] = true
-	}
+// throughResults returns how many of some messages go up to the results of the tool calls of the first
+// one, and a call that has none; empty: all have.
+func throughResults(messages []pgagui.PlacedMessage) (end int, missing string) {
 	var of struct{ ToolCalls []struct{ ID string } }
 	_ = json.Unmarshal(messages[0].JSON, &of) // an odd one has no calls
+	end = 1
 	for _, call := range of.ToolCalls {
-		if !answered[call.ID] {
-			return call.ID
+		at := slices.IndexFunc(messages, func(message pgagui.PlacedMessage) bool {
+			var result struct{ ToolCallID string }
+			return message.Role == "tool" && json.Unmarshal(message.JSON, &result) == nil && result.ToolCallID == call.ID
+		})
+		if at < 0 {
+			return end, call.ID
 		}
+		end = max(end, at+1)
 	}
-	return ""
+	return end, ""
 }
 
 // runInput is a RunAgentInput.

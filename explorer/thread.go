@@ -204,7 +204,7 @@ func (q *request) readSaid(ctx context.Context, thread string, at pgagui.At, bef
 		shown.placed, err = q.store.LastMessages(ctx, thread, pgagui.LastMessagesOptions{At: at, Cursor: before, Limit: messagesPerPage})
 		return err
 	})
-	if before == "" {
+	if before == "" && (at.Seq != 0 || status.Status != pgagui.Finished) { // a run that finished leaves none open
 		group.Go(func() error {
 			interrupts, err := q.store.Interrupts(ctx, thread, at)
 			for _, interrupt := range interrupts {
