@@ -49,8 +49,11 @@ type fork struct {
 	message pgagui.PlacedMessage
 }
 
-// isForkable reports whether runs can continue from messages of a role.
-func isForkable(role string) bool { return role == "user" || role == "assistant" }
+// isForkable reports whether runs can continue from the first of some messages.
+func isForkable(messages []pgagui.PlacedMessage) bool {
+	_, missing := throughResults(messages)
+	return messages[0].Role == "user" || messages[0].Role == "assistant" && missing == ""
+}
 
 // readFork finds out where a run continues from that begins at a message.
 func (q *request) readFork(thread, run, message string) (at fork, err error) {
@@ -69,7 +72,7 @@ func (q *request) readFork(thread, run, message string) (at fork, err error) {
 		return at, err
 	}
 	at.message, at.IsEdit = placed[n], placed[n].Role == "user"
-	if !isForkable(at.message.Role) {
+	if !at.IsEdit && at.message.Role != "assistant" {
 		return at, problem.Errorf(http.StatusConflict, "a run continues from a message of a user or an assistant, and this one has the role %.40q", at.message.Role)
 	}
 	end := n // the first message that the new run does not have
@@ -122,11 +125,14 @@ func (q *request) readFrom(at fork) (placed []pgagui.PlacedMessage, n int, err e
 }
 
 // throughResults returns how many of some messages go up to the results of the tool calls of the first
-// one, and a call that has none; empty: all have.
+// one, and a call that has none in the same run; empty: all have. Models take no call without its result.
 func throughResults(messages []pgagui.PlacedMessage) (end int, missing string) {
 	var of struct{ ToolCalls []struct{ ID string } }
 	_ = json.Unmarshal(messages[0].JSON, &of) // an odd one has no calls
 	end = 1
+	if other := slices.IndexFunc(messages, func(message pgagui.PlacedMessage) bool { return message.RunID != messages[0].RunID }); other >= 0 {
+		messages = messages[:other]
+	}
 	for _, call := range of.ToolCalls {
 		at := slices.IndexFunc(messages, func(message pgagui.PlacedMessage) bool {
 			var result struct{ ToolCallID string }

@@ -133,15 +133,8 @@ func partsOf(s said) []part {
 		}
 		if item.Message >= 0 && item.Message < len(s.placed) {
 			p.Place = placeOf(s.thread, item, s.placed[item.Message])
-			if p.Place != nil && item.Kind == transcript.Message && isForkable(item.Role) {
+			if p.Place != nil && item.Kind == transcript.Message && isForkable(s.placed[item.Message:]) {
 				p.Continue = link("continue", "id", s.thread, "run", p.Place.RunID, "message", item.ID)
-			}
-		}
-		if item.Kind == transcript.ToolCall && item.Status != transcript.Completed { // models take no call without its result
-			for i := len(parts) - 1; i >= 0 && parts[i].Message == item.Message; i-- {
-				if parts[i].Role == "assistant" {
-					parts[i].Continue = ""
-				}
 			}
 		}
 		parts = append(parts, p)
