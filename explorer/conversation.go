@@ -133,7 +133,7 @@ func partsOf(s said) []part {
 		}
 		if item.Message >= 0 && item.Message < len(s.placed) {
 			p.Place = placeOf(s.thread, item, s.placed[item.Message])
-			if p.Place != nil && item.Kind == transcript.Message && isForkable(s.placed[item.Message:]) {
+			if p.Place != nil && !s.isRunning && item.Kind == transcript.Message && isForkable(s.placed[item.Message:]) {
 				p.Continue = link("continue", "id", s.thread, "run", p.Place.RunID, "message", item.ID)
 			}
 		}
