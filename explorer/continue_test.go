@@ -23,7 +23,7 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 )
 
-// echo is an agent that repeats what it was told last. It ends a run once the test allows it.
+// echo is an agent that repeats the last message that it receives. It ends a run once the test allows it.
 type echo struct {
 	*httptest.Server
 	inputs chan map[string]any
