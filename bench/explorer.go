@@ -48,7 +48,7 @@ func (b *bench) explorer(ctx context.Context) error {
 	}
 	rows := []budget{
 		{"the page of a thread, handler", 60, b.reading("warm", func(ctx context.Context, _ int) error { return warm.get(ctx, page) })},
-		{"the page of a run in the middle, handler", 60, b.reading("warm", func(ctx context.Context, _ int) error { return warm.get(ctx, at("thread", middle, 0)) })},
+		{"the page of a run in the middle, handler", 150, b.reading("warm", func(ctx context.Context, _ int) error { return warm.get(ctx, at("thread", middle, 0)) })},
 		{"the page of a thread, handler, on new connections", 150, b.reading("cold", func(ctx context.Context, _ int) error {
 			pool, err := pgxpool.NewWithConfig(ctx, database.Config())
 			if err != nil {
