@@ -15,7 +15,14 @@ begin
             select count(*)
             from agui_internal.webhook_request as request
             where request.webhook = known.name and request.next_at is null and request.body is not null
-        )
+        ),
+        (
+            select count(*)
+            from agui_internal.webhook_request as request
+            where request.webhook = known.name and request.next_at is not null and request.outcome is not null
+        ),
+        case when known.old_secret_until > clock_timestamp() then known.old_secret_until end,
+        known.sends_from is distinct from agui_internal.database_identity()
     from agui.webhook as known
     order by known.name;
 end
