@@ -63,7 +63,7 @@ func post(t *testing.T, client *Client, handler http.HandlerFunc) Answer {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	return client.Post(t.Context(), Request{URL: server.URL + "/hook?token=s3cret", Secret: knownSecret, ID: knownID, At: knownTime, Body: []byte(knownBody)})
+	return client.Post(t.Context(), Request{URL: server.URL + "/hook?token=s3cret", Secrets: []string{knownSecret}, ID: knownID, At: knownTime, Body: []byte(knownBody)})
 }
 
 func TestRequestsHaveTheFormOfTheStandard(t *testing.T) {
@@ -136,7 +136,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	request := Request{URL: server.URL, Secret: knownSecret, ID: knownID, At: knownTime}
+	request := Request{URL: server.URL, Secrets: []string{knownSecret}, ID: knownID, At: knownTime}
 	client := NewClient(loopback, false)
 	if answer := client.Post(t.Context(), request); !answer.HasNone || !strings.Contains(answer.Outcome, "certificate") {
 		t.Errorf("an unknown certificate: %+v", answer)

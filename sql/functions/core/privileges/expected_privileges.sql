@@ -92,7 +92,7 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'stats', 'lag', 'consumers', 'installed', 'known_settings'
+            'stats', 'lag', 'consumers', 'webhook_states', 'installed', 'known_settings'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype
