@@ -4,6 +4,7 @@ create or replace function agui_internal.erased_after(
 returns setof agui_internal.changed_place
 language plpgsql
 stable
+parallel safe
 rows 10
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan

@@ -1,6 +1,7 @@
 create or replace function agui_internal.erased_range(inout low uuid, inout high uuid)
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
