@@ -178,12 +178,12 @@ func TestRefusedRequestsAreNotSent(t *testing.T) {
 		"http://localhost:1/?s3cret": "the address is not public", "http://[::1]:1/?s3cret": "the address is not public", "http://0x7f.1:1/?s3cret": "",
 		"http://host:port/?s3cret": "the URL is not valid", "ftp://8.8.8.8/?s3cret": "unsupported protocol", "http:///?s3cret": "no Host",
 	} {
-		answer := NewClient(nil, true).Post(t.Context(), Request{URL: address, Secret: knownSecret})
+		answer := NewClient(nil, true).Post(t.Context(), Request{URL: address, Secrets: []string{knownSecret}})
 		if !answer.HasNone || !strings.Contains(answer.Outcome, because) || strings.Contains(answer.Outcome, "s3cret") {
 			t.Errorf("%s: %+v", address, answer)
 		}
 	}
-	if answer := NewClient(nil, true).Post(t.Context(), Request{URL: "https://example.com", Secret: "whsec_?"}); answer.IsTaken || !strings.Contains(answer.Outcome, "the secret is not valid") {
+	if answer := NewClient(nil, true).Post(t.Context(), Request{URL: "https://example.com", Secrets: []string{"whsec_?"}}); answer.IsTaken || !strings.Contains(answer.Outcome, "the secret is not valid") {
 		t.Errorf("without a key: %+v", answer)
 	}
 }
