@@ -295,7 +295,9 @@ func TestACopyOfChangesHearsOfErasures(t *testing.T) {
 		if _, err := pgx.ForEachRow(rows, []any{&name.thread, &name.run, &uid}, func() error { stored[name] = uid; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		return maps.EqualFunc(stored, copied, func(uid string, change pgagui.Change) bool { return change.ThreadUID == uid && change.Status == pgagui.Finished })
+		return maps.EqualFunc(stored, copied, func(uid string, change pgagui.Change) bool {
+			return change.ThreadUID == uid && change.Status == pgagui.Finished
+		})
 	})
 	var missing int
 	if err := pool.QueryRow(t.Context(), `select count(*) from agui.erasure where not thread_uid::text = any ($1)`, slices.Collect(maps.Keys(erased))).Scan(&missing); err != nil || missing != 0 || len(erased) < 10 {

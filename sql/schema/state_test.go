@@ -426,7 +426,6 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 	}
 }
 
-
 func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) string {
 	t.Helper()
 	exec(t, testdb.Connect(t, server.URL("postgres")), `create database `+name+more)
