@@ -23,7 +23,8 @@ func (p *program) feedCommand() *cobra.Command {
 		Short: "Print the runs that began, ended or changed, of all threads of a scope",
 		Long: `Prints the runs of all threads of a scope that began, ended, or took events after their end, one
 JSON object a line: position, scope, threadId, runId, parentRunId, status, firstSeq, lastSeq,
-startedAt, endedAt, threadUid. All runs come first. With --follow it waits for those that change, until Ctrl-C.
+startedAt, endedAt, threadUid. All runs come first. With --follow it waits for those that change,
+until Ctrl-C.
 
 Each run comes at least once. A run whose transaction is in progress, or began after one that is,
 comes later, so nothing is missed. To go on later, keep the position of the last line that was
@@ -33,13 +34,13 @@ moves as lines are written (see "pgagui consumers").
 A thread that is erased comes as a line with "isErased":true, its position and its threadUid, which
 all lines about the thread had. Its name is not kept.
 
-With --events, which needs a consumer, each line is an event: scope, threadId, threadUid, seq, runId,
-type, recordedAt and payload, which has the bytes of the event. The events of a thread come in the order
-of seq, each once, when one of its runs begins or ends. If the command is killed, those of the last
-lines may come once more.
+With --events, which needs a consumer, each line is an event: scope, threadId, threadUid, seq,
+runId, type, recordedAt and payload, which has the bytes of the event. The events of a thread come
+in the order of seq, each once, when one of its runs begins or ends. If the command is killed, those
+of the last lines may come once more.
 
-If the database was restored or failed over to a standby, a position is
-refused (UI024): begin without one.`,
+If the database was restored or failed over to a standby, a position is refused (UI024): begin
+without one.`,
 		Example: `  pgagui feed --follow --all-scopes
   pgagui feed --after "$(tail -n 1 feed.ndjson | jq -r .position)" >> feed.ndjson
   pgagui feed --consumer warehouse --events --follow | ./load`,
