@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -141,10 +142,20 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 // events.
 func TestAConsumerReadsAThreadThatIsBegunAgain(t *testing.T) {
 	t.Parallel()
-	pool := testdb.Pool(t)
+	for _, isOld := range []bool{false, true} {
+		readsAThreadThatIsBegunAgain(t, testdb.Pool(t), isOld)
+	}
+}
+
+// isOld: the thread is from before threads had random ids.
+func readsAThreadThatIsBegunAgain(t *testing.T, pool *pgxpool.Pool, isOld bool) {
+	t.Helper()
 	store := pgagui.New(pool, nil)
 	consumer := store.Consumer("copy")
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(1), finished))
+	if isOld {
+		mustExec(t, pool, `update agui.thread set thread_uid = null`)
+	}
 	changes, err := consumer.Changes(t.Context(), 0)
 	if err != nil || len(changes) != 1 {
 		t.Fatal(changes, err)

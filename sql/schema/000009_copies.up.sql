@@ -1,11 +1,13 @@
 -- What copies of the conversations elsewhere have to hear of erasures; and which database sends the requests of a webhook, so that a copy
 -- of the database sends none.
 
-alter table agui.thread add column thread_uid uuid not null default gen_random_uuid();
+-- In two steps, so that the table is not rewritten.
+alter table agui.thread add column thread_uid uuid;
+alter table agui.thread alter column thread_uid set default gen_random_uuid();
 
 comment on column agui.thread.thread_uid is
     'A random id, another one if the thread is erased and begun again. Readers of changes recognize '
-    'an erased thread by it.';
+    'an erased thread by it. Null for threads from before there was one (agui_internal.uid_of_thread).';
 
 alter table agui.erasure
     add column thread_uid uuid,

@@ -439,14 +439,14 @@ create table agui.thread (
     "scope" text not null,
     "thread_id" text not null,
     "created_at" timestamp with time zone not null,
-    "thread_uid" uuid not null
+    "thread_uid" uuid
 );
 comment on table agui.thread is 'A conversation (AG-UI threadId) of a scope.';
 comment on column agui.thread."thread_key" is 'agui.thread_key(scope, thread_id): 64 bits that hash the scope, then 64 bits that hash scope and thread id. The threads of a scope are one range of keys.';
 comment on column agui.thread."scope" is 'The tenant or user that the thread belongs to; empty if scopes are not used. A name only: protection needs row-level security.';
 comment on column agui.thread."thread_id" is 'threadId of the protocol, unique in its scope.';
 comment on column agui.thread."created_at" is 'When the first event was appended, or session state or a checkpoint was saved.';
-comment on column agui.thread."thread_uid" is 'A random id, another one if the thread is erased and begun again. Readers of changes recognize an erased thread by it.';
+comment on column agui.thread."thread_uid" is 'A random id, another one if the thread is erased and begun again. Readers of changes recognize an erased thread by it. Null for threads from before there was one (agui_internal.uid_of_thread).';
 
 create table agui.thread_activity (
     "thread_key" uuid not null,

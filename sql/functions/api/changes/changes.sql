@@ -28,7 +28,7 @@ begin
         select
             format('%s all %s %s %s', place.epoch, place.changed_in, run.thread_key, run.run_no),
             thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at,
-            thread.thread_uid, false
+            agui_internal.uid_of_thread(thread.thread_key, thread.thread_uid), false
         from (
             select *
             from agui.run as every_run
@@ -50,7 +50,7 @@ begin
         select
             format('%s changed %s %s %s', place.epoch, changed.changed_in, changed.thread_key, changed.run_no),
             thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at,
-            coalesce(thread.thread_uid, changed.thread_key), thread.thread_uid is null
+            case when run.run_no is null then changed.thread_key else agui_internal.uid_of_thread(thread.thread_key, thread.thread_uid) end, run.run_no is null
         from (
             select * from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, rest, own.low, own.high)
             union all

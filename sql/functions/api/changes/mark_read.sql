@@ -26,7 +26,7 @@ begin
     insert into agui_internal.consumer_thread as consumed (thread_key, consumer_key, read_seq)
     select thread.thread_key, read_by, mark_read.seq
     from agui.thread as thread
-    where thread.thread_key = key and (mark_read.thread_uid is null or thread.thread_uid = mark_read.thread_uid)
+    where thread.thread_key = key and (mark_read.thread_uid is null or agui_internal.uid_of_thread(key, thread.thread_uid) = mark_read.thread_uid)
     for key share
     on conflict on constraint consumer_thread_pkey do update
     set read_seq = excluded.read_seq;

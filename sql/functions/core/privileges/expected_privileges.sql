@@ -84,7 +84,7 @@ as $$
         -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
         -- functions that the command line calls.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'erased_range', 'erased_after', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'uid_of_thread', 'erased_range', 'erased_after', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
         union all
         select changer.grantee
         from changer
