@@ -162,13 +162,16 @@ func TestDepth(t *testing.T) {
 		{strings.Repeat("[", 9) + strings.Repeat("]", 9), 9},
 		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1001},
 		{`[` + strings.Repeat(`[[[[[[[[[[]]]]]]]]]],`, 1000) + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `]`, 31},
+		// Parts of a large document, which are cut in strings, in escapes and at any depth.
+		{`["` + strings.Repeat(`\\\\\"[{é`, 60_000) + `",` + strings.Repeat(`[[["[",{"a\\\"]":[]}]]],`, 40_000) + `{}]`, 6},
+		{`[` + strings.Repeat(`{},`, 100_000) + strings.Repeat("[", 300) + `"` + strings.Repeat(`\\`, 300_000) + `",` + strings.Repeat("[", 400) + strings.Repeat("]", 701), 701},
 		// To take one level away at a time would be 500 times as long here.
 		{`[` + strings.Repeat(strings.Repeat("[", 500)+strings.Repeat("]", 500)+",", 2000) + `1]`, 501},
 	} {
 		var depth int
 		var tooDeep, deepEnough bool
 		if err := pool.QueryRow(context.Background(), `
-			select agui_internal.json_depth($1), agui_internal.json_too_deep($1, $2 - 1), not agui_internal.json_too_deep($1, $2)`,
+			select agui_internal.json_depth($1), agui_internal.json_too_deep($1::json, $2 - 1), not agui_internal.json_too_deep($1::json, $2)`,
 			test.document, test.depth).Scan(&depth, &tooDeep, &deepEnough); err != nil {
 			t.Fatal(err)
 		}
