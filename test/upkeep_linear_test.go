@@ -370,11 +370,9 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 	const runs = 200
 	pool := testdb.Pool(t)
 	mustExec(t, pool, `
-		select agui.append('t', 'r' || i, json_build_array(
-			json_build_object('type', 'RUN_STARTED'),
-			json_build_object('type', 'TEXT_MESSAGE_START', 'messageId', 'm' || i),
-			json_build_object('type', 'RUN_FINISHED')
-		))
+		select agui.append('t', 'r' || i, format(
+			'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m%s"}%s,{"type":"RUN_FINISHED"}]', i, repeat(',{"type":"CUSTOM"}', 50)
+		)::json)
 		from generate_series(1, $1::int) as i`, runs)
 	mustExec(t, pool, `call agui.compact()`)
 	tx, err := pool.Begin(t.Context())
@@ -398,7 +396,7 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if damages != 0 || snapshots == 0 || snapshots > runs/4 || folds > snapshots+1 {
+	if damages != 0 || snapshots < 2 || snapshots > runs/4 || folds > snapshots+1 {
 		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
 	}
 }
