@@ -46,6 +46,10 @@ begin
                 if opaque is not null then
                     raise;
                 end if;
+                -- A name with an escape of a letter would not be found.
+                if event::text like any (array['%\\u004%', '%\\u005%', '%\\u006%', '%\\u007%']) then
+                    return agui_internal.json_guarded(event);
+                end if;
                 opaque := replace(event::text, '\\', '\x');
                 opaque := replace(opaque, '\u', '\\u');
                 opaque := replace(opaque, '\x', '\\x');
