@@ -284,8 +284,9 @@ format: ## Format the Go code
 	$(GO_FILES) | xargs gofmt -w
 
 .PHONY: lint
-lint: lint-format lint-generated prose ## Check format, generated files, words, go vet and staticcheck
+lint: lint-format lint-generated prose ## Check format, generated files, words, go vet (for Windows too) and staticcheck
 	go vet work
+	GOOS=windows go vet ./devpg/... ./cmd/pgagui/...
 	$$($(TOOL) -n staticcheck) work
 
 .PHONY: lint-format

@@ -20,7 +20,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +82,7 @@ func (c *Cluster) begin(ctx context.Context, options Options, makeData func(cont
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
-	if c.watchdog, err = daemon.StartWatchdog(c.folder, filepath.Join(dataFolder, "postmaster.pid")); err != nil {
+	if c.watchdog, err = daemon.StartWatchdog(c.folder, pidFile, c.stopCommand()...); err != nil {
 		return nil, errors.Join(err, c.folder.Release())
 	}
 	err = makeData(ctx)
@@ -113,29 +112,32 @@ func (c *Cluster) URL(database string) string {
 
 // Stop disconnects the clients and shuts the server down. It removes all its data, but for a cluster of Open.
 func (c *Cluster) Stop() error {
-	err := c.shutDown(syscall.SIGINT)
+	err := c.shutDown(fastShutdown)
 	return errors.Join(err, c.folder.Release(), c.watchdog.Dismiss())
 }
 
 // Kill ends the server as a crash does: without a checkpoint, and unwritten data is lost. The data stays for
 // Restart.
 func (c *Cluster) Kill() error {
-	// Immediate shutdown rather than SIGKILL: the same loss, but the server's processes are gone when this returns.
-	return c.shutDown(syscall.SIGQUIT)
+	// Rather than SIGKILL: the same loss, but the server's processes are gone when this returns.
+	return c.shutDown(immediateShutdown)
 }
 
 // Restart starts the server after Kill, or restarts a running one. The URL stays the same.
 func (c *Cluster) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.shutDown(syscall.SIGINT); err != nil {
+	if err := c.shutDown(fastShutdown); err != nil {
 		return err
 	}
 	return c.start(ctx)
 }
 
-// dataFolder is in the cluster's folder.
-const dataFolder = "data"
+// dataFolder is in the cluster's folder. pidFile, in it, has the process id of the server.
+const (
+	dataFolder = "data"
+	pidFile    = dataFolder + "/postmaster.pid"
+)
 
 func (c *Cluster) dataPath() string { return filepath.Join(c.folder.Path(), dataFolder) }
 
@@ -146,8 +148,8 @@ func (c *Cluster) create(ctx context.Context, data string, more ...string) error
 		return fmt.Errorf("hand the password to initdb: %w", err)
 	}
 	locale := "C.UTF-8"
-	if runtime.GOOS == "darwin" {
-		locale = "C" // macOS has C.UTF-8 only since recent versions.
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		locale = "C" // macOS has C.UTF-8 only since recent versions, Windows lacks it.
 	}
 	output := &tail{}
 	initdb := c.command(ctx, "initdb", output, append(more,
@@ -209,9 +211,8 @@ var (
 func (c *Cluster) start(ctx context.Context) error {
 	output := &tail{}
 	// The server must not end with ctx, which bounds the start alone.
-	command := c.command(context.WithoutCancel(ctx), "postgres", output,
-		"-D", c.dataPath(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
-	command.WaitDelay = stopTimeout // processes of the server that survive it must not keep Wait from returning
+	command := c.serverCommand(context.WithoutCancel(ctx), output,
+		"-p", strconv.Itoa(c.port), "-c", "listen_addresses="+daemon.Host, "-c", "unix_socket_directories=")
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
@@ -248,15 +249,22 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 }
 
-// shutDown ends the server with the given signal: SIGINT (fast) or SIGQUIT (immediate). Without a server it does nothing.
-func (c *Cluster) shutDown(signal syscall.Signal) error {
+// shutdown is a way to end a server, as pg_ctl calls it.
+type shutdown string
+
+const (
+	fastShutdown      shutdown = "fast"      // in order, after disconnecting the clients
+	immediateShutdown shutdown = "immediate" // as a crash
+)
+
+// shutDown ends the server in the given way. Without a server it does nothing.
+func (c *Cluster) shutDown(how shutdown) error {
 	if c.server == nil {
 		return nil
 	}
-	process := c.server.command.Process
-	for _, signal := range []syscall.Signal{signal, syscall.SIGQUIT} {
-		if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("stop PostgreSQL (process %d): %w", process.Pid, err)
+	for _, how := range []shutdown{how, immediateShutdown} {
+		if err := c.beginShutdown(how); err != nil {
+			return fmt.Errorf("stop PostgreSQL (port %d): %w", c.port, err)
 		}
 		select {
 		case <-c.server.ended:
@@ -265,13 +273,14 @@ func (c *Cluster) shutDown(signal syscall.Signal) error {
 		case <-time.After(stopTimeout):
 		}
 	}
-	return fmt.Errorf("PostgreSQL (process %d) did not stop within %s", process.Pid, 2*stopTimeout)
+	return fmt.Errorf("PostgreSQL (port %d) did not stop within %s", c.port, 2*stopTimeout)
 }
 
 // command prepares a PostgreSQL program to run as the cluster's account, with its output in the log and in output.
 func (c *Cluster) command(ctx context.Context, program string, output *tail, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, filepath.Join(c.programs.folder, program), arguments...)
 	command.Dir = c.folder.Path() // the account may not be allowed into the current folder
+	command.Env = []string{"LC_MESSAGES=C"}
 	for _, variable := range os.Environ() {
 		// The caller's libpq and locale variables are not meant for this server.
 		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") && !strings.HasPrefix(variable, "LANG") {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,18 +26,6 @@ type programs struct {
 	major  int
 }
 
-// installFolders are where packages put the server programs, which often are not on the PATH.
-var installFolders = []string{
-	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu, Gentoo
-	"/usr/lib/postgresql*/bin",  // SUSE
-	"/usr/pgsql-*/bin",          // Red Hat and others, from postgresql.org
-	"/usr/libexec/postgresql*",  // Alpine
-	"/usr/local/pgsql/bin",      // built from source
-	"/usr/local/opt/postgresql*/bin",
-	"/opt/homebrew/opt/postgresql*/bin",
-	"/Applications/Postgres.app/Contents/Versions/*/bin",
-}
-
 // NoProgramsError means that this machine has no server programs that fit.
 type NoProgramsError struct {
 	// Major is the major version that is needed. 0: any from OldestMajor on.
@@ -51,8 +40,22 @@ func (e *NoProgramsError) Error() string {
 	if e.Major != 0 {
 		wanted = fmt.Sprintf("PostgreSQL %d", e.Major)
 	}
-	return fmt.Sprintf("no server programs of %s found: install the package postgresql of your system (apt-get, dnf, apk, brew), "+
+	return fmt.Sprintf("no server programs of %s found: install the package postgresql of your system (apt-get, dnf, apk, brew, winget), "+
 		"or set %s to the folder with initdb and postgres", wanted, binariesVariable)
+}
+
+// noRuntimeError means that the programs of PostgreSQL are there, and a library of Windows that they need is not.
+type noRuntimeError struct{ folder string }
+
+func (e *noRuntimeError) Error() string {
+	return fmt.Sprintf("the programs of PostgreSQL in %s do not start, because a library is missing: install the Microsoft Visual C++ Redistributable "+
+		"(https://aka.ms/vs/17/release/vc_redist.x64.exe)", e.folder)
+}
+
+// isLibraryMissing reports whether a program ended because Windows did not find one of its libraries (STATUS_DLL_NOT_FOUND).
+func isLibraryMissing(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && uint32(exit.ExitCode()) == 0xC0000135
 }
 
 // findPrograms gives the programs of the wanted major version, or of the newest when that is 0: those of the packages of the
@@ -71,9 +74,10 @@ func findPrograms(ctx context.Context, account *daemon.Account, major int, more 
 
 	var newest programs
 	var others []int
+	var noRuntime *noRuntimeError
 	for _, folder := range append(candidateFolders(ctx), more...) {
 		found, err := inspect(ctx, account, folder)
-		if err != nil {
+		if errors.As(err, &noRuntime) || err != nil {
 			continue
 		}
 		if found.major < OldestMajor || (major != 0 && found.major != major) {
@@ -86,6 +90,9 @@ func findPrograms(ctx context.Context, account *daemon.Account, major int, more 
 	}
 	if newest.major != 0 {
 		return newest, nil
+	}
+	if noRuntime != nil {
+		return programs{}, noRuntime
 	}
 	return programs{}, &NoProgramsError{major, others}
 }
@@ -120,6 +127,9 @@ func inspect(ctx context.Context, account *daemon.Account, folder string) (progr
 	command.Dir = "/"
 	account.Detach(command) // root must not run a program from an unknown folder
 	output, err := command.Output()
+	if isLibraryMissing(err) {
+		return programs{}, &noRuntimeError{folder}
+	}
 	if err != nil {
 		return programs{}, err
 	}

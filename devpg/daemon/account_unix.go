@@ -3,7 +3,9 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -64,4 +66,44 @@ func (a *Account) canReach(folder string) bool {
 	}
 	parent := filepath.Dir(folder)
 	return parent == folder || a.canReach(parent)
+}
+
+// String names the account in messages.
+func (a *Account) String() string { return fmt.Sprintf("user id %d", a.user()) }
+
+func (a *Account) user() uint32 {
+	if a == nil {
+		return uint32(os.Geteuid())
+	}
+	return a.uid
+}
+
+// owns reports whether a file or a folder belongs to the account.
+func (a *Account) owns(info fs.FileInfo) bool { return info.Sys().(*syscall.Stat_t).Uid == a.user() }
+
+// give makes a file or a folder belong to the account.
+func (a *Account) give(file *os.File) error {
+	if a == nil {
+		return nil
+	}
+	return file.Chown(int(a.uid), int(a.gid))
+}
+
+// noFollow are flags that open neither the file behind a link nor wait for the other end of a pipe.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// own gives a folder to the account, unless somebody has put something else in its place.
+func (f *Folder) own(name string) error {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && !(*Account)(nil).owns(info) {
+		err = fmt.Errorf("%s in %s is not the folder that was made there", name, f.path)
+	}
+	if err == nil {
+		err = f.account.give(file)
+	}
+	return errors.Join(err, file.Close())
 }

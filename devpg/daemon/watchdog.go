@@ -1,54 +1,39 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
 	"path/filepath"
 )
 
-// watchdogScript waits until its standard input ends, which happens when the process that holds the other end closes it
-// or dies in whatever way. Then it ends the server, if one is left, and removes the folder unless that is kept. It retries
-// the removal while dying processes still write to the folder.
-//
-// The file with the server's process id may be old, and another process have that id. The server is the one whose command
-// line names the folder, which no other has.
-const watchdogScript = `
-cat >/dev/null
-server=$(head -n 1 "$2" 2>/dev/null)
-case $server in
-'' | *[!0-9]*) ;;
-*)
-    if [ -r "/proc/$server/cmdline" ]; then
-        command=$(tr '\0' ' ' <"/proc/$server/cmdline")
-    else
-        command=$(ps -o args= -p "$server" 2>/dev/null)
-    fi
-    case $command in *"$1/"*) kill -QUIT "$server" 2>/dev/null ;; esac
-    ;;
-esac
-[ "$3" = kept ] && exit
-for attempt in 1 2 3 4 5 6 7 8 9 10; do
-    rm -rf "$1" 2>/dev/null && exit
-    sleep 1
-done
-`
-
 // Watchdog is a process that cleans up after this one.
 type Watchdog struct {
 	command  *exec.Cmd
-	lifeline io.Closer
+	lifeline io.WriteCloser
 }
 
-// StartWatchdog watches over a server that writes to the folder alone, with the rights of its account. The command line of
-// the server names a file in the folder; the first line of pidFile, in the folder, has its process id as soon as it runs.
-func StartWatchdog(folder *Folder, pidFile string) (*Watchdog, error) {
+const (
+	watchdogName = "pgagui-watchdog"
+	// kept is the fate of a folder that the watchdog does not remove.
+	kept = "kept"
+	// dismissal is what the watchdog reads if it is dismissed. If this process dies, it reads nothing.
+	dismissal = "dismissed\n"
+)
+
+// StartWatchdog watches over a server that writes to the folder alone, with the rights of its account. The first line of pidFile,
+// in the folder, has its process id as soon as it runs. On Unix, the command line of the server names a file in the folder, and
+// SIGQUIT ends it. On Windows, which has no signals, the command stop does.
+func StartWatchdog(folder *Folder, pidFile string, stop ...string) (*Watchdog, error) {
 	fate := "removed"
 	if folder.isKept {
-		fate = "kept"
+		fate = kept
 	}
-	command := exec.Command("/bin/sh", "-c", watchdogScript, "pgagui-watchdog", folder.Path(), filepath.Join(folder.Path(), pidFile), fate)
-	command.Dir = "/"
+	command, err := watchdogCommand(folder.Path(), filepath.Join(folder.Path(), pidFile), fate, stop)
+	if err != nil {
+		return nil, fmt.Errorf("find the program of the watchdog: %w", err)
+	}
 	folder.account.Detach(command)
 	lifeline, err := command.StdinPipe()
 	if err != nil {
@@ -65,7 +50,8 @@ func (w *Watchdog) Dismiss() error {
 	if w.command.ProcessState != nil {
 		return nil
 	}
-	if err := w.lifeline.Close(); err != nil {
+	_, err := io.WriteString(w.lifeline, dismissal)
+	if err := errors.Join(err, w.lifeline.Close()); err != nil {
 		return fmt.Errorf("close the watchdog's lifeline: %w", err)
 	}
 	if err := w.command.Wait(); err != nil {

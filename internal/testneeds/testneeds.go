@@ -31,6 +31,7 @@ const (
 	Chromium   = "chromium"   // the browser
 	Axe        = "axe"        // axe-core, the checker of pages, from npm
 	Buildah    = "buildah"    // a builder of container images, and the right to run their programs
+	Wine       = "wine"       // wine 10 or newer, and the network: PostgreSQL for Windows is downloaded
 	Recordings = "recordings" // recordings of servers that are not in this repository
 )
 

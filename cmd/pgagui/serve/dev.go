@@ -48,8 +48,8 @@ unless --agent names others. It prints the commands and the JavaScript to use th
 the explorer, which shows the conversations in a browser. Pages of any port of localhost may call
 the server, with the token that is printed.
 
-The database and the token stay, in $XDG_DATA_HOME/pgagui/dev (~/.local/share/pgagui/dev). One
-process at a time uses them. --reset deletes them first.
+The database and the token stay, in $XDG_DATA_HOME/pgagui/dev (~/.local/share/pgagui/dev, on Windows
+%LOCALAPPDATA%\pgagui\dev). One process at a time uses them. --reset deletes them first.
 
 The database needs the programs of PostgreSQL. If this machine has none, the command offers to
 download them, and checks their hash. With --database-url it uses that database instead, and
@@ -157,11 +157,10 @@ type devHome struct {
 func openDevHome() (devHome, error) {
 	data := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(data) { // the standard ignores relative ones
-		home, err := os.UserHomeDir()
-		if err != nil {
+		var err error
+		if data, err = userDataFolder(); err != nil {
 			return devHome{}, fmt.Errorf("there is no folder for the data: %w (set XDG_DATA_HOME)", err)
 		}
-		data = filepath.Join(home, ".local", "share")
 	}
 	h := devHome{path: filepath.Join(data, "pgagui", "dev")}
 	// If this process is root, the server has another account, which must get to its own folder.
@@ -173,6 +172,14 @@ func openDevHome() (devHome, error) {
 		return devHome{}, fmt.Errorf("pgagui dev runs already: %w", err)
 	}
 	return h, nil
+}
+
+func userDataFolder() (string, error) {
+	if runtime.GOOS == "windows" {
+		return os.UserCacheDir() // %LOCALAPPDATA%, which is for data too
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "share"), err
 }
 
 // server is the folder of the database server.
@@ -263,7 +270,7 @@ func (p *program) withPrograms(command *cobra.Command, download cluster.Download
 	if !yes && cli.TerminalOf(p.In) == nil {
 		return nil, fmt.Errorf("%w; or run pgagui dev --yes, which downloads PostgreSQL %s from %s", err, download.Version, download.URL)
 	}
-	fmt.Fprintf(p.Messages, "This machine has no programs of PostgreSQL. They can be downloaded (about 25 MB):\n\n  from    %s\n  sha512  %s\n  to      %s\n\n",
+	fmt.Fprintf(p.Messages, "This machine has no programs of PostgreSQL. They can be downloaded (25 to 40 MB):\n\n  from    %s\n  sha512  %s\n  to      %s\n\n",
 		download.URL, download.SHA512, filepath.Dir(programs))
 	if !yes {
 		if err := p.Confirm(command, "nothing was downloaded"); err != nil {
@@ -287,6 +294,9 @@ type devGuide struct {
 	Database string `json:"database"`
 }
 
+// IsWindows reports whether the commands need a word about shells.
+func (devGuide) IsWindows() bool { return runtime.GOOS == "windows" }
+
 var devText = template.Must(template.New("dev").Parse(`
   server    {{.URL}}
   token     {{.Token}}
@@ -296,7 +306,9 @@ var devText = template.Must(template.New("dev").Parse(`
   database  {{.Address}}
             {{.Database}}
 
-Run an agent. Its events come as they are stored:
+{{if .IsWindows}}The commands are for the shell of Git for Windows. Another shell has other quotes.
+
+{{end}}Run an agent. Its events come as they are stored:
 
   export PGAGUI_TOKEN={{.Token}}
   curl -N {{.URL}}/agent/{{.Agent}}/run \

@@ -1,5 +1,3 @@
-//go:build unix
-
 package daemon
 
 import (
@@ -9,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Folder is a private folder of a server's account, for all that the server writes.
@@ -51,7 +48,7 @@ func (a *Account) MakeFolder(parent string) (*Folder, error) {
 		}
 		return folder, nil
 	}
-	return nil, fmt.Errorf("user id %d, which runs the server, may not enter any of %v: choose another folder", a.uid, parents)
+	return nil, fmt.Errorf("%s, which runs the server, may not enter any of %v: choose another folder", a, parents)
 }
 
 // KeepFolder opens a folder of the account that Release and the watchdog leave as it is. It makes the folder if it is not there.
@@ -61,7 +58,7 @@ func (a *Account) KeepFolder(path string) (*Folder, error) {
 		return nil, err
 	}
 	if !a.canReach(filepath.Dir(path)) {
-		return nil, fmt.Errorf("user id %d, which runs the server, may not enter %s: choose another folder (XDG_DATA_HOME), or run as another user", a.uid, filepath.Dir(path))
+		return nil, fmt.Errorf("%s, which runs the server, may not enter %s: choose another folder (XDG_DATA_HOME), or run as another user", a, filepath.Dir(path))
 	}
 	err = os.Mkdir(path, 0o700)
 	isNew := err == nil
@@ -77,8 +74,8 @@ func (a *Account) KeepFolder(path string) (*Folder, error) {
 		err = folder.own(".")
 	} else if info, statErr := root.Stat("."); statErr != nil {
 		err = statErr
-	} else if info.Sys().(*syscall.Stat_t).Uid != folder.uid() {
-		err = fmt.Errorf("%s belongs to another account than the one that runs the server (user id %d)", path, folder.uid())
+	} else if !a.owns(info) {
+		err = fmt.Errorf("%s belongs to another account than the one that runs the server (%s)", path, a)
 	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Release())
@@ -102,7 +99,7 @@ func (f *Folder) Write(name string, content io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(file, content)
-	return errors.Join(err, f.chown(file), file.Close())
+	return errors.Join(err, f.account.give(file), file.Close())
 }
 
 // Mkdir makes a folder within the folder.
@@ -115,12 +112,12 @@ func (f *Folder) Mkdir(name string) error {
 
 // Open opens a file that the account has, to read it, or with os.O_APPEND|os.O_WRONLY to add to it.
 func (f *Folder) Open(name string, flag int) (*os.File, error) {
-	file, err := f.root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := f.root.OpenFile(name, flag|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Uid != f.uid()) {
+	if err == nil && (!info.Mode().IsRegular() || !f.account.owns(info)) {
 		err = fmt.Errorf("%s in %s is not a file of the account that runs the server", name, f.path)
 	}
 	if err != nil {
@@ -145,34 +142,4 @@ func (f *Folder) Release() error {
 		err = errors.Join(os.RemoveAll(f.path), err)
 	}
 	return err
-}
-
-func (f *Folder) uid() uint32 {
-	if f.account == nil {
-		return uint32(os.Geteuid())
-	}
-	return f.account.uid
-}
-
-// own gives a folder to the account, unless somebody has put something else in its place.
-func (f *Folder) own(name string) error {
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err == nil && info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-		err = fmt.Errorf("%s in %s is not the folder that was made there", name, f.path)
-	}
-	if err == nil {
-		err = f.chown(file)
-	}
-	return errors.Join(err, file.Close())
-}
-
-func (f *Folder) chown(file *os.File) error {
-	if f.account == nil {
-		return nil
-	}
-	return file.Chown(int(f.account.uid), int(f.account.gid))
 }
