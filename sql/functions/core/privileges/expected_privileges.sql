@@ -54,12 +54,14 @@ as $$
                 'agui_internal.add_webhook_requests', 'agui_internal.claim_webhook_requests', 'agui_internal.note_webhook_request', 'agui_internal.webhook_endpoints'
             ]),
             -- For a server that records and follows for all scopes, and has another role for the rest.
-            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
+            ('agui_recorder', array['agui.append_many', 'agui.cluster_map', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search', 'agui.enable_chain', 'agui.enable_search', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
                 'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
                 'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
                 'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
+                'agui_internal.fence_threads', 'agui_internal.hand_over_bucket', 'agui_internal.receive_erasures', 'agui_internal.receive_thread',
+                'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread', 'agui_internal.take_map',
                 'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',
                 'agui.webhook_failures', 'agui.webhooks', 'agui_internal.webhook_endpoints'
             ])
