@@ -3,6 +3,7 @@ returns json
 language sql
 stable
 security definer
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select json_build_object(

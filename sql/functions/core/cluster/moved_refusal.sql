@@ -1,6 +1,7 @@
 create or replace function agui_internal.moved_refusal(places json, out message text, out detail text, out hint text)
 language sql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select

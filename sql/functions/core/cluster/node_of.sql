@@ -2,6 +2,7 @@ create or replace function agui_internal.node_of(thread_key uuid)
 returns text
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin

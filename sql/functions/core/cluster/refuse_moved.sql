@@ -2,6 +2,7 @@ create or replace function agui_internal.refuse_moved(places json)
 returns uuid
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare

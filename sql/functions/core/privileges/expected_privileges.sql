@@ -23,7 +23,7 @@ as $$
                 'table agui.projected_run', 'table agui.projected_call', 'table agui.projected_interrupt', 'table agui.projected_usage', 'table agui.message_text',
                 'table agui.run_fact', 'table agui.tool_fact', 'table agui.interrupt_fact', 'table agui.usage_fact',
                 'table agui.retention', 'table agui.hold', 'table agui.held_thread', 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller', 'table agui_internal.erased_caller',
-                'table agui_internal.chained_scope', 'table agui_internal.search', 'table agui_internal.usage_mapping', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui_internal.chained_scope', 'table agui_internal.search', 'table agui_internal.usage_mapping', 'table agui_internal.node', 'table agui_internal.bucket', 'table agui_internal.moved_thread', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
