@@ -240,9 +240,7 @@ func rebalance(ctx context.Context, c *cluster.Cluster) (sum cluster.Moved, err 
 	plan, err := c.Plan(ctx)
 	for to, buckets := range plan {
 		moved, err := c.Move(ctx, buckets, to, cluster.MoveOptions{})
-		sum.Buckets += moved.Buckets
-		sum.Threads += moved.Threads
-		sum.LongestPause = max(sum.LongestPause, moved.LongestPause)
+		sum.Add(moved)
 		if err != nil {
 			return sum, err
 		}
@@ -350,7 +348,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(moverEnv); path != "" {
 		os.Exit(runMover(path))
 	}
-	os.Exit(m.Run())
+	testdb.Main(m)
 }
 
 // runMover is the process that is killed.

@@ -49,6 +49,15 @@ type Moved struct {
 	Duration     time.Duration `json:"nanoseconds"`
 }
 
+// Add adds what another move has done.
+func (m *Moved) Add(other Moved) {
+	m.Buckets += other.Buckets
+	m.Threads += other.Threads
+	m.Left += other.Left
+	m.LongestPause = max(m.LongestPause, other.LongestPause)
+	m.Duration += other.Duration
+}
+
 // MoveOptions belong to Move.
 type MoveOptions struct {
 	// OnProgress is called after each thread and each bucket.
