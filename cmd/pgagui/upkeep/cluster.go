@@ -67,9 +67,9 @@ The first node coordinates. In a cluster that is made of a store in use it is th
 		&cobra.Command{
 			Use:   "migrate",
 			Short: "Install or upgrade the schema on each node, one after the other",
-			Long: `Does what "pgagui migrate up" does, on each node, one after the other. It stops at the first node that
-fails. Nodes of two versions work together, as a program of one version works with a schema of the
-other (see docs/install.md).`,
+			Long: `Does what "pgagui migrate up" does, on each node, one after the other. It stops at the first node
+that fails. Nodes of two versions work together, as a program of one version works with a schema of
+the other (see docs/install.md).`,
 			Example: `  pgagui cluster migrate`,
 			Args:    cobra.NoArgs,
 			RunE: func(command *cobra.Command, _ []string) error {
