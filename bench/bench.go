@@ -57,6 +57,7 @@ var phases = []phase{
 	{name: "read", run: (*bench).read},
 	{name: "history", run: (*bench).history},
 	{name: "pages", run: (*bench).pages},
+	{name: "explorer", run: (*bench).explorer},
 	{name: "compact", run: (*bench).compact},
 	{name: "restore", run: (*bench).restore},
 	{name: "checkpoints", run: (*bench).checkpoints},

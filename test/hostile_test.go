@@ -130,6 +130,7 @@ func callsOfAll() []string {
 		`select agui_internal.claim_webhook_requests('hook', pg_catalog.now(), pg_catalog.now(), 9)`,
 		`select agui_internal.note_webhook_request(webhook, event_id, 1, kind operator(pg_catalog.=) 'run.failed', null, '500', true) from agui_internal.webhook_request`,
 		`select agui.webhooks(), agui.webhook_failures(), agui.webhook_failures('hook', null)`,
+		`select agui.rotate_webhook_secret('hook'), agui.take_over_webhooks(), agui.take_over_webhooks('hook')`,
 		`select agui.enable_webhook('hook'), agui.retry_webhook_failures('hook'), agui.drop_webhook_failures('other'), agui.remove_webhook('other')`,
 		`select agui.erase('i', reason => 'x')`,
 		`select agui.lift_erasure('i')`,

@@ -20,8 +20,8 @@ var roleOfCommand = map[string]string{
 	"archive": "agui_maintainer", "unarchive": "agui_maintainer", "retention set": "agui_maintainer", "retention rm": "agui_maintainer", "retention apply": "agui_maintainer",
 	"webhook add": "agui_maintainer", "webhook ls": "agui_maintainer", "webhook rm": "agui_maintainer", "webhook enable": "agui_maintainer",
 	"webhook disable": "agui_maintainer", "webhook test": "agui_maintainer", "webhook failures": "agui_maintainer", "webhook retry": "agui_maintainer",
-	"webhook drop": "agui_maintainer",
-	"hold set":     "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+	"webhook drop": "agui_maintainer", "webhook rotate": "agui_maintainer", "webhook take-over": "agui_maintainer",
+	"hold set": "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
 }
 
 // permissionError is a missing privilege with the advice how to grant it.

@@ -11,8 +11,10 @@ begin
     insert into agui_internal.moved_thread as known
     select given.* from json_populate_recordset(null::agui_internal.moved_thread, elsewhere) as given
     on conflict (thread_key) do nothing;
-    insert into agui.erasure as known
-    select given.* from json_populate_recordset(null::agui.erasure, erasures) as given
+    -- Without what readers of changes need: they read the erasure where it was.
+    insert into agui.erasure as known (erased_key, erased_at, erased_by, reason, runs, events, allowed_at, allowed_by)
+    select given.erased_key, given.erased_at, given.erased_by, given.reason, given.runs, given.events, given.allowed_at, given.allowed_by
+    from json_populate_recordset(null::agui.erasure, erasures) as given
     on conflict (erased_key, erased_at) do update
     set allowed_at = excluded.allowed_at, allowed_by = excluded.allowed_by
     where known.allowed_at is null and excluded.allowed_at is not null;
