@@ -99,8 +99,8 @@ publish-packages: packages ## Publish the tarballs of make packages; PUBLISH add
 test-costly: oracle-client bench-peers ## The tests that make test leaves out, because they take minutes: memory, work, the benchmark, a new event type
 	$(WITH_SERVER) $(call test_packages,$(COSTLY_PACKAGES),-vet=off -timeout 20m -run $(COSTLY) $(ARGS))
 
-COSTLY_PACKAGES := ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./protocol ./server ./server/accept
-COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType"
+COSTLY_PACKAGES := ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.
 SECONDS_LONG ?= 600
@@ -198,6 +198,11 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 
 # The commit that make bench-guard compares with the working tree.
 BEFORE ?= HEAD
+
+.PHONY: pictures
+pictures: ## Make the pictures of the explorer in the documentation again (needs Debian's chromium)
+	mkdir -p docs/pictures
+	PGAGUI_TEST_REQUIRE=chromium PGAGUI_TEST_PICTURES=$(CURDIR)/docs/pictures $(WITH_SERVER) go test -count=1 ./explorer -run TestPictures
 
 .PHONY: bench-guard
 bench-guard: ## Compare the CPU that the working tree and the commit BEFORE=HEAD spend; ARGS adds rows and flags: ARGS='--rounds 15 append'

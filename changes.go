@@ -2,12 +2,13 @@ package pgagui
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
 )
 
-// Change is a run that began, ended, or took events after its end, as it was when it was read.
+// Change is a run that began, ended, or took events after its end, as it was when it was read; or a thread that was erased.
 type Change struct {
 	// Position goes on behind the change (ChangesOptions.After).
 	Position    string    `json:"position"`
@@ -20,8 +21,26 @@ type Change struct {
 	LastSeq     int64     `json:"lastSeq,omitzero"` // 0 while it is running
 	StartedAt   time.Time `json:"startedAt"`
 	EndedAt     time.Time `json:"endedAt,omitzero"` // zero while it is running
+	// ThreadUID is a random id of the thread, another one if it is erased and begun again. What was copied of a thread is recognized by
+	// it when it is erased.
+	ThreadUID string `json:"threadUid"`
+	// IsErased: the thread was erased. Only Position and ThreadUID are set, for its name is not kept.
+	IsErased bool `json:"isErased,omitzero"`
 	// ReadSeq is up to where a consumer has processed the events of the thread (Consumer.MarkRead).
 	ReadSeq int64 `json:"readSeq,omitzero"`
+}
+
+// MarshalJSON leaves out what an erased thread does not have.
+func (c Change) MarshalJSON() ([]byte, error) {
+	if c.IsErased {
+		return json.Marshal(struct {
+			Position  string `json:"position"`
+			ThreadUID string `json:"threadUid"`
+			IsErased  bool   `json:"isErased"`
+		}{c.Position, c.ThreadUID, true})
+	}
+	type run Change
+	return json.Marshal(run(c))
 }
 
 // ChangesOptions belong to Changes.
@@ -37,7 +56,7 @@ type ChangesOptions struct {
 // Changes returns the runs of all threads of the scope that began, ended or took events after their end, behind a position, each at least
 // once. A reader that keeps the position of the last change can stop at any time and misses nothing: a run whose transaction is in
 // progress, or began after one that is, comes later. No change: nothing has happened, so call again later. Read the events of a run with
-// Store.Events. Erased threads do not come, because their names are not kept.
+// Store.Events. Threads that are erased come as well (Change.IsErased).
 //
 // In a cluster a position is that of all nodes, and those of a single database do not count. A thread that was moved comes with all of its
 // runs.
@@ -78,6 +97,6 @@ func changeOf(row db.ConsumeRow) Change {
 	return Change{
 		Position: row.Position, Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID,
 		Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
-		ReadSeq: row.ReadSeq,
+		ThreadUID: row.ThreadUid.String(), IsErased: row.IsErased, ReadSeq: row.ReadSeq,
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,5 +194,113 @@ func TestPositionsOfChangesAreChecked(t *testing.T) {
 	}
 	if changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{AllScopes: true}); err != nil || len(changes) < 2 {
 		t.Errorf("of all scopes: %v, %v", changes, err)
+	}
+}
+
+// A copy that follows what a page says is the store, however threads are erased and begun again under their names, also by transactions
+// whose numbers are in another order than their commits.
+func TestACopyOfChangesHearsOfErasures(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	consumer := store.Consumer("copy")
+	type key struct{ thread, run string }
+	copied := map[key]pgagui.Change{}
+	erased := map[string]bool{}
+	random := rand.New(rand.NewPCG(4, 4))
+	// page processes a page; sometimes it stops before it notes that, and processes it once more.
+	page := func() int {
+		changes, err := consumer.Changes(t.Context(), 1+random.IntN(8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			if change.IsErased {
+				erased[change.ThreadUID] = true
+				maps.DeleteFunc(copied, func(_ key, kept pgagui.Change) bool { return kept.ThreadUID == change.ThreadUID })
+			} else {
+				copied[key{change.ThreadID, change.RunID}] = change
+			}
+			if random.IntN(20) == 0 {
+				return len(changes)
+			}
+		}
+		if len(changes) > 0 {
+			if err := consumer.Move(t.Context(), changes[len(changes)-1].Position); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(changes)
+	}
+	page()
+
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			random := rand.New(rand.NewPCG(5, uint64(w)))
+			for i := range 60 {
+				thread := fmt.Sprint("t", random.IntN(3))
+				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+					bound := store.WithTx(tx)
+					if random.IntN(2) == 0 { // a number from before it waits for the thread
+						if _, err := tx.Exec(t.Context(), `select pg_current_xact_id()`); err != nil {
+							return err
+						}
+					}
+					if random.IntN(3) == 0 {
+						err := pgx.BeginFunc(t.Context(), tx, func(pgx.Tx) error { // a savepoint
+							_, err := bound.Erase(t.Context(), thread, pgagui.EraseOptions{})
+							return err
+						})
+						if err != nil && !errors.Is(err, pgagui.ErrUnknownThread) {
+							return err
+						}
+						if random.IntN(2) == 0 {
+							return nil
+						}
+					}
+					if _, err := bound.Maintenance().LiftErasure(t.Context(), thread); err != nil {
+						return err
+					}
+					_, err := bound.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: fmt.Sprint("r", i%4, "-", w)}, rawEvents(`{"type":"RUN_STARTED"}`, finished), pgagui.AppendOptions{Parallel: true})
+					return err
+				})
+				// The same run once more, or the thread was erased by another.
+				if err != nil && !errors.Is(err, pgagui.ErrRunIDInUse) && !errors.Is(err, pgagui.ErrThreadErased) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing := make(chan struct{})
+	go func() { writers.Wait(); close(writing) }()
+	for isWriting := true; isWriting; {
+		select {
+		case <-writing:
+			isWriting = false
+		default:
+			page()
+		}
+	}
+	wait.For(t, "the copy", func() bool {
+		for page() > 0 {
+		}
+		stored := map[key]string{}
+		rows, err := pool.Query(t.Context(), `select thread_id, run_id, thread_uid::text from agui.run join agui.thread using (thread_key)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var name key
+		var uid string
+		if _, err := pgx.ForEachRow(rows, []any{&name.thread, &name.run, &uid}, func() error { stored[name] = uid; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return maps.EqualFunc(stored, copied, func(uid string, change pgagui.Change) bool {
+			return change.ThreadUID == uid && change.Status == pgagui.Finished
+		})
+	})
+	var missing int
+	if err := pool.QueryRow(t.Context(), `select count(*) from agui.erasure where not thread_uid::text = any ($1)`, slices.Collect(maps.Keys(erased))).Scan(&missing); err != nil || missing != 0 || len(erased) < 10 {
+		t.Errorf("%d of more than %d erasures did not come, %v", missing, len(erased), err)
 	}
 }

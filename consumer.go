@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
 )
@@ -69,13 +71,20 @@ func (c Consumer) Move(ctx context.Context, position string) error {
 	return err
 }
 
-// MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it.
+// MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it. change
+// names the thread: Scope, ThreadID and ThreadUID. If the thread was erased since, it notes nothing.
 //
 // Errors: ErrInvalidArgument (the thread is of another scope than the consumer, or the name is empty or longer than 200 bytes),
 // ErrKeyCollision.
-func (c Consumer) MarkRead(ctx context.Context, scope, threadID string, seq int64) error {
-	return ErrorOf(c.store.ofScope(scope, threadID).MarkRead(ctx, db.MarkReadParams{
-		Consumer: c.name, ThreadID: threadID, Seq: seq, ThreadScope: scope, Scope: c.scope,
+func (c Consumer) MarkRead(ctx context.Context, change Change, seq int64) error {
+	var uid pgtype.UUID
+	if change.ThreadUID != "" {
+		if err := uid.Scan(change.ThreadUID); err != nil {
+			return unknown(ErrInvalidArgument, "ThreadUID: %v", err)
+		}
+	}
+	return ErrorOf(c.store.ofScope(change.Scope, change.ThreadID).MarkRead(ctx, db.MarkReadParams{
+		Consumer: c.name, ThreadID: change.ThreadID, Seq: seq, ThreadScope: change.Scope, ThreadUid: uid, Scope: c.scope,
 	}))
 }
 
@@ -91,15 +100,19 @@ func (c Consumer) Remove(ctx context.Context) (wasKnown bool, err error) {
 	return wasKnown, err
 }
 
-// ChangedEvent is an event of a thread that changed.
+// ChangedEvent is an event of a thread that changed; or a thread that was erased.
 type ChangedEvent struct {
 	Scope    string
 	ThreadID string
+	// ThreadUID and IsErased are those of Change: with IsErased, all else is empty.
+	ThreadUID string
+	IsErased  bool
 	Event
 }
 
 // Events yields the events of all threads that the consumer has not processed: those of a thread in the order of seq, each once. They come
-// when a run of the thread begins or ends, not one by one. The place of the consumer moves as the caller goes on: an event counts as
+// when a run of the thread begins or ends, not one by one. For a thread that is erased it yields one with IsErased: remove all that has
+// its ThreadUID. The place of the consumer moves as the caller goes on: an event counts as
 // processed when the caller wants the next one. After a break the event of the break comes
 // once more; after an error or the end of the process, those of a page may. The iteration
 // ends when there is none left; call it again later.
@@ -139,16 +152,27 @@ func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 
 // eventsOf yields the events of the threads of a page of changes that are not processed.
 func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(ChangedEvent, error) bool) (goesOn bool, err error) {
-	type thread struct{ scope, id string }
-	known := map[thread]bool{}
+	known := map[string]bool{}
+	var threads []Change
 	params := db.PollParams{MaxRows: 100, PageBytes: 16 << 20}
 	for _, change := range changes {
-		if key := (thread{change.Scope, change.ThreadID}); !known[key] {
-			known[key] = true
-			params.Scopes, params.ThreadIds = append(params.Scopes, key.scope), append(params.ThreadIds, key.id)
+		switch {
+		case known[change.ThreadUID]:
+			continue
+		case change.IsErased:
+			if !yield(ChangedEvent{ThreadUID: change.ThreadUID, IsErased: true}, nil) {
+				return false, nil
+			}
+		default:
+			threads = append(threads, change)
+			params.Scopes, params.ThreadIds = append(params.Scopes, change.Scope), append(params.ThreadIds, change.ThreadID)
 			params.AfterSeqs = append(params.AfterSeqs, change.ReadSeq)
 			params.AfterTimes = append(params.AfterTimes, time.Time{})
 		}
+		known[change.ThreadUID] = true
+	}
+	if len(threads) == 0 {
+		return true, nil
 	}
 	for {
 		rows, err := c.store.forMany().Poll(ctx, params)
@@ -158,7 +182,7 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 		read := map[int32]bool{}
 		markRead := func() error {
 			for i := range read {
-				if err := c.MarkRead(ctx, params.Scopes[i], params.ThreadIds[i], params.AfterSeqs[i]); err != nil {
+				if err := c.MarkRead(ctx, threads[i], params.AfterSeqs[i]); err != nil {
 					return err
 				}
 			}
@@ -166,20 +190,21 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 		}
 		for _, row := range rows {
 			i := row.ThreadNo - 1
+			thread := threads[i]
 			batch := live.Batch{
-				ThreadID: params.ThreadIds[i], RunID: row.RunID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
+				ThreadID: thread.ThreadID, RunID: row.RunID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
 			}
 			switch {
 			case row.Problem == "UI014": // erased in the meantime
 				continue
 			case row.Problem != "":
-				return false, unknown(ErrOtherHistory, "the log of thread %q does not have event %d any more", params.ThreadIds[i], params.AfterSeqs[i])
+				return false, unknown(ErrOtherHistory, "the log of thread %q does not have event %d any more", thread.ThreadID, params.AfterSeqs[i])
 			}
 			for event, err := range batch.All() {
 				if err != nil {
 					return false, unknown(ErrLogDamaged, "%v", err)
 				}
-				if !yield(ChangedEvent{params.Scopes[i], params.ThreadIds[i], Event(event)}, nil) {
+				if !yield(ChangedEvent{thread.Scope, thread.ThreadID, thread.ThreadUID, false, Event(event)}, nil) {
 					_ = markRead() // if it fails, these come once more
 					return false, nil
 				}
@@ -203,7 +228,7 @@ type ConsumerPlace struct {
 	Consumer  string `json:"consumer"`
 	// Position is up to where it has processed the changes. Empty: none.
 	Position string `json:"position,omitempty"`
-	// Behind is how many changed runs it has not processed. Not more than 10,000 are counted, of each node.
+	// Behind is how many changed runs and erased threads it has not processed. Not more than 10,000 are counted, of each node.
 	Behind int64 `json:"behind"`
 	// IsLost: the position is of another history of transactions (ErrOtherHistory). Remove the consumer, or Move it to "".
 	IsLost    bool      `json:"isLost,omitzero"`

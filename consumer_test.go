@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -51,6 +53,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 	type thread struct{ scope, id string }
 	random := rand.New(rand.NewPCG(8, 9))
 	last, processed := map[thread]int64{}, map[thread][]string{}
+	var erased []string
 	read := func() (n int) {
 		isFirst := map[thread]bool{}
 		for event, err := range store.ConsumerOfAllScopes("warehouse").Events(t.Context()) {
@@ -59,6 +62,9 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 			}
 			key := thread{event.Scope, event.ThreadID}
 			switch seq := event.Seq; {
+			case event.IsErased:
+				erased = append(erased, event.ThreadUID)
+				continue
 			case seq <= last[key] && !isFirst[key]: // once more, after a stop
 			case seq == last[key]+1:
 				last[key] = seq
@@ -119,12 +125,75 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 			t.Errorf("the events of %v differ", key)
 		}
 	}
-	// With a thread that is erased between the page and its events, and a new one, only the new one comes.
-	if _, err := pool.Exec(t.Context(), `select agui.erase('t1', scope => 's1')`); err != nil {
+	// A thread that is erased comes as such, and a new one with its events.
+	var uid string
+	if err := pool.QueryRow(t.Context(), `select thread_uid::text from agui.thread where scope = 's1' and thread_id = 't1'`).Scan(&uid); err != nil {
 		t.Fatal(err)
 	}
+	mustExec(t, pool, `select agui.erase('t1', scope => 's1')`)
 	mustAppend(t, store.InScope("s0"), "new", "r", rawEvents(`{"type":"RUN_STARTED"}`))
-	wait.For(t, "the new thread", func() bool { read(); return last[thread{"s0", "new"}] == 1 })
+	wait.For(t, "the erasure and the new thread", func() bool {
+		read()
+		return last[thread{"s0", "new"}] == 1 && slices.Contains(erased, uid)
+	})
+}
+
+// What was read of a thread says nothing of one that is begun again under its name, also if the thread is erased between a page and its
+// events.
+func TestAConsumerReadsAThreadThatIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	for _, isOld := range []bool{false, true} {
+		readsAThreadThatIsBegunAgain(t, testdb.Pool(t), isOld)
+	}
+}
+
+// isOld: the thread is from before threads had random ids.
+func readsAThreadThatIsBegunAgain(t *testing.T, pool *pgxpool.Pool, isOld bool) {
+	t.Helper()
+	store := pgagui.New(pool, nil)
+	consumer := store.Consumer("copy")
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(1), finished))
+	if isOld {
+		mustExec(t, pool, `update agui.thread set thread_uid = null`)
+	}
+	changes, err := consumer.Changes(t.Context(), 0)
+	if err != nil || len(changes) != 1 {
+		t.Fatal(changes, err)
+	}
+	before := changes[0]
+	if err := consumer.MarkRead(t.Context(), before, 2); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, pool, `select agui.erase('t'), agui.lift_erasure('t')`)
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(2), custom(3), finished))
+	if err := consumer.MarkRead(t.Context(), before, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := consumer.MarkRead(t.Context(), pgagui.Change{ThreadID: "t", ThreadUID: "nonsense"}, 3); !errors.Is(err, pgagui.ErrInvalidArgument) {
+		t.Errorf("%v, want ErrInvalidArgument", err)
+	}
+	if err := consumer.Move(t.Context(), before.Position); err != nil {
+		t.Fatal(err)
+	}
+	erasures, copied := 0, map[int64]string{}
+	wait.For(t, "the thread and its erasure", func() bool {
+		for event, err := range consumer.Events(t.Context()) {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case event.IsErased && event.ThreadUID == before.ThreadUID:
+				erasures++
+			case event.IsErased || event.ThreadUID == before.ThreadUID || copied[event.Seq] != "":
+				t.Errorf("%+v", event)
+			default:
+				copied[event.Seq] = string(event.JSON)
+			}
+		}
+		return erasures > 0 && len(copied) == 4
+	})
+	if copied[2] != custom(2) {
+		t.Errorf("%v", copied)
+	}
 }
 
 func custom(value int) string { return fmt.Sprintf(`{"type":"CUSTOM","name":"n","value":%d}`, value) }
@@ -150,7 +219,7 @@ func TestAConsumerGoesOnBehindDamage(t *testing.T) {
 		if err := last(); !errors.Is(err, pgagui.ErrLogDamaged) || !strings.Contains(err.Error(), "batch at seq") {
 			t.Errorf("%s: %v", damage, err)
 		}
-		if err := consumer.MarkRead(t.Context(), "", damage, 2); err != nil {
+		if err := consumer.MarkRead(t.Context(), pgagui.Change{ThreadID: damage}, 2); err != nil {
 			t.Fatal(err)
 		}
 		if err := last(); err != nil {
@@ -245,7 +314,7 @@ func TestPlacesOfConsumers(t *testing.T) {
 			t.Errorf("%v, want ErrInvalidArgument", wrong)
 		}
 	}
-	if err := one.MarkRead(t.Context(), "b", "t", 1); !errors.Is(err, pgagui.ErrInvalidArgument) {
+	if err := one.MarkRead(t.Context(), pgagui.Change{Scope: "b", ThreadID: "t"}, 1); !errors.Is(err, pgagui.ErrInvalidArgument) {
 		t.Errorf("a thread of another scope: %v", err)
 	}
 	const elsewhere = "1/1 changed 5 00000000-0000-0000-0000-000000000000 0"
@@ -263,7 +332,7 @@ func TestPlacesOfConsumers(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 	// To begin again also forgets how far threads were read.
-	if err := one.MarkRead(t.Context(), "a", "t0", 1); err != nil {
+	if err := one.MarkRead(t.Context(), pgagui.Change{Scope: "a", ThreadID: "t0"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := one.Move(t.Context(), ""); err != nil {

@@ -165,6 +165,9 @@ func ErrorOf(err error) error {
 	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
 		refused.Detail = "" // the message says it
 	}
+	if kind == ErrMoved {
+		refused.Detail = "" // it is for programs
+	}
 	return refused
 }
 

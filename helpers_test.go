@@ -37,7 +37,23 @@ func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
 }
 
 // notInCluster says why a test cannot run on a cluster.
-var notInCluster = map[string]string{}
+var notInCluster = map[string]string{
+	"TestAppendDoesNotWaitForACompactor":     "a transaction on one node has several threads",
+	"TestCallersWithAnOldSnapshot":           "a transaction on one node has several threads",
+	"TestPagesOfOneMoment":                   "a transaction on one node lists all threads",
+	"TestStatusSaysTheOutcome":               "a transaction on one node has several threads",
+	"TestFiltersOfThreads":                   "it changes rows of several threads on one database",
+	"TestCompactionFindsTheTitle":            "a job runs on one database",
+	"TestSetThread":                          "a job runs on one database",
+	"TestEveryBeginningAndEndMovesTheThread": "it reads tables of several threads on one database",
+	"TestAListShowsWhatAThreadIs":            "it reads tables of several threads on one database",
+	"TestAThreadWithSessionStateAlone":       "it reads tables of several threads on one database",
+	"TestImportedEventsHaveTheirTimes":       "it reads tables of several threads on one database",
+	"TestTheTitleIsWhatTheUserSaidFirst":     "it calls functions for several threads on one database",
+	"TestTheTreeIsReadByIndex":               "it counts the pages that one database reads",
+	"TestTreesAgreeWithAPlainModel":          "it calls functions for several threads on one database",
+	"TestStatsCountEventsOnce":               "its two runs, of two nodes, need two commits",
+}
 
 // onNodes returns a Store on a cluster.
 func onNodes(nodes []testdb.Node, config *pgagui.Config) *pgagui.Store {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/bench/corpus"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/timeline"
 )
@@ -13,25 +14,8 @@ import (
 // pages measures what a screen reads of a long thread: its end, one run, and a run event by event,
 // beside the reads of the whole.
 func (b *bench) pages(ctx context.Context) error {
-	thread := b.corpus.Exchanges(1, b.sizes.pageRuns)
-	database, err := b.server.create(ctx, 1)
+	database, thread, err := b.loadLongThread(ctx, "pages")
 	if err != nil {
-		return err
-	}
-	b.Progress("pages: load")
-	if err := database.load(ctx, 20, thread); err != nil {
-		return err
-	}
-	if _, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{}); err != nil {
-		return err
-	}
-	if _, err := jobs.Repack(ctx, database.Pool, jobs.RepackOptions{OlderThan: new(time.Duration(0))}); err != nil {
-		return err
-	}
-	if _, err := database.Exec(ctx, `call agui.project()`); err != nil {
-		return err
-	}
-	if err := database.vacuum(ctx, append(logTables, snapshotTables...)...); err != nil {
 		return err
 	}
 	store, middle, last := database.store, thread.Runs[len(thread.Runs)/2].RunID, thread.Runs[len(thread.Runs)-1].RunID
@@ -149,4 +133,26 @@ func (b *bench) pages(ctx context.Context) error {
 		}, inMilliseconds(measured[pair.ours.name]), inMilliseconds(measured[pair.against.name]))
 	}
 	return database.drop(ctx)
+}
+
+// loadLongThread makes a database with one long thread, compacted and repacked.
+func (b *bench) loadLongThread(ctx context.Context, phase string) (database *database, thread corpus.Conversation, err error) {
+	thread = b.corpus.Exchanges(1, b.sizes.pageRuns)
+	if database, err = b.server.create(ctx, 1); err != nil {
+		return nil, thread, err
+	}
+	b.Progress(phase + ": load")
+	if err := database.load(ctx, 20, thread); err != nil {
+		return nil, thread, err
+	}
+	if _, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{}); err != nil {
+		return nil, thread, err
+	}
+	if _, err := jobs.Repack(ctx, database.Pool, jobs.RepackOptions{OlderThan: new(time.Duration(0))}); err != nil {
+		return nil, thread, err
+	}
+	if _, err := database.Exec(ctx, `call agui.project()`); err != nil {
+		return nil, thread, err
+	}
+	return database, thread, database.vacuum(ctx, append(logTables, snapshotTables...)...)
 }

@@ -8,20 +8,24 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const Changes = `-- name: Changes :many
 select
     (item).position::pg_catalog.text as position,
-    (item).scope::pg_catalog.text as scope,
-    (item).thread_id::pg_catalog.text as thread_id,
-    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).scope, '')::pg_catalog.text as scope,
+    coalesce((item).thread_id, '')::pg_catalog.text as thread_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).parent_run_id, '')::pg_catalog.text as parent_run_id,
-    (item).status::pg_catalog.text as status,
-    (item).first_seq::bigint as first_seq,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
     coalesce((item).last_seq, 0)::bigint as last_seq,
-    (item).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).thread_uid::pg_catalog.uuid as thread_uid,
+    (item).is_erased::boolean as is_erased,
     0::bigint as read_seq -- of a consumer alone
 from agui.changes($1::pg_catalog.text, $2::int, $3::pg_catalog.text) as item
 `
@@ -43,6 +47,8 @@ type ChangesRow struct {
 	LastSeq     int64
 	StartedAt   time.Time
 	EndedAt     time.Time
+	ThreadUid   pgtype.UUID
+	IsErased    bool
 	ReadSeq     int64
 }
 
@@ -66,6 +72,8 @@ func (q *Queries) Changes(ctx context.Context, arg ChangesParams) ([]ChangesRow,
 			&i.LastSeq,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.ThreadUid,
+			&i.IsErased,
 			&i.ReadSeq,
 		); err != nil {
 			return nil, err

@@ -8,20 +8,24 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const Consume = `-- name: Consume :many
 select
     (item).position::pg_catalog.text as position,
-    (item).scope::pg_catalog.text as scope,
-    (item).thread_id::pg_catalog.text as thread_id,
-    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).scope, '')::pg_catalog.text as scope,
+    coalesce((item).thread_id, '')::pg_catalog.text as thread_id,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).parent_run_id, '')::pg_catalog.text as parent_run_id,
-    (item).status::pg_catalog.text as status,
-    (item).first_seq::bigint as first_seq,
+    coalesce((item).status, '')::pg_catalog.text as status,
+    coalesce((item).first_seq, 0)::bigint as first_seq,
     coalesce((item).last_seq, 0)::bigint as last_seq,
-    (item).started_at::pg_catalog.timestamptz as started_at,
+    coalesce((item).started_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as started_at,
     coalesce((item).ended_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as ended_at,
+    (item).thread_uid::pg_catalog.uuid as thread_uid,
+    (item).is_erased::boolean as is_erased,
     (item).read_seq::bigint as read_seq
 from agui.consume($1::pg_catalog.text, $2::int, $3::pg_catalog.text) as item
 `
@@ -43,6 +47,8 @@ type ConsumeRow struct {
 	LastSeq     int64
 	StartedAt   time.Time
 	EndedAt     time.Time
+	ThreadUid   pgtype.UUID
+	IsErased    bool
 	ReadSeq     int64
 }
 
@@ -66,6 +72,8 @@ func (q *Queries) Consume(ctx context.Context, arg ConsumeParams) ([]ConsumeRow,
 			&i.LastSeq,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.ThreadUid,
+			&i.IsErased,
 			&i.ReadSeq,
 		); err != nil {
 			return nil, err
@@ -132,7 +140,7 @@ func (q *Queries) Consumers(ctx context.Context) ([]ConsumersRow, error) {
 }
 
 const MarkRead = `-- name: MarkRead :exec
-select agui.mark_read($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.text, $5::pg_catalog.text)
+select agui.mark_read($1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::pg_catalog.text, $5::pg_catalog.uuid, $6::pg_catalog.text)
 `
 
 type MarkReadParams struct {
@@ -140,6 +148,7 @@ type MarkReadParams struct {
 	ThreadID    string
 	Seq         int64
 	ThreadScope string
+	ThreadUid   pgtype.UUID
 	Scope       *string
 }
 
@@ -149,6 +158,7 @@ func (q *Queries) MarkRead(ctx context.Context, arg MarkReadParams) error {
 		arg.ThreadID,
 		arg.Seq,
 		arg.ThreadScope,
+		arg.ThreadUid,
 		arg.Scope,
 	)
 	return err

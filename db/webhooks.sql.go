@@ -204,24 +204,56 @@ func (q *Queries) RetryWebhookFailures(ctx context.Context, arg RetryWebhookFail
 	return retried, err
 }
 
+const RotateWebhookSecret = `-- name: RotateWebhookSecret :one
+select coalesce(agui.rotate_webhook_secret($1::pg_catalog.text, $2::pg_catalog.text, $3::interval), '')::pg_catalog.text as secret
+`
+
+type RotateWebhookSecretParams struct {
+	Name    string
+	Secret  *string
+	KeepOld time.Duration
+}
+
+// Empty: there is no such webhook.
+func (q *Queries) RotateWebhookSecret(ctx context.Context, arg RotateWebhookSecretParams) (string, error) {
+	row := q.db.QueryRow(ctx, RotateWebhookSecret, arg.Name, arg.Secret, arg.KeepOld)
+	var secret string
+	err := row.Scan(&secret)
+	return secret, err
+}
+
+const TakeOverWebhooks = `-- name: TakeOverWebhooks :one
+select agui.take_over_webhooks($1::pg_catalog.text)::bigint as taken
+`
+
+func (q *Queries) TakeOverWebhooks(ctx context.Context, name *string) (int64, error) {
+	row := q.db.QueryRow(ctx, TakeOverWebhooks, name)
+	var taken int64
+	err := row.Scan(&taken)
+	return taken, err
+}
+
 const WebhookEndpoints = `-- name: WebhookEndpoints :many
 select
     (endpoint).name::pg_catalog.text as name, (endpoint).url::pg_catalog.text as url, (endpoint).secret::pg_catalog.text as secret, coalesce((endpoint).scope, '')::pg_catalog.text as scope,
     ((endpoint).scope is null)::boolean as is_all, (endpoint).enabled::boolean as enabled,
-    (endpoint).created_at::pg_catalog.timestamptz as created_at, (endpoint).position::pg_catalog.text as position, (endpoint).is_due::boolean as is_due
+    (endpoint).created_at::pg_catalog.timestamptz as created_at, (endpoint).position::pg_catalog.text as position, (endpoint).is_due::boolean as is_due,
+    coalesce((endpoint).old_secret, '')::pg_catalog.text as old_secret, (endpoint).is_elsewhere::boolean as is_elsewhere
 from agui_internal.webhook_endpoints($1::pg_catalog.timestamptz) as endpoint
 `
 
 type WebhookEndpointsRow struct {
-	Name      string
-	Url       string
-	Secret    string
-	Scope     string
-	IsAll     bool
-	Enabled   bool
-	CreatedAt time.Time
-	Position  string
-	IsDue     bool
+	Name        string
+	Url         string
+	Secret      string
+	Scope       string
+	IsAll       bool
+	Enabled     bool
+	CreatedAt   time.Time
+	Position    string
+	IsDue       bool
+	OldSecret   string
+	IsElsewhere bool
 }
 
 func (q *Queries) WebhookEndpoints(ctx context.Context, at time.Time) ([]WebhookEndpointsRow, error) {
@@ -243,6 +275,8 @@ func (q *Queries) WebhookEndpoints(ctx context.Context, at time.Time) ([]Webhook
 			&i.CreatedAt,
 			&i.Position,
 			&i.IsDue,
+			&i.OldSecret,
+			&i.IsElsewhere,
 		); err != nil {
 			return nil, err
 		}
@@ -318,7 +352,9 @@ const Webhooks = `-- name: Webhooks :many
 select
     (hook).name::pg_catalog.text as name, (hook).url::pg_catalog.text as url, coalesce((hook).scope, '')::pg_catalog.text as scope, ((hook).scope is null)::boolean as is_all,
     (hook).kinds::pg_catalog.text[] as kinds, (hook).enabled::boolean as enabled, coalesce((hook).disabled_because, '')::pg_catalog.text as disabled_because,
-    (hook).created_at::pg_catalog.timestamptz as created_at, (hook).created_by::pg_catalog.text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed
+    (hook).created_at::pg_catalog.timestamptz as created_at, (hook).created_by::pg_catalog.text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed,
+    (hook).retrying::bigint as retrying, coalesce((hook).old_secret_until, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as old_secret_until,
+    (hook).is_elsewhere::boolean as is_elsewhere
 from agui.webhooks() as hook
 `
 
@@ -334,6 +370,9 @@ type WebhooksRow struct {
 	CreatedBy       string
 	ToSend          int64
 	Failed          int64
+	Retrying        int64
+	OldSecretUntil  time.Time
+	IsElsewhere     bool
 }
 
 func (q *Queries) Webhooks(ctx context.Context) ([]WebhooksRow, error) {
@@ -357,6 +396,9 @@ func (q *Queries) Webhooks(ctx context.Context) ([]WebhooksRow, error) {
 			&i.CreatedBy,
 			&i.ToSend,
 			&i.Failed,
+			&i.Retrying,
+			&i.OldSecretUntil,
+			&i.IsElsewhere,
 		); err != nil {
 			return nil, err
 		}

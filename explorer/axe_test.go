@@ -26,7 +26,7 @@ func TestAccessibility(t *testing.T) {
 	b := newBrowser(t)
 	for _, page := range []string{
 		"./", "waiting", "health", "login", "nothing", "thread?id=trip-to-lisbon", "thread?id=trip-to-lisbon&run=run-6", "thread?id=tree", "thread?id=waits", "thread?id=recipe-card",
-		"time?id=trip-to-lisbon&run=run-4", "log?id=trip-to-lisbon", "times?id=release-checkout-2.4&run=run-1", "compare?id=trip-to-lisbon&from=run-4",
+		"time?id=trip-to-lisbon&run=run-4", "log?id=trip-to-lisbon", "times?id=release-checkout-2.4&run=run-1", "compare?id=trip-to-lisbon&from=run-4", "continue?id=trip-to-lisbon&run=run-5&message=user-of-run-5",
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.run(chromedp.EmulateViewport(1200, 900), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

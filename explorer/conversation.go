@@ -34,6 +34,8 @@ type part struct {
 	Key string
 	// Where it is in the log; nil: not known.
 	Place *place
+	// Continue leads to a new run from the message on; empty: there is none.
+	Continue string
 	// Depth is that of the subagent that says it; 0: the main agent.
 	Depth    int
 	Subagent string
@@ -131,6 +133,9 @@ func partsOf(s said) []part {
 		}
 		if item.Message >= 0 && item.Message < len(s.placed) {
 			p.Place = placeOf(s.thread, item, s.placed[item.Message])
+			if p.Place != nil && !s.isRunning && item.Kind == transcript.Message && isForkable(s.placed[item.Message:]) {
+				p.Continue = link("continue", "id", s.thread, "run", p.Place.RunID, "message", item.ID)
+			}
 		}
 		parts = append(parts, p)
 	}

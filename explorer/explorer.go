@@ -44,6 +44,10 @@ type Options struct {
 	Database pgagui.DB
 	// Examine, if set, adds findings about the whole database to that page. It may be slow.
 	Examine func(context.Context) ([]Finding, error)
+	// Agents, if set, answers GET /agents and POST /agent/{name}/run as package server does, for
+	// requests whose context has an identity (access.WithIdentity). Readers who may write can then run
+	// an agent from a message on.
+	Agents http.Handler
 	// Limits bound what one reader may use of this process.
 	Limits access.LimitOptions
 	// TimelineBytes bounds the memory of the runs that readers step through. 64 MB if zero.
@@ -106,6 +110,9 @@ func New(store *pgagui.Store, options Options) *Handler {
 		"GET /times":      {needs: read, serve: h.showTimes},
 		"GET /compare":    {needs: read, serve: h.showCompare},
 		"GET /events":     {needs: read, serve: h.sendEvents},
+		"GET /continue":   {needs: read, serve: h.showContinue},
+		"GET /input":      {needs: read, serve: h.sendInput},
+		"POST /continue":  {needs: access.Write, serve: h.postContinue},
 		"POST /stop":      {needs: access.Stop, serve: h.stop},
 	}
 	for path, asset := range assets {
@@ -266,7 +273,7 @@ func (q *request) write(template, title string, body any) error {
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	return pages.write(q.w, cmp.Or(q.status, http.StatusOK), template, page{
 		Title: title, Template: template, Scope: q.identity.Scope, Subject: q.identity.Subject, IsKnown: q.identity.Rights != 0, CanSignOut: q.session != nil,
-		IsWide: slices.Contains([]string{"thread", "time", "log", "times", "compare"}, template), Body: body,
+		IsWide: slices.Contains([]string{"thread", "time", "log", "times", "compare", "continue"}, template), Body: body,
 	})
 }
 

@@ -225,7 +225,7 @@ func TestTexts(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
 		"1,234,567": countText(1234567), "1 run": countText(1, "run"), "0 runs": countText(0, "run"), "12": countText(12.4), "-1,000": countText(-1000),
-		"999 B": bytesText(999), "1.5 KB": bytesText(1500), "2.0 MB": bytesText(2_000_000), "250 GB": bytesText(250_000_000_000),
+		"999 B": bytesText(999), "1.50 kB": bytesText(1500), "2.00 MB": bytesText(2_000_000), "250 GB": bytesText(250_000_000_000),
 		"0 ms": durationText(0), "12 µs": durationText(12 * time.Microsecond), "1.25 s": durationText(1250 * time.Millisecond), "2 min 5 s": durationText(125 * time.Second), "3 h 0 min": durationText(3 * time.Hour),
 		"now": ago(0), "5 min ago": ago(5 * time.Minute), "3 days ago": ago(80 * time.Hour), "a b": short(" a\n b ", 5), "abcd…": short("abcdefg", 5),
 	} {

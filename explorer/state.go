@@ -3,6 +3,7 @@ package explorer
 import (
 	"bytes"
 	"encoding/json"
+	"html/template"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,3 +91,20 @@ func (l *stateLayout) value(value []byte, path string, line stateLine, after str
 
 // Indent is the white space before the line.
 func (l stateLine) Indent() string { return strings.Repeat("  ", l.Depth) }
+
+// stateHTML writes lines as a template would, of which a state may have too many for a template.
+func stateHTML(lines []stateLine) template.HTML {
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString("<div")
+		if line.IsChanged {
+			out.WriteString(` class="changed"`)
+		}
+		out.WriteString(">" + line.Indent())
+		if line.HasKey {
+			out.WriteString(`<span class="key">` + template.HTMLEscapeString(strconv.Quote(line.Key)) + "</span>: ")
+		}
+		out.WriteString(`<span class="value">` + template.HTMLEscapeString(line.Text) + "</span></div>")
+	}
+	return template.HTML(out.String())
+}

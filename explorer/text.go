@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/pgagui/pgagui"
 )
 
@@ -45,38 +47,20 @@ func durationText(duration time.Duration) string {
 
 // countText returns a number with separators, and the noun behind it if there is one: its plural has an s.
 func countText(number any, nouns ...string) string {
-	text := fmt.Sprint(number)
-	if value, isFloat := number.(float64); isFloat {
-		text = strconv.FormatFloat(value, 'f', 0, 64)
-	}
-	digits := strings.TrimPrefix(text, "-")
-	grouped := digits
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		grouped = grouped[:at] + "," + grouped[at:]
-	}
-	text = strings.TrimSuffix(text, digits) + grouped
+	count, _ := strconv.ParseFloat(fmt.Sprint(number), 64) // it is a number of some type
+	text := humanize.Comma(int64(math.Round(count)))
 	if len(nouns) == 0 {
 		return text
 	}
 	noun := nouns[0]
-	if digits != "1" {
+	if text != "1" {
 		noun += "s"
 	}
 	return text + " " + noun
 }
 
 // bytesText returns a size.
-func bytesText(size int64) string {
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	value, unit := float64(size), 0
-	for value >= 1000 && unit < len(units)-1 {
-		value, unit = value/1000, unit+1
-	}
-	if unit == 0 || value >= 100 {
-		return fmt.Sprintf("%.0f %s", value, units[unit])
-	}
-	return fmt.Sprintf("%.1f %s", value, units[unit])
-}
+func bytesText(size int64) string { return humanize.BytesN(uint64(max(size, 0)), 3) }
 
 // short cuts a text for one line.
 func short(text string, most int) string {

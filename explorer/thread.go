@@ -124,7 +124,7 @@ func (q *request) readThread(page string) (head threadHead, runs []pgagui.Run, e
 }
 
 // isOfOneRun reports whether a page shows nothing of other runs, so that it need not read a large tree.
-func isOfOneRun(page string) bool { return page == "time" || page == "times" }
+func isOfOneRun(page string) bool { return page == "time" || page == "times" || page == "continue" }
 
 // readRun returns a run alone, without its number.
 func (q *request) readRun(ctx context.Context, run pgagui.RunRef) ([]pgagui.Run, error) {
@@ -204,7 +204,7 @@ func (q *request) readSaid(ctx context.Context, thread string, at pgagui.At, bef
 		shown.placed, err = q.store.LastMessages(ctx, thread, pgagui.LastMessagesOptions{At: at, Cursor: before, Limit: messagesPerPage})
 		return err
 	})
-	if before == "" {
+	if before == "" && (at.Seq != 0 || status.Status != pgagui.Finished) { // a run that finished leaves none open
 		group.Go(func() error {
 			interrupts, err := q.store.Interrupts(ctx, thread, at)
 			for _, interrupt := range interrupts {

@@ -3,6 +3,7 @@ package explorer
 import (
 	"cmp"
 	"errors"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ type timePage struct {
 	// What was, at the event.
 	Event        shownEvent
 	Conversation conversation
-	State        []stateLine
+	State        template.HTML
 	IsStateCut   bool
 	Changed      []string
 	Open         []timeline.OpenPart
@@ -90,7 +91,8 @@ func (h *Handler) showTime(q *request) error {
 	body.Conversation.Parts = partsOf(said{
 		thread: head.ID, messages: moment.Messages[begin:], interrupts: moment.Interrupts, first: begin + 1, isRunning: true,
 	})
-	body.State, body.IsStateCut = stateLines(moment.State, moment.StatePaths)
+	state, isCut := stateLines(moment.State, moment.StatePaths)
+	body.State, body.IsStateCut = stateHTML(state), isCut
 	return q.write("time", "Step through "+cmp.Or(head.Title, head.ID), body)
 }
 

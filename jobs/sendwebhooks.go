@@ -79,7 +79,7 @@ func HasWebhooksToSend(ctx context.Context, pool *pgxpool.Pool, options WebhookO
 	hooks, err := queries.WebhookEndpoints(ctx, options.now())
 	for _, hook := range hooks {
 		switch {
-		case !hook.Enabled:
+		case !hook.Enabled || hook.IsElsewhere:
 		case hook.IsDue:
 			return true, nil
 		default:
@@ -107,7 +107,7 @@ func changesFor(ctx context.Context, queries *db.Queries, hook db.WebhookEndpoin
 // SendWebhooks sends the requests of webhooks: for each run that has ended or waits since the last call, and those that failed before and
 // are due. It returns when all are sent or wait for their next attempt. A request is repeated until an endpoint takes it (a status of
 // 2xx), with growing pauses, and fails for good after 8 attempts in about a day. An endpoint that answers 410 Gone is disabled. An
-// endpoint that is slow or does not answer holds up no other.
+// endpoint that is slow or does not answer holds up no other. A copy of a database sends nothing ([TakeOverWebhooks]).
 //
 // A request is sent at least once: if the process dies before it has noted the answer, a later call sends it again, with the same
 // webhook-id. SendWebhooks needs the rights of agui_worker. It returns an error if requests failed for good or an endpoint was disabled.
@@ -193,7 +193,7 @@ func (s *sending) readAll(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for _, row := range hooks {
-		if !row.Enabled || hasToStop(ctx) {
+		if !row.Enabled || row.IsElsewhere || hasToStop(ctx) {
 			continue
 		}
 		hook := s.hooks[row.Name]
@@ -312,7 +312,7 @@ func (s *sending) take(result answered) error {
 
 // send sends a request and notes what came of it.
 func (s *sending) send(ctx context.Context, to db.WebhookEndpointsRow, request db.ClaimWebhookRequestsRow) (answer webhook.Answer, givenUp bool, err error) {
-	answer = s.client.Post(ctx, webhook.Request{URL: to.Url, Secret: to.Secret, ID: request.EventID, At: s.options.now(), Body: []byte(request.Body)})
+	answer = s.client.Post(ctx, webhook.Request{URL: to.Url, Secrets: secretsOf(to), ID: request.EventID, At: s.options.now(), Body: []byte(request.Body)})
 	if answer.HasNone && ctx.Err() != nil {
 		return answer, false, ctx.Err() // it is sent again when its lease has passed
 	}
@@ -328,6 +328,14 @@ func (s *sending) send(ctx context.Context, to db.WebhookEndpointsRow, request d
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return answer, givenUp, s.queries.NoteWebhookRequest(ctx, note)
+}
+
+// secretsOf are the secrets that sign the requests of a webhook.
+func secretsOf(hook db.WebhookEndpointsRow) []string {
+	if hook.OldSecret == "" {
+		return []string{hook.Secret}
+	}
+	return []string{hook.Secret, hook.OldSecret}
 }
 
 // pauseAfter returns the pause after an attempt: 1 is the first.
@@ -362,9 +370,9 @@ func TestWebhook(ctx context.Context, pool *pgxpool.Pool, name string, options W
 			client := webhook.NewClient(options.Networks, options.AllowHTTP)
 			defer client.Close()
 			body := fmt.Sprintf(`{"type":"webhook.test","timestamp":%q,"data":{}}`, at.UTC().Format(time.RFC3339Nano))
-			answer := client.Post(ctx, webhook.Request{URL: hook.Url, Secret: hook.Secret, ID: fmt.Sprintf("test_%d", at.UnixNano()), At: at, Body: []byte(body)})
+			answer := client.Post(ctx, webhook.Request{URL: hook.Url, Secrets: secretsOf(hook), ID: fmt.Sprintf("test_%d", at.UnixNano()), At: at, Body: []byte(body)})
 			return WebhookTest{answer.IsTaken, answer.Outcome}, nil
 		}
 	}
-	return WebhookTest{}, fmt.Errorf("there is no webhook %q: %w", name, pgagui.ErrNotFound)
+	return WebhookTest{}, noWebhook(name)
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -45,6 +46,12 @@ type Webhook struct {
 	ToSend int64 `json:"toSend"`
 	// Failed is how many have failed for good.
 	Failed int64 `json:"failed"`
+	// Retrying is how many have failed, and are repeated.
+	Retrying int64 `json:"retrying"`
+	// OldSecretUntil is until when the secret before the last [RotateWebhookSecret] signs as well; zero: it does not.
+	OldSecretUntil time.Time `json:"oldSecretUntil,omitzero"`
+	// IsElsewhere: this database is a copy of the one that sends the requests ([TakeOverWebhooks]).
+	IsElsewhere bool `json:"isElsewhere,omitzero"`
 }
 
 // WebhookFailure is a request of a webhook that failed.
@@ -85,6 +92,32 @@ func EnableWebhook(ctx context.Context, pool *pgxpool.Pool, name string, enabled
 	return isKnown, pgagui.ErrorOf(err)
 }
 
+// RotateWebhookSecret gives a webhook another secret, and returns it, which is shown this once. An empty secret makes a random one. For the
+// time of keepOld each request has a signature of the old secret, too. It needs the rights of agui_maintainer.
+//
+// Errors: pgagui.ErrNotFound (there is none of the name), pgagui.ErrInvalidArgument, pgagui.ErrPermissionDenied.
+func RotateWebhookSecret(ctx context.Context, pool *pgxpool.Pool, name, secret string, keepOld time.Duration) (string, error) {
+	secret, err := db.New(pool).RotateWebhookSecret(ctx, db.RotateWebhookSecretParams{Name: name, Secret: orNull(secret), KeepOld: keepOld})
+	if err == nil && secret == "" {
+		return "", noWebhook(name)
+	}
+	return secret, pgagui.ErrorOf(err)
+}
+
+func noWebhook(name string) error {
+	return fmt.Errorf("there is no webhook %q: %w", name, pgagui.ErrNotFound)
+}
+
+// TakeOverWebhooks makes the database the one that sends the requests of a webhook, or (an empty name) of all, and returns how many
+// webhooks it did not send before. A database that was restored from a dump of another one sends nothing before, because that one
+// may. It needs the rights of agui_maintainer.
+//
+// Errors: pgagui.ErrPermissionDenied.
+func TakeOverWebhooks(ctx context.Context, pool *pgxpool.Pool, name string) (int64, error) {
+	taken, err := db.New(pool).TakeOverWebhooks(ctx, orNull(name))
+	return taken, pgagui.ErrorOf(err)
+}
+
 // RemoveWebhook removes a webhook with its requests, and reports whether there was one of the name. It needs the rights of
 // agui_maintainer.
 //
@@ -104,6 +137,7 @@ func Webhooks(ctx context.Context, pool *pgxpool.Pool) ([]Webhook, error) {
 		hooks[i] = Webhook{
 			Name: row.Name, URL: row.Url, Scope: row.Scope, AllScopes: row.IsAll, Enabled: row.Enabled, DisabledBecause: row.DisabledBecause,
 			CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy, ToSend: row.ToSend, Failed: row.Failed,
+			Retrying: row.Retrying, OldSecretUntil: row.OldSecretUntil, IsElsewhere: row.IsElsewhere,
 		}
 		for _, kind := range row.Kinds {
 			hooks[i].Kinds = append(hooks[i].Kinds, WebhookKind(kind))

@@ -232,7 +232,7 @@ func (t *Traces) send(ctx context.Context, after string, changes []pgagui.Change
 func (t *Traces) sendRun(ctx context.Context, change pgagui.Change) error {
 	isOld := t.options.MaxAge > 0 && time.Since(change.EndedAt) > t.options.MaxAge
 	name := runName{change.Scope, change.ThreadID, change.RunID}
-	if change.Status == pgagui.Running || isOld || t.known[name].sentSeq == change.LastSeq || t.unsent[name] == change.LastSeq {
+	if change.IsErased || change.Status == pgagui.Running || isOld || t.known[name].sentSeq == change.LastSeq || t.unsent[name] == change.LastSeq {
 		return nil
 	}
 	run, err := t.read(ctx, change)

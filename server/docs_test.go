@@ -113,7 +113,7 @@ var (
 	shownDay    = regexp.MustCompile(`"day": "[^"]+"`)
 	shownLength = regexp.MustCompile(`Nanoseconds": \d+`)
 	shownPlace  = regexp.MustCompile(`\d+/\d+ (all|changed) \d+ [0-9a-f-]+ \d+`)
-	shownCursor = regexp.MustCompile(`"(cursor|nextCursor)": "[^"]+"`)
+	shownCursor = regexp.MustCompile(`"(cursor|nextCursor|threadUid)": "[^"]+"`)
 )
 
 // asShown returns what the page shows of an answer.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -48,6 +49,10 @@ func TestFeed(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatalf("%+v", all)
 	}
+	uids := map[string]string{}
+	for _, change := range all {
+		uids[change.ThreadID] = change.ThreadUID
+	}
 	if rest := page("?limit=1&after=" + url.QueryEscape(all[1].Position)); len(rest) != 1 || rest[0].ThreadID != all[2].ThreadID {
 		t.Errorf("behind the second: %+v", rest)
 	}
@@ -68,8 +73,10 @@ func TestFeed(t *testing.T) {
 
 	// A stream goes on where its last frame ended, also behind the place of its consumer.
 	stream := p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream")
+	var frame string
 	next := func() (change pgagui.Change) {
-		if err := json.Unmarshal([]byte(stream.event()), &change); err != nil {
+		frame = stream.event()
+		if err := json.Unmarshal([]byte(frame), &change); err != nil {
 			t.Fatal(err)
 		}
 		return change
@@ -88,12 +95,20 @@ func TestFeed(t *testing.T) {
 	stream = p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream", "Last-Event-ID", last)
 	for next().ThreadID != "e" { // others may come once more
 	}
+	if _, err := store.Erase(t.Context(), "a", pgagui.EraseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for change := next(); !change.IsErased; change = next() {
+	}
+	if want := fmt.Sprintf(`{"position":%q,"threadUid":%q,"isErased":true}`, stream.lastID, uids["a"]); frame != want {
+		t.Errorf("%s, want %s", frame, want)
+	}
 	stream.answer.Body.Close()
 
 	for range 2 {
 		without("DELETE", "/consumers/copy", "")
 	}
-	wait.For(t, "all five from the beginning", func() bool { return len(page("?consumer=copy")) >= 5 })
+	wait.For(t, "all that is left, from the beginning", func() bool { return len(page("?consumer=copy")) >= 4 })
 	for path, status := range map[string]int{
 		"/feed?after=tomorrow": http.StatusBadRequest, "/feed?consumer=copy&after=x": http.StatusBadRequest,
 		"/feed?after=" + url.QueryEscape("1/1 changed 5 00000000-0000-0000-0000-000000000000 0"): http.StatusGone,

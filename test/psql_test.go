@@ -4,8 +4,6 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -17,14 +15,7 @@ var update = flag.Bool("update", false, "write what the tests get as what they w
 // A client that only has psql can do all of it: the tour in examples/ prints what tour.out says.
 func TestTourInPsql(t *testing.T) {
 	t.Parallel()
-	psql, err := exec.LookPath("psql")
-	if err != nil {
-		installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
-		if len(installed) == 0 {
-			testneeds.Skip(t, testneeds.Psql, "psql is not installed")
-		}
-		psql = slices.Max(installed)
-	}
+	psql := testdb.Program(t, testneeds.Psql, "psql")
 	command := exec.Command(psql, "-X", "--quiet", "-d", testdb.New(t), "-f", "tour.sql")
 	command.Dir = "../examples"
 	command.Env = append(os.Environ(), "PGTZ=UTC")

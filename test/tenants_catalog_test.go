@@ -51,7 +51,7 @@ var definersAsk = map[string][]string{
 	"agui.thread_page":              {"agui.threads"},
 
 	// For all threads of the caller.
-	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats"},
+	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats", "agui_internal.webhook_states"},
 	"agui_internal.own_keys_in": {
 		"agui.agent_report", "agui.changes", "agui.day_report", "agui.model_report", "agui.search", "agui.tool_report", "agui.waiting",
 	},
@@ -62,11 +62,11 @@ var definersAsk = map[string][]string{
 
 	"agui_internal.refuse_unless_operator": {
 		"agui.disable_search", "agui.enable_search", "agui.map_usage", "agui.rebuild_facts", "agui.set_setting", "agui.unmap_usage", "agui_internal.project_step",
-		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.webhook_failures",
+		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.rotate_webhook_secret", "agui.take_over_webhooks", "agui.webhook_failures",
 		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
 		"agui_internal.webhook_endpoints",
-		"agui_internal.fence_threads", "agui_internal.hand_over_bucket", "agui_internal.receive_erasures", "agui_internal.receive_thread",
-		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.take_map", "agui_internal.threads_here",
+		"agui_internal.fence_threads", "agui_internal.hand_over_buckets", "agui_internal.receive_buckets", "agui_internal.receive_thread",
+		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.threads_elsewhere", "agui_internal.threads_on",
 	},
 
 	// What the others ask: they answer with what the caller is mapped to.

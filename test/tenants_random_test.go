@@ -23,7 +23,7 @@ import (
 )
 
 // Functions that move threads from one node of a cluster to another.
-var functionsOfMoves = []string{"fence_threads", "hand_over_bucket", "receive_erasures", "receive_thread", "remove_moved_thread", "take_back_thread", "take_map", "threads_here"}
+var functionsOfMoves = []string{"fence_threads", "hand_over_buckets", "receive_buckets", "receive_thread", "remove_moved_thread", "take_back_thread", "threads_elsewhere", "threads_on"}
 
 var tenantCalls = flag.Int("tenant-calls", 400, "how many random calls two tenants make under row-level security")
 
@@ -35,7 +35,7 @@ func TestTenantsAreAloneInRandomCalls(t *testing.T) {
 	url := testdb.New(t)
 	owner := testdb.Connect(t, url)
 	// What says itself how row-level security is set, or returns a key to who may not use it. Statistics have bytes on disk, without it only.
-	functions := callable(t, owner, "stats", "has_row_security", "monitored_keys", "own_keys", "own_erased_keys", "own_key", "own_thread_key", "visible_key", "visible_thread_key",
+	functions := callable(t, owner, "stats", "has_row_security", "monitored_keys", "webhook_states", "database_identity", "own_keys", "own_erased_keys", "own_key", "own_thread_key", "visible_key", "visible_thread_key",
 		"refuse_foreign", "refuse_unless_operator", "scope_refusal", "key_to_change", "checked_thread_key", "key_on_this_node", "pool_first_key", "pool_last_key", "note_uptime")
 	random := rand.New(rand.NewPCG(*firstSeed, 0))
 
@@ -375,7 +375,7 @@ func (f calledFunction) isRefused(answer, role string) bool {
 
 func rowsOf(t *testing.T, connection *pgx.Conn, relation string) string {
 	t.Helper()
-	rows, err := connection.Query(t.Context(), `select (to_jsonb(row) - 'written_in' - 'changed_in')::text from `+relation+` as row`)
+	rows, err := connection.Query(t.Context(), `select (to_jsonb(row) - 'written_in' - '{changed_in,thread_uid,erased_in}'::text[])::text from `+relation+` as row`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // newRole makes a role that may do everything that can be granted, for one test: roles belong to the whole server.
@@ -737,6 +738,7 @@ func TestJobsOfTenants(t *testing.T) {
 		`select agui_internal.webhook_endpoints(now())`, `select agui_internal.add_webhook_requests('hook', '', '', '{a}', '{t}', '{r1}')`,
 		`select agui_internal.claim_webhook_requests('hook', now(), now(), 1)`,
 		`select agui_internal.note_webhook_request('hook', '', 1, true, null, '', true)`, `select agui.remove_webhook('hook')`,
+		`select agui.rotate_webhook_secret('hook')`, `select agui.take_over_webhooks()`,
 	} {
 		for name, pool := range map[string]*pgxpool.Pool{"a tenant": tenants.asA, "a pool": tenants.asPool, "a role without a mapping": tenants.asNone} {
 			if _, err := pool.Exec(t.Context(), change); sqlState(err) != "42501" {
@@ -812,6 +814,34 @@ func TestQuestionsAreAboutTheCallersScope(t *testing.T) {
 			if got := answer(pool); got != "" {
 				t.Errorf("%s: %s gets %s", question, name, got)
 			}
+		}
+	}
+}
+
+// An erased thread comes to readers of its scope and of all scopes, and to no other.
+func TestErasuresComeToTheirScope(t *testing.T) {
+	t.Parallel()
+	tenants := newTenancy(t)
+	// Behind all that has ended.
+	after := list(t, tenants.owner, `
+		select agui_internal.epoch() || ' changed ' || (pg_snapshot_xmin(pg_current_snapshot())::text::numeric - 1) || ' ffffffff-ffff-ffff-ffff-ffffffffffff 1'`)[0]
+	uid := list(t, tenants.owner, `select thread_uid::text from agui.thread where scope = 'b' order by thread_id limit 1`)[0]
+	do(t, tenants.asB, `select agui.erase(thread_id, scope => 'b') from (select thread_id from agui.thread where scope = 'b' order by thread_id limit 1) as first`)
+	erased := func(pool *pgxpool.Pool, scope string) []string {
+		return list(t, pool, `select thread_uid::text from agui.changes('`+after+`', scope => `+scope+`) where is_erased`)
+	}
+	wait.For(t, "the erasure", func() bool { return len(erased(tenants.owner, "null")) > 0 })
+	for _, reader := range []struct {
+		name, scope string
+		pool        *pgxpool.Pool
+		gets        bool
+	}{
+		{"b", "null", tenants.asB, true}, {"b", "'b'", tenants.asB, true}, {"an operator", "null", tenants.asOperator, true}, {"an operator", "'b'", tenants.asOperator, true},
+		{"an operator", "'a'", tenants.asOperator, false}, {"a", "null", tenants.asA, false}, {"a", "'b'", tenants.asA, false}, {"a role without a mapping", "null", tenants.asNone, false},
+		{"a pool without a scope", "null", tenants.asPool, false},
+	} {
+		if got := erased(reader.pool, reader.scope); slices.Contains(got, uid) != reader.gets || len(got) > 0 && !reader.gets {
+			t.Errorf("%s gets of the scope %s %v", reader.name, reader.scope, got)
 		}
 	}
 }

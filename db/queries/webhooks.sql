@@ -4,6 +4,13 @@ select agui.add_webhook(@name::pg_catalog.text, @url::pg_catalog.text, sqlc.narg
 -- name: EnableWebhook :one
 select agui.enable_webhook(@name::pg_catalog.text, @enabled::boolean)::boolean as is_known;
 
+-- name: RotateWebhookSecret :one
+-- Empty: there is no such webhook.
+select coalesce(agui.rotate_webhook_secret(@name::pg_catalog.text, sqlc.narg(secret)::pg_catalog.text, @keep_old::interval), '')::pg_catalog.text as secret;
+
+-- name: TakeOverWebhooks :one
+select agui.take_over_webhooks(sqlc.narg(name)::pg_catalog.text)::bigint as taken;
+
 -- name: RemoveWebhook :one
 select agui.remove_webhook(@name::pg_catalog.text)::boolean as was_known;
 
@@ -11,7 +18,9 @@ select agui.remove_webhook(@name::pg_catalog.text)::boolean as was_known;
 select
     (hook).name::pg_catalog.text as name, (hook).url::pg_catalog.text as url, coalesce((hook).scope, '')::pg_catalog.text as scope, ((hook).scope is null)::boolean as is_all,
     (hook).kinds::pg_catalog.text[] as kinds, (hook).enabled::boolean as enabled, coalesce((hook).disabled_because, '')::pg_catalog.text as disabled_because,
-    (hook).created_at::pg_catalog.timestamptz as created_at, (hook).created_by::pg_catalog.text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed
+    (hook).created_at::pg_catalog.timestamptz as created_at, (hook).created_by::pg_catalog.text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed,
+    (hook).retrying::bigint as retrying, coalesce((hook).old_secret_until, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as old_secret_until,
+    (hook).is_elsewhere::boolean as is_elsewhere
 from agui.webhooks() as hook;
 
 -- name: WebhookFailures :many
@@ -32,7 +41,8 @@ select agui.drop_webhook_failures(@webhook::pg_catalog.text, sqlc.narg(event_id)
 select
     (endpoint).name::pg_catalog.text as name, (endpoint).url::pg_catalog.text as url, (endpoint).secret::pg_catalog.text as secret, coalesce((endpoint).scope, '')::pg_catalog.text as scope,
     ((endpoint).scope is null)::boolean as is_all, (endpoint).enabled::boolean as enabled,
-    (endpoint).created_at::pg_catalog.timestamptz as created_at, (endpoint).position::pg_catalog.text as position, (endpoint).is_due::boolean as is_due
+    (endpoint).created_at::pg_catalog.timestamptz as created_at, (endpoint).position::pg_catalog.text as position, (endpoint).is_due::boolean as is_due,
+    coalesce((endpoint).old_secret, '')::pg_catalog.text as old_secret, (endpoint).is_elsewhere::boolean as is_elsewhere
 from agui_internal.webhook_endpoints(@at::pg_catalog.timestamptz) as endpoint;
 
 -- name: AddWebhookRequests :one

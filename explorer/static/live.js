@@ -1,4 +1,4 @@
-import { load } from "./page.js";
+import { load, reconcile } from "./page.js";
 
 const mostOften = 250; // milliseconds between two looks at a thread that goes on
 
@@ -68,32 +68,6 @@ class LiveThread extends HTMLElement {
     document.title = page.title;
     this.dispatchEvent(new Event("refreshed", { bubbles: true }));
   }
-}
-
-// reconcile makes the children of a list those of another one. Children with the same key and the
-// same content stay as they are.
-function reconcile(list, fresh) {
-  const known = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  let before = list.firstElementChild;
-  for (const now of [...fresh.children]) {
-    let old = known.get(now.dataset.key);
-    known.delete(now.dataset.key);
-    if (old) {
-      const open = [...old.querySelectorAll("details")].map((one) => one.open);
-      [...now.querySelectorAll("details")].forEach((one, at) => at < open.length && (one.open = open[at]));
-      if (!old.isEqualNode(now)) {
-        if (before === old) before = now;
-        old.replaceWith(document.adoptNode(now));
-        old = now;
-      }
-    } else {
-      old = document.adoptNode(now);
-      list.insertBefore(old, before);
-    }
-    if (old === before) before = before.nextElementSibling;
-    else if (old.nextElementSibling !== before) list.insertBefore(old, before);
-  }
-  for (const gone of known.values()) gone.remove();
 }
 
 customElements.define("live-thread", LiveThread);

@@ -1,4 +1,4 @@
-import { load } from "./page.js";
+import { load, reconcile } from "./page.js";
 
 // The slider through the events of a run. Each step fetches the page of its event and takes its
 // parts; of steps that come faster than pages do, the last one counts.
@@ -57,12 +57,10 @@ class TimeLine extends HTMLElement {
     url.searchParams.delete("n");
     url.searchParams.set("seq", fresh.dataset.seq);
     history.replaceState(null, "", url);
-    const old = document.getElementById("moment"), now = document.adoptNode(page.getElementById("moment"));
-    const open = new Map([...old.querySelectorAll("[data-key] details")].map((one) => [one.closest("[data-key]").dataset.key, one.open]));
-    for (const one of now.querySelectorAll("[data-key] details")) one.open = open.get(one.closest("[data-key]").dataset.key) ?? one.open;
-    const scrolled = old.querySelector(".state-text")?.scrollTop ?? 0;
-    old.replaceWith(now);
-    now.querySelector(".state-text").scrollTop = scrolled;
+    const moment = document.getElementById("moment"), now = page.getElementById("moment");
+    const scrolled = moment.querySelector(".state-text").scrollTop;
+    for (const list of ["[data-list]", ".facets"]) reconcile(moment.querySelector(list), now.querySelector(list));
+    moment.querySelector(".state-text").scrollTop = scrolled;
     showEnd();
     document.querySelector(".thread-head").replaceWith(document.adoptNode(page.querySelector(".thread-head")));
     this.dispatchEvent(new Event("stepped", { bubbles: true }));

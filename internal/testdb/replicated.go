@@ -21,24 +21,11 @@ type Replicated struct {
 // NewReplicated starts both. They are stopped when the test ends.
 func NewReplicated(t testing.TB) *Replicated {
 	t.Helper()
-	options := cluster.Options{Settings: map[string]string{"fsync": "off"}}
-	started := func(server *cluster.Cluster, err error) *cluster.Cluster {
-		t.Helper()
-		if err != nil {
-			t.Fatal("testdb:", err)
-		}
-		t.Cleanup(func() {
-			if err := server.Stop(); err != nil {
-				t.Error("testdb:", err)
-			}
-		})
-		return server
-	}
-	r := &Replicated{Primary: started(cluster.Start(t.Context(), options))}
+	r := &Replicated{Primary: Server(t, nil)}
 	if err := schema.Up(t.Context(), r.Primary.URL("postgres")); err != nil {
 		t.Fatal("testdb:", err)
 	}
-	r.Standby = started(r.Primary.Standby(t.Context(), options))
+	r.Standby = started(t)(r.Primary.Standby(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}}))
 	r.PrimaryPool, r.StandbyPool = Connect(t, r.Primary.URL("postgres")), Connect(t, r.Standby.URL("postgres"))
 	return r
 }

@@ -50,10 +50,12 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Request is what is sent to an endpoint.
 type Request struct {
-	URL, Secret string
-	ID          string
-	At          time.Time // of the attempt
-	Body        []byte
+	URL string
+	// Secrets sign it, each with a signature of its own.
+	Secrets []string
+	ID      string
+	At      time.Time // of the attempt
+	Body    []byte
 }
 
 // Answer is what came of a request.
@@ -72,9 +74,13 @@ type Answer struct {
 
 // Post sends a request once.
 func (c *Client) Post(ctx context.Context, r Request) Answer {
-	signature, err := Sign(r.Secret, r.ID, r.At, r.Body)
-	if err != nil {
-		return failed(err)
+	var signatures []string
+	for _, secret := range r.Secrets {
+		signature, err := Sign(secret, r.ID, r.At, r.Body)
+		if err != nil {
+			return failed(err)
+		}
+		signatures = append(signatures, signature)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
@@ -85,7 +91,7 @@ func (c *Client) Post(ctx context.Context, r Request) Answer {
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "pgagui",
-		"webhook-id": r.ID, "webhook-timestamp": strconv.FormatInt(r.At.Unix(), 10), "webhook-signature": signature,
+		"webhook-id": r.ID, "webhook-timestamp": strconv.FormatInt(r.At.Unix(), 10), "webhook-signature": strings.Join(signatures, " "),
 	} {
 		request.Header.Set(name, value)
 	}

@@ -63,7 +63,7 @@ func post(t *testing.T, client *Client, handler http.HandlerFunc) Answer {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	return client.Post(t.Context(), Request{URL: server.URL + "/hook?token=s3cret", Secret: knownSecret, ID: knownID, At: knownTime, Body: []byte(knownBody)})
+	return client.Post(t.Context(), Request{URL: server.URL + "/hook?token=s3cret", Secrets: []string{knownSecret}, ID: knownID, At: knownTime, Body: []byte(knownBody)})
 }
 
 func TestRequestsHaveTheFormOfTheStandard(t *testing.T) {
@@ -136,7 +136,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	request := Request{URL: server.URL, Secret: knownSecret, ID: knownID, At: knownTime}
+	request := Request{URL: server.URL, Secrets: []string{knownSecret}, ID: knownID, At: knownTime}
 	client := NewClient(loopback, false)
 	if answer := client.Post(t.Context(), request); !answer.HasNone || !strings.Contains(answer.Outcome, "certificate") {
 		t.Errorf("an unknown certificate: %+v", answer)
@@ -178,12 +178,12 @@ func TestRefusedRequestsAreNotSent(t *testing.T) {
 		"http://localhost:1/?s3cret": "the address is not public", "http://[::1]:1/?s3cret": "the address is not public", "http://0x7f.1:1/?s3cret": "",
 		"http://host:port/?s3cret": "the URL is not valid", "ftp://8.8.8.8/?s3cret": "unsupported protocol", "http:///?s3cret": "no Host",
 	} {
-		answer := NewClient(nil, true).Post(t.Context(), Request{URL: address, Secret: knownSecret})
+		answer := NewClient(nil, true).Post(t.Context(), Request{URL: address, Secrets: []string{knownSecret}})
 		if !answer.HasNone || !strings.Contains(answer.Outcome, because) || strings.Contains(answer.Outcome, "s3cret") {
 			t.Errorf("%s: %+v", address, answer)
 		}
 	}
-	if answer := NewClient(nil, true).Post(t.Context(), Request{URL: "https://example.com", Secret: "whsec_?"}); answer.IsTaken || !strings.Contains(answer.Outcome, "the secret is not valid") {
+	if answer := NewClient(nil, true).Post(t.Context(), Request{URL: "https://example.com", Secrets: []string{"whsec_?"}}); answer.IsTaken || !strings.Contains(answer.Outcome, "the secret is not valid") {
 		t.Errorf("without a key: %+v", answer)
 	}
 }

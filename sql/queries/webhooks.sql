@@ -4,6 +4,13 @@ select agui.add_webhook(@name::text, @url::text, sqlc.narg(kinds)::text[], sqlc.
 -- name: EnableWebhook :one
 select agui.enable_webhook(@name::text, @enabled::boolean)::boolean as is_known;
 
+-- name: RotateWebhookSecret :one
+-- Empty: there is no such webhook.
+select coalesce(agui.rotate_webhook_secret(@name::text, sqlc.narg(secret)::text, @keep_old::interval), '')::text as secret;
+
+-- name: TakeOverWebhooks :one
+select agui.take_over_webhooks(sqlc.narg(name)::text)::bigint as taken;
+
 -- name: RemoveWebhook :one
 select agui.remove_webhook(@name::text)::boolean as was_known;
 
@@ -11,7 +18,9 @@ select agui.remove_webhook(@name::text)::boolean as was_known;
 select
     (hook).name::text as name, (hook).url::text as url, coalesce((hook).scope, '')::text as scope, ((hook).scope is null)::boolean as is_all,
     (hook).kinds::text[] as kinds, (hook).enabled::boolean as enabled, coalesce((hook).disabled_because, '')::text as disabled_because,
-    (hook).created_at::timestamptz as created_at, (hook).created_by::text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed
+    (hook).created_at::timestamptz as created_at, (hook).created_by::text as created_by, (hook).to_send::bigint as to_send, (hook).failed::bigint as failed,
+    (hook).retrying::bigint as retrying, coalesce((hook).old_secret_until, '0001-01-01 00:00:00+00')::timestamptz as old_secret_until,
+    (hook).is_elsewhere::boolean as is_elsewhere
 from agui.webhooks() as hook;
 
 -- name: WebhookFailures :many
@@ -32,7 +41,8 @@ select agui.drop_webhook_failures(@webhook::text, sqlc.narg(event_id)::text)::bi
 select
     (endpoint).name::text as name, (endpoint).url::text as url, (endpoint).secret::text as secret, coalesce((endpoint).scope, '')::text as scope,
     ((endpoint).scope is null)::boolean as is_all, (endpoint).enabled::boolean as enabled,
-    (endpoint).created_at::timestamptz as created_at, (endpoint).position::text as position, (endpoint).is_due::boolean as is_due
+    (endpoint).created_at::timestamptz as created_at, (endpoint).position::text as position, (endpoint).is_due::boolean as is_due,
+    coalesce((endpoint).old_secret, '')::text as old_secret, (endpoint).is_elsewhere::boolean as is_elsewhere
 from agui_internal.webhook_endpoints(@at::timestamptz) as endpoint;
 
 -- name: AddWebhookRequests :one

@@ -59,11 +59,11 @@ func TestExtension(t *testing.T) {
 
 	// A dump, restored.
 	restored, restoredPool := install("restored")
-	text, err := osexec.Command(clientProgram(t, testneeds.PgDump, "pg_dump"), "-d", address, "--format=custom").Output()
+	text, err := osexec.Command(testdb.Program(t, testneeds.PgDump, "pg_dump"), "-d", address, "--format=custom").Output()
 	if err != nil {
 		t.Logf("pg_dump cannot dump this server: %v", err) // it is older
 	} else {
-		restore := osexec.Command(clientProgram(t, testneeds.PgDump, "pg_restore"), "--exit-on-error", "-d", restored)
+		restore := osexec.Command(testdb.Program(t, testneeds.PgDump, "pg_restore"), "--exit-on-error", "-d", restored)
 		restore.Stdin = strings.NewReader(string(text))
 		if printed, err := restore.CombinedOutput(); err != nil || len(printed) > 0 {
 			t.Errorf("pg_restore: %v\n%s", err, printed)
@@ -156,5 +156,5 @@ func serverWithExtension(t *testing.T) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	t.Setenv("PGAGUI_POSTGRES_BIN", filepath.Join(root, programs))
-	return ownServer(t)
+	return testdb.Server(t, nil)
 }

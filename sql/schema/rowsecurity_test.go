@@ -175,7 +175,7 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 
 func TestRowSecuritySurvivesADump(t *testing.T) {
 	t.Parallel()
-	dump, restore := clientProgram(t, testneeds.PgDump, "pg_dump"), clientProgram(t, testneeds.PgDump, "pg_restore")
+	dump, restore := testdb.Program(t, testneeds.PgDump, "pg_dump"), testdb.Program(t, testneeds.PgDump, "pg_restore")
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
 	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
@@ -183,7 +183,7 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 	if err := schema.Up(t.Context(), source, schema.RowSecurity(true)); err != nil {
 		t.Fatal(err)
 	}
-	server := ownServer(t)
+	server := testdb.Server(t, nil)
 	for number, how := range []string{"--no-comments", "--no-privileges", "--schema-only"} {
 		text, err := osexec.Command(dump, "-d", source, "--format=custom", how).Output()
 		if err != nil {

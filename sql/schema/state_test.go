@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	osexec "os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -427,34 +426,6 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 	}
 }
 
-// clientProgram is a program of PostgreSQL's, of the newest version that is installed.
-func clientProgram(t *testing.T, need, name string) string {
-	t.Helper()
-	if installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(installed) > 0 {
-		return slices.Max(installed)
-	}
-	path, err := osexec.LookPath(name)
-	if err != nil {
-		testneeds.Skip(t, need, "%s is not installed", name)
-	}
-	return path
-}
-
-// ownServer is a server of the test's own, whose roles are no other test's.
-func ownServer(t *testing.T) *cluster.Cluster {
-	t.Helper()
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
-}
-
 func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) string {
 	t.Helper()
 	exec(t, testdb.Connect(t, server.URL("postgres")), `create database `+name+more)
@@ -463,11 +434,11 @@ func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) st
 
 func TestRestoreOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	dump, restore := clientProgram(t, testneeds.PgDump, "pg_dump"), clientProgram(t, testneeds.PgDump, "pg_restore")
-	psql := clientProgram(t, testneeds.Psql, "psql")
+	dump, restore := testdb.Program(t, testneeds.PgDump, "pg_dump"), testdb.Program(t, testneeds.PgDump, "pg_restore")
+	psql := testdb.Program(t, testneeds.Psql, "psql")
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
-	server := ownServer(t)
+	server := testdb.Server(t, nil)
 	exec(t, sourcePool, `select agui.enable_chain()`)
 	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	const heads = `select array_agg(head)::text from agui.heads() as head`
@@ -602,7 +573,7 @@ func privileges(t *testing.T, pool *pgxpool.Pool) string {
 // The installing role may make no roles, as on many managed servers.
 func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t)
+	server := testdb.Server(t, nil)
 	superuser := testdb.Connect(t, server.URL("postgres"))
 	exec(t, superuser, `create role app login password 'app'`)
 	createDatabase(t, server, "app", " owner app")
@@ -653,7 +624,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 // A role that may create roles but is no superuser can only grant what it has made, from PostgreSQL 16 on.
 func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t)
+	server := testdb.Server(t, nil)
 	exec(t, testdb.Connect(t, server.URL("postgres")), `create role app login createrole password 'app'`)
 	createDatabase(t, server, "app", " owner app")
 	app, err := url.Parse(server.URL("app"))

@@ -90,7 +90,7 @@ func storeOfRelease(t *testing.T, address string) uint {
 	}
 	version := versionOf(t, files[0], "store_")
 	installReleased(t, address, version)
-	if output, err := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address, "-f", files[0]).CombinedOutput(); err != nil {
+	if output, err := osexec.Command(testdb.Program(t, testneeds.Psql, "psql"), "-X", "-q", "--single-transaction", "--set", "ON_ERROR_STOP=1", "-d", address, "-f", files[0]).CombinedOutput(); err != nil {
 		t.Fatalf("psql: %v: %s", err, output)
 	}
 	return version
@@ -133,7 +133,7 @@ func TestStoreOfAReleaseIsWritten(t *testing.T) {
 	for _, table := range []string{"agui.schema_migrations", "agui_internal.installed_object", "agui_internal.uptime"} {
 		options = append(options, "--exclude-table-data="+table)
 	}
-	dump, err := osexec.Command(clientProgram(t, testneeds.PgDump, "pg_dump"), options...).Output()
+	dump, err := osexec.Command(testdb.Program(t, testneeds.PgDump, "pg_dump"), options...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -294,7 +294,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 
 	psql := func(t *testing.T, address, text string, options ...string) error {
 		t.Helper()
-		command := osexec.Command(clientProgram(t, testneeds.Psql, "psql"), append(options, "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)...)
+		command := osexec.Command(testdb.Program(t, testneeds.Psql, "psql"), append(options, "-X", "-q", "--set", "ON_ERROR_STOP=1", "-d", address)...)
 		command.Stdin = strings.NewReader(text)
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("psql: %w: %s", err, output)

@@ -142,7 +142,9 @@ create table agui.erasure (
     "runs" integer not null,
     "events" bigint not null,
     "allowed_at" timestamp with time zone,
-    "allowed_by" text
+    "allowed_by" text,
+    "thread_uid" uuid,
+    "erased_in" xid8
 );
 comment on table agui.erasure is 'The tombstones of erased threads: when, by whom and why, without their names. Writes to a thread are refused until allowed_at is set.';
 comment on column agui.erasure."erased_key" is 'A salted hash of the key of the thread (agui_internal.erasure_key), which identifies the thread to a caller who names it. Without the salt no name can be tested against it. The first half depends on the scope only, as in thread_key.';
@@ -153,6 +155,8 @@ comment on column agui.erasure."runs" is 'Number of runs that it had.';
 comment on column agui.erasure."events" is 'Number of events that it had.';
 comment on column agui.erasure."allowed_at" is 'When agui.lift_erasure permitted writes; null: they are refused.';
 comment on column agui.erasure."allowed_by" is 'The role that was logged in at that time.';
+comment on column agui.erasure."thread_uid" is 'The random id that the thread had (agui.thread), by which those recognize it who copied the thread; null: as for erased_in, or it had nothing but a claim.';
+comment on column agui.erasure."erased_in" is 'The transaction that erased it, for readers of changes; null: it was erased before this was noted, or in another database.';
 
 create table agui.hold (
     "thread_key" uuid not null,
@@ -434,13 +438,15 @@ create table agui.thread (
     "thread_key" uuid not null,
     "scope" text not null,
     "thread_id" text not null,
-    "created_at" timestamp with time zone not null
+    "created_at" timestamp with time zone not null,
+    "thread_uid" uuid
 );
 comment on table agui.thread is 'A conversation (AG-UI threadId) of a scope.';
 comment on column agui.thread."thread_key" is 'agui.thread_key(scope, thread_id): 64 bits that hash the scope, then 64 bits that hash scope and thread id. The threads of a scope are one range of keys.';
 comment on column agui.thread."scope" is 'The tenant or user that the thread belongs to; empty if scopes are not used. A name only: protection needs row-level security.';
 comment on column agui.thread."thread_id" is 'threadId of the protocol, unique in its scope.';
 comment on column agui.thread."created_at" is 'When the first event was appended, or session state or a checkpoint was saved.';
+comment on column agui.thread."thread_uid" is 'A random id, another one if the thread is erased and begun again. Readers of changes recognize an erased thread by it. Null for threads from before there was one (agui_internal.uid_of_thread).';
 
 create table agui.thread_activity (
     "thread_key" uuid not null,
@@ -474,7 +480,10 @@ create table agui.webhook (
     "enabled" boolean not null,
     "disabled_because" text,
     "created_at" timestamp with time zone not null,
-    "created_by" text not null
+    "created_by" text not null,
+    "old_secret" text,
+    "old_secret_until" timestamp with time zone,
+    "sends_from" text
 );
 comment on table agui.webhook is 'Endpoints that get an HTTP POST when a run has ended or waits for an answer (agui.add_webhook). The worker sends it. Only the owner can read the table, for it has secrets: agui.webhooks() shows the rest.';
 comment on column agui.webhook."name" is 'The name of the webhook.';
@@ -486,6 +495,9 @@ comment on column agui.webhook."enabled" is 'Whether requests are sent. If not, 
 comment on column agui.webhook."disabled_because" is 'Why it is disabled; null: agui.enable_webhook did it.';
 comment on column agui.webhook."created_at" is 'When it was added. Runs that ended before are not sent.';
 comment on column agui.webhook."created_by" is 'The role that was logged in.';
+comment on column agui.webhook."old_secret" is 'The secret before agui.rotate_webhook_secret, which signs too until old_secret_until; null: there is none.';
+comment on column agui.webhook."old_secret_until" is 'Until when old_secret signs.';
+comment on column agui.webhook."sends_from" is 'The database that sends the requests (agui_internal.database_identity). In another one, which has the row from a dump, nothing is sent until agui.take_over_webhooks is called.';
 
 create table agui.event (
     "scope" text not null,
@@ -817,9 +829,11 @@ create table agui.changed_run (
     "first_seq" bigint,
     "last_seq" bigint,
     "started_at" timestamp with time zone,
-    "ended_at" timestamp with time zone
+    "ended_at" timestamp with time zone,
+    "thread_uid" uuid,
+    "is_erased" boolean
 );
-comment on table agui.changed_run is 'A run that began, ended, or took events after its end. position: what agui.changes takes to go on behind it. The others are those of the run when it was read, which may be later than the change: last_seq and ended_at are null while it is running. Its events are those of the run from first_seq on (agui.events).';
+comment on table agui.changed_run is 'A run that began, ended, or took events after its end; or, if is_erased, a thread that was erased: then only position and thread_uid are not null. position: what agui.changes takes to go on behind it. thread_uid: a random id of the thread, another one if it is erased and begun again; all that was copied of an erased thread has it. The others are those of the run when it was read, which may be later than the change: last_seq and ended_at are null while it is running. Its events are those of the run from first_seq on (agui.events).';
 
 create table agui.channel_write_row (
     "place" integer,
@@ -873,6 +887,8 @@ create table agui.consumed_run (
     "last_seq" bigint,
     "started_at" timestamp with time zone,
     "ended_at" timestamp with time zone,
+    "thread_uid" uuid,
+    "is_erased" boolean,
     "read_seq" bigint
 );
 comment on table agui.consumed_run is 'A row of agui.changes for a consumer. position: what agui.move_consumer takes once the row is processed. read_seq: the seq of the last event of the thread that the consumer has processed (agui.mark_read); 0: none.';
@@ -886,7 +902,7 @@ create table agui.consumer_place (
     "created_at" timestamp with time zone,
     "moved_at" timestamp with time zone
 );
-comment on table agui.consumer_place is 'A consumer of agui.consume. scope: null for all scopes. position: it has processed the changes up to here (null: none). behind: how many changed runs it has not processed, at most 10000 are counted; null if is_lost. is_lost: the position is of another history of transactions (the database was restored, or failed over), so it has to begin again. created_at, moved_at: when its place was noted first and last.';
+comment on table agui.consumer_place is 'A consumer of agui.consume. scope: null for all scopes. position: it has processed the changes up to here (null: none). behind: how many changed runs and erased threads it has not processed, at most 10000 are counted; null if is_lost. is_lost: the position is of another history of transactions (the database was restored, or failed over), so it has to begin again. created_at, moved_at: when its place was noted first and last.';
 
 create table agui.error_page (
     "errors" agui.error_row[],
@@ -1239,9 +1255,12 @@ create table agui.webhook_info (
     "created_at" timestamp with time zone,
     "created_by" text,
     "to_send" bigint,
-    "failed" bigint
+    "failed" bigint,
+    "retrying" bigint,
+    "old_secret_until" timestamp with time zone,
+    "is_elsewhere" boolean
 );
-comment on table agui.webhook_info is 'A webhook (agui.webhook) without its secret. scope: null means all scopes. to_send is the number of requests that wait or are being sent, failed the number of those that failed for good.';
+comment on table agui.webhook_info is 'A webhook (agui.webhook) without its secret. scope: null means all scopes. to_send is the number of requests that wait or are being sent, failed the number of those that failed for good, retrying that of those that failed and are repeated. old_secret_until: until when the secret before agui.rotate_webhook_secret signs too; null: there is none. is_elsewhere: another database sends the requests, of which this one is a copy (agui.take_over_webhooks).';
 
 create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
@@ -1299,7 +1318,7 @@ create function agui.map_operator(role_name name) returns void language sql as '
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
 create function agui.map_usage(path text[], names jsonb DEFAULT '{}'::jsonb) returns void language sql as '';
-create function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns void language sql as '';
+create function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text DEFAULT NULL::text, thread_uid uuid DEFAULT NULL::uuid, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.messages(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.message_row language sql as '';
@@ -1322,6 +1341,7 @@ create function agui.request_stop(thread_id text, run_id text DEFAULT NULL::text
 create function agui.restore(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.retry(job text DEFAULT NULL::text, thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.retry_webhook_failures(webhook text, event_id text DEFAULT NULL::text) returns bigint language sql as '';
+create function agui.rotate_webhook_secret(name text, secret text DEFAULT NULL::text, keep_old interval DEFAULT '1 day'::interval) returns text language sql as '';
 create function agui.run_tool_calls(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.tool_call language sql as '';
 create function agui.runs(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.save_checkpoint(thread_id text, checkpoint_id text, document json, parent_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
@@ -1341,6 +1361,7 @@ create function agui.state(thread_id text, run_id text DEFAULT NULL::text, at_se
 create function agui.stats(exact boolean DEFAULT false) returns agui.stats_row language sql as '';
 create function agui.status(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.run_status language sql as '';
 create function agui.subagents(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.subagent language sql as '';
+create function agui.take_over_webhooks(name text DEFAULT NULL::text) returns bigint language sql as '';
 create function agui.thread_key(scope text, thread_id text) returns uuid language sql as '';
 create function agui.thread_page(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.thread_page_row language sql as '';
 create function agui.threads(agent text DEFAULT NULL::text, archived boolean DEFAULT false, title text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, status text DEFAULT NULL::text, head_only boolean DEFAULT false, metadata jsonb DEFAULT NULL::jsonb, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.thread_row language sql as '';

@@ -48,7 +48,8 @@ there, which stays, and stores its threads in a scope of its own.`,
 }
 
 func (p *program) demo(ctx context.Context, keep bool) (err error) {
-	if p.DatabaseURL != "" {
+	isPrivate := p.DatabaseURL == ""
+	if !isPrivate {
 		p.Scope = cmp.Or(p.Scope, "pgagui-demo-"+strings.ToLower(rand.Text()[:6]))
 		fmt.Fprintf(p.Out, "Your database: the demo installs the schema agui, which stays, and stores its threads in the scope %q.\n", p.Scope)
 	} else {
@@ -78,7 +79,16 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 			return err
 		}
 	}
-	show.next(keep)
+	var explorer string // the link
+	if keep && isPrivate {
+		link, end, failed := show.explore(context.WithoutCancel(ctx)) // Ctrl-C ends it in order, too
+		if failed != nil {
+			return failed
+		}
+		explorer = link
+		defer func() { err = errors.Join(err, end()) }()
+	}
+	show.next(keep, explorer)
 	if keep {
 		p.waitForEnter(ctx)
 	}
@@ -355,9 +365,12 @@ func (d *demonstration) sizes(ctx context.Context) error {
 	return nil
 }
 
-func (d *demonstration) next(keep bool) {
+func (d *demonstration) next(keep bool, explorer string) {
 	d.title("Try next")
 	if keep {
+		if explorer != "" {
+			fmt.Fprintf(d.p.Out, "  See it in a browser: %s\n\n", explorer)
+		}
 		address, scope := "export DATABASE_URL='"+d.p.DatabaseURL+"'", "" // the private server's password may be shown
 		if d.p.Scope != "" {
 			address, scope = "export DATABASE_URL=…", " --scope "+d.p.Scope

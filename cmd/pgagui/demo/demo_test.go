@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"strings"
 	"syscall"
@@ -18,15 +20,47 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
+
+// pageOf returns the text of a page.
+func pageOf(t *testing.T, address string) string {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
 // The demo runs on a private server, which it removes after Enter was pressed.
 func TestDemoOnAPrivateServer(t *testing.T) {
 	t.Parallel()
 	var out, messages bytes.Buffer
-	code := clitest.Run(t.Context(), []string{"demo", "--keep", "--database-url", ""}, strings.NewReader("\n"), &out, &messages)
+	var page string
+	enter := readerFunc(func(into []byte) (int, error) { // the demo waits
+		page = pageOf(t, regexp.MustCompile(`http://\S+/explorer/\S+`).FindString(out.String()))
+		return copy(into, "\n"), nil
+	})
+	code := clitest.Run(t.Context(), []string{"demo", "--keep", "--database-url", ""}, enter, &out, &messages)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s\n%s", code, messages.String(), out.String())
 	}
 	checkDemo(t, out.String())
+	if !strings.Contains(page, "Plan three days in Lisbon") || !strings.Contains(page, `class="from"`) {
+		t.Errorf("the link of the explorer leads to\n%s", page)
+	}
 
 	address := regexp.MustCompile(`postgres://[^']+`).FindString(out.String())
 	connection, err := pgx.Connect(t.Context(), address)

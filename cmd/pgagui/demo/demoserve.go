@@ -26,17 +26,15 @@ const serveThread = "served"
 // after the other.
 func (d *demonstration) serve(ctx context.Context) (err error) {
 	d.title("Serve: the same over HTTP, by two processes (pgagui serve)")
-	listener, err := net.Listen("tcp", net.JoinHostPort(daemon.Host, "0"))
+	agent, err := startAgent()
 	if err != nil {
 		return err
 	}
-	agent := &http.Server{Handler: sampleagent.Agent{WordEvery: liveWordEvery}, ReadHeaderTimeout: 10 * time.Second}
 	defer agent.Close()
-	go func() { _ = agent.Serve(listener) }()
 
 	var first, second *demoServer
 	for _, server := range []**demoServer{&first, &second} {
-		if *server, err = d.startServer(ctx, "http://"+listener.Addr().String()+"/"); err != nil {
+		if *server, err = d.startServer(ctx, agent.url); err != nil {
 			return err
 		}
 		defer func(server *demoServer) { err = errors.Join(err, server.end()) }(*server)
@@ -48,6 +46,39 @@ func (d *demonstration) serve(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// explore starts a server for the time after the demo, and returns a link to its explorer. It
+// takes requests without a token, from this machine alone: so it is for the private database, whose
+// password is printed, too.
+func (d *demonstration) explore(ctx context.Context) (link string, end func() error, err error) {
+	agent, err := startAgent()
+	if err != nil {
+		return "", nil, err
+	}
+	server, err := d.startServer(ctx, agent.url)
+	if err != nil {
+		return "", nil, errors.Join(err, agent.Close())
+	}
+	return server.url + "/explorer/thread?id=" + demoThread, func() error { return errors.Join(server.end(), agent.Close()) }, nil
+}
+
+// demoAgent is the sample agent.
+type demoAgent struct {
+	http.Server
+	url string
+}
+
+func startAgent() (*demoAgent, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(daemon.Host, "0"))
+	if err != nil {
+		return nil, err
+	}
+	agent := &demoAgent{
+		Server: http.Server{Handler: sampleagent.Agent{WordEvery: liveWordEvery}, ReadHeaderTimeout: 10 * time.Second}, url: "http://" + listener.Addr().String() + "/",
+	}
+	go func() { _ = agent.Serve(listener) }()
+	return agent, nil
 }
 
 // reloadServed reloads a page in the middle of a run, which continues from the other process.

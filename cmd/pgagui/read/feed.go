@@ -23,20 +23,24 @@ func (p *program) feedCommand() *cobra.Command {
 		Short: "Print the runs that began, ended or changed, of all threads of a scope",
 		Long: `Prints the runs of all threads of a scope that began, ended, or took events after their end, one
 JSON object a line: position, scope, threadId, runId, parentRunId, status, firstSeq, lastSeq,
-startedAt, endedAt. All runs come first. With --follow it waits for those that change, until Ctrl-C.
+startedAt, endedAt, threadUid. All runs come first. With --follow it waits for those that change,
+until Ctrl-C.
 
 Each run comes at least once. A run whose transaction is in progress, or began after one that is,
 comes later, so nothing is missed. To go on later, keep the position of the last line that was
 processed, and begin there with --after. Or name a consumer: the database keeps its place, which
 moves as lines are written (see "pgagui consumers").
 
-With --events, which needs a consumer, each line is an event: scope, threadId, seq, runId, type,
-recordedAt and payload, which has the bytes of the event. The events of a thread come in the order
-of seq, each once, when one of its runs begins or ends. If the command is killed, those of the last
-lines may come once more.
+A thread that is erased comes as a line with "isErased":true, its position and its threadUid, which
+all lines about the thread had. Its name is not kept.
 
-Erased threads do not come. If the database was restored or failed over to a standby, a position is
-refused (UI024): begin without one.`,
+With --events, which needs a consumer, each line is an event: scope, threadId, threadUid, seq,
+runId, type, recordedAt and payload, which has the bytes of the event. The events of a thread come
+in the order of seq, each once, when one of its runs begins or ends. If the command is killed, those
+of the last lines may come once more.
+
+If the database was restored or failed over to a standby, a position is refused (UI024): begin
+without one.`,
 		Example: `  pgagui feed --follow --all-scopes
   pgagui feed --after "$(tail -n 1 feed.ndjson | jq -r .position)" >> feed.ndjson
   pgagui feed --consumer warehouse --events --follow | ./load`,
@@ -65,6 +69,7 @@ refused (UI024): begin without one.`,
 	flags.BoolVar(&from.events, "events", false, "print events instead of runs")
 	flags.BoolVar(&follow, "follow", false, "wait for runs that change")
 	flags.DurationVar(&every, "every", time.Second, "with --follow: how often to look for changes")
+	flags.BoolVar(&from.null, "null", false, "with --events: end each event with a NUL byte, as its bytes may contain line ends")
 	addAllScopes(command, &from.allScopes)
 	return command
 }
@@ -73,6 +78,7 @@ refused (UI024): begin without one.`,
 type feedSource struct {
 	after, consumer   string
 	events, allScopes bool
+	null              bool
 }
 
 func (p *program) feed(ctx context.Context, store *pgagui.Store, from feedSource, follow bool, every time.Duration) error {
@@ -109,7 +115,7 @@ func consumerOf(store *pgagui.Store, name string, allScopes bool) pgagui.Consume
 func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedSource) (n int, err error) {
 	consumer := consumerOf(store, from.consumer, from.allScopes)
 	if from.events {
-		return p.feedEvents(ctx, consumer)
+		return p.feedEvents(ctx, consumer, from.null)
 	}
 	var changes []pgagui.Change
 	if from.consumer != "" {
@@ -129,23 +135,13 @@ func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedS
 	return n, err
 }
 
-func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer) (n int, err error) {
-	out := newEventWriter(p.Out, false, "pgagui feed")
+func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer, null bool) (n int, err error) {
+	out := newEventWriter(p.Out, null, "pgagui feed")
 	for event, err := range consumer.Events(ctx) {
 		if err != nil {
 			return n, err
 		}
-		line, err := withPayload(struct {
-			Scope      string    `json:"scope"`
-			ThreadID   string    `json:"threadId"`
-			Seq        int64     `json:"seq"`
-			RunID      string    `json:"runId"`
-			Type       string    `json:"type"`
-			RecordedAt time.Time `json:"recordedAt"`
-		}{event.Scope, event.ThreadID, event.Seq, event.RunID, event.Type, event.RecordedAt}, event.JSON)
-		if err == nil {
-			err = out.write(line, "event %d of thread %q (run %q)", event.Seq, event.ThreadID, event.RunID)
-		}
+		err = writeFeedEvent(out, event)
 		// The next event marks this one as processed, so it has to be out by then.
 		if err = errors.Join(err, out.Flush()); err != nil {
 			return n, err
@@ -153,6 +149,25 @@ func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer) (n i
 		n++
 	}
 	return n, nil
+}
+
+func writeFeedEvent(out eventWriter, event pgagui.ChangedEvent) error {
+	if event.IsErased {
+		return out.write(fmt.Appendf(nil, `{"threadUid":%q,"isErased":true}`, event.ThreadUID), "an erased thread")
+	}
+	line, err := withPayload(struct {
+		Scope      string    `json:"scope"`
+		ThreadID   string    `json:"threadId"`
+		ThreadUID  string    `json:"threadUid"`
+		Seq        int64     `json:"seq"`
+		RunID      string    `json:"runId"`
+		Type       string    `json:"type"`
+		RecordedAt time.Time `json:"recordedAt"`
+	}{event.Scope, event.ThreadID, event.ThreadUID, event.Seq, event.RunID, event.Type, event.RecordedAt}, event.JSON)
+	if err != nil {
+		return err
+	}
+	return out.write(line, "event %d of thread %q (run %q)", event.Seq, event.ThreadID, event.RunID)
 }
 
 // consumersCommand has the commands about the consumers of the feed.

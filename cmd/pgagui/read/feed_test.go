@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -93,6 +94,16 @@ func TestFeedOfEvents(t *testing.T) {
 	clear(printed)
 	if note(commands.Must(feed...)); len(printed) != 5 {
 		t.Errorf("from the beginning: %d of 5 events", len(printed))
+	}
+	commands.Must("consumers", "rm", "copy")
+	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.append('lines', 'r', e'[{"type":\n"RUN_STARTED"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	if text := commands.MustFail(cli.ExitUsage, feed...); !strings.Contains(text, `event 1 of thread "lines" (run "r") contains a line end, so it does not fit on one line: use --null`) {
+		t.Errorf("an event with a line end: %s", text)
+	}
+	if text := commands.Must(append(feed, "--null")...); !strings.Contains(text, "\"payload\":{\"type\":\n\"RUN_STARTED\"}}\x00") {
+		t.Errorf("with --null: %q", text)
 	}
 	commands.Must("consumers", "rm", "copy")
 	if text := commands.MustFail(cli.ExitRefused, "consumers", "rm", "copy"); !strings.Contains(text, `there is no consumer "copy" here`) {

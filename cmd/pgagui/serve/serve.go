@@ -347,7 +347,7 @@ const explorerPrefix = "/explorer"
 // addExplorer puts the explorer before the server. Only --insecure, which serves this machine alone,
 // shows the whole database: the token of a tenant must not.
 func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenticator) {
-	options := explorer.Options{Access: authenticator, Limits: s.config.limits, Logger: s.logger}
+	options := explorer.Options{Access: authenticator, Agents: s.core, Limits: s.config.limits, Logger: s.logger}
 	if s.config.insecure || s.config.isDevelopment {
 		options.Database, options.Examine = s.pool, examine(s.pool.Config().ConnString())
 	}

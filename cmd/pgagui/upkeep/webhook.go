@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -35,12 +36,12 @@ repeated, 8 times in about a day. docs/guides/webhooks.md shows how to receive a
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{
-				Problem: "a subcommand is missing (expected add, ls, rm, enable, disable, test, failures, retry or drop)", Command: command.CommandPath(),
+				Problem: "a subcommand is missing (expected add, ls, rm, enable, disable, rotate, take-over, test, failures, retry or drop)", Command: command.CommandPath(),
 			}
 		},
 	}
 	all := cli.OfAllScopes(
-		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookEnableCommand(true), p.webhookEnableCommand(false), p.webhookTestCommand(),
+		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookEnableCommand(true), p.webhookEnableCommand(false), p.webhookRotateCommand(), p.webhookTakeOverCommand(), p.webhookTestCommand(),
 		p.webhookFailuresCommand(), p.webhookRetryCommand(), p.webhookDropCommand(),
 	)
 	hook.AddCommand(append(all, p.webhookAddCommand())...)
@@ -139,6 +140,8 @@ func kindsText(kinds []jobs.WebhookKind) string {
 
 func webhookState(hook jobs.Webhook) string {
 	switch {
+	case hook.Enabled && hook.IsElsewhere:
+		return "of another database"
 	case hook.Enabled:
 		return "enabled"
 	case hook.DisabledBecause != "":
@@ -206,6 +209,63 @@ agui_maintainer.`,
 older than 30 days is dropped. The command needs the role agui_maintainer.`
 	}
 	return command
+}
+
+func (p *program) webhookRotateCommand() *cobra.Command {
+	var keepOld time.Duration
+	command := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give a webhook another secret, and print it once",
+		Long: `Makes another secret, and prints it. For the time of --keep-old each request has two signatures, one
+of the old secret too, so that the endpoint can be changed meanwhile. If the old secret is known to
+others, give --keep-old 0. The command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook rotate crm --keep-old 72h`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if keepOld < 0 {
+				return &cli.UsageError{Problem: "--keep-old must not be negative", Command: command.CommandPath()}
+			}
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				secret, err := jobs.RotateWebhookSecret(ctx, pool, arguments[0], "", keepOld)
+				switch {
+				case err != nil:
+					return err
+				case p.JSON:
+					return p.PrintJSON(map[string]any{"name": arguments[0], "secret": secret})
+				}
+				_, err = fmt.Fprintf(p.Out, "the new secret of webhook %s, which is not shown again: %s\n", arguments[0], secret)
+				return err
+			})
+		},
+	}
+	command.Flags().DurationVar(&keepOld, "keep-old", 24*time.Hour, "how long the old secret signs, too")
+	return command
+}
+
+func (p *program) webhookTakeOverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "take-over [NAME]",
+		Short: "Send the requests of webhooks from this database",
+		Long: `Makes this database the one that sends the requests of a webhook, or of all. A database that was
+restored from a dump of another one sends nothing, because that one may still send, until this
+command says that it has replaced it. What happened in this one meanwhile is sent, unless it is
+older than 30 days. The command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook take-over`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+				taken, err := jobs.TakeOverWebhooks(ctx, pool, strings.Join(arguments, ""))
+				switch {
+				case err != nil:
+					return err
+				case p.JSON:
+					return p.PrintJSON(map[string]any{"webhooks": taken})
+				}
+				_, err = fmt.Fprintf(p.Out, "this database now also sends the requests of %s\n", cli.CountText(taken, "webhook"))
+				return err
+			})
+		},
+	}
 }
 
 func (p *program) webhookTestCommand() *cobra.Command {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -60,7 +61,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	expect(`other https://example.com "acme" all enabled 0 0`, "webhook", "ls")
 	for _, wrong := range [][]string{
 		{"webhook"}, {"webhook", "add", "x", "https://example.com"}, {"webhook", "add", "x", "--all-scopes"}, {"webhook", "ls", "--scope", "a"},
-		{"webhook", "test", "crm", "--webhook-networks", "here"}, {"webhook", "failures", "--limit", "-1"}, {"webhook", "retry"},
+		{"webhook", "test", "crm", "--webhook-networks", "here"}, {"webhook", "failures", "--limit", "-1"}, {"webhook", "retry"}, {"webhook", "rotate"}, {"webhook", "rotate", "crm", "--keep-old", "-1s"}, {"webhook", "take-over", "a", "b"},
 		{"worker", "--webhook-networks", "10.0.0.1"},
 	} {
 		commands.MustFail(cli.ExitUsage, wrong...)
@@ -72,6 +73,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 		`there is no webhook "x"`:          {"webhook", "rm", "x"},
 		`there is no webhook "y"`:          {"webhook", "enable", "y"},
 		`there is no webhook "z"`:          {"webhook", "test", "z"},
+		`there is no webhook "w"`:          {"webhook", "rotate", "w"},
 		`http:// is not allowed`:           {"webhook", "test", "crm"},
 		`the address is not public`:        {"webhook", "test", "crm", "--webhook-http"},
 	} {
@@ -79,6 +81,16 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 			t.Errorf("%q: %s", wrong, text)
 		}
 	}
+	if rotated := clitest.Parse[struct{ Secret string }](commands, "webhook", "rotate", "other").Secret; rotated == secret || !strings.HasPrefix(rotated, "whsec_") {
+		t.Errorf("the new secret: %q", rotated)
+	}
+	expect("the new secret of webhook other, which is not shown again: whsec_", "webhook", "rotate", "other", "--keep-old", "0s")
+	expect("this database now also sends the requests of 0 webhooks", "webhook", "take-over")
+	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `update agui.webhook set sends_from = '1/1' where name = 'other'`); err != nil {
+		t.Fatal(err)
+	}
+	expect(`"acme" all of another database 0 0`, "webhook", "ls")
+	expect("this database now also sends the requests of 1 webhook", "webhook", "take-over", "other")
 	expect("webhook other is disabled", "webhook", "disable", "other")
 	expect(`"acme" all disabled 0 0`, "webhook", "ls")
 	expect("webhook other is removed", "webhook", "rm", "other")

@@ -243,7 +243,8 @@ export interface paths {
          *     runs come first. A run whose transaction is in progress, or began after one that is, comes later,
          *     so nothing is missed. With `Accept: text/event-stream` a stream that waits for changes: a frame
          *     for each, whose id is its position. Otherwise a page of lines; no line: nothing has changed.
-         *     Go on behind the last position that was processed. Erased threads do not come. Right: read.
+         *     Go on behind the last position that was processed. A thread that is erased comes too, by its
+         *     `threadUid`, which all that was said of it had. Right: read.
          */
         get: operations["getFeed"];
         put?: never;
@@ -1834,7 +1835,19 @@ export interface components {
             cursor?: string;
             hasMore: boolean;
         };
-        Change: {
+        Change: components["schemas"]["ChangedRun"] | components["schemas"]["ErasedThread"];
+        ErasedThread: {
+            /** @description Where to go on behind this change. */
+            position: string;
+            /**
+             * Format: uuid
+             * @description That of the changes of its runs; its name is not kept.
+             */
+            threadUid: string;
+            /** @enum {boolean} */
+            isErased: true;
+        };
+        ChangedRun: {
             /** @description Where to go on behind this change. */
             position: string;
             scope: string;
@@ -1847,6 +1860,16 @@ export interface components {
             lastSeq?: number;
             startedAt: components["schemas"]["Time"];
             endedAt?: components["schemas"]["Time"];
+            /**
+             * Format: uuid
+             * @description A random id of the thread, another one if it is erased and begun again.
+             */
+            threadUid: string;
+            /**
+             * @description Absent.
+             * @enum {boolean}
+             */
+            isErased?: false;
             /** @description Up to where the consumer has noted that it has processed the events of the thread. */
             readSeq?: number;
         };
@@ -1856,7 +1879,7 @@ export interface components {
             consumer: string;
             /** @description Up to where it has processed the changes; absent: none. */
             position?: string;
-            /** @description How many changed runs it has not processed. Not more than 10,000 are counted. */
+            /** @description How many changed runs and erased threads it has not processed. Not more than 10,000 are counted. */
             behind: number;
             /** @description The position means nothing any more: the database was restored, or failed over. */
             isLost?: boolean;

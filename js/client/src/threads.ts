@@ -26,7 +26,10 @@ export type WaitingInterrupt = Schemas["WaitingInterrupt"];
 export type Report = Schemas["Report"];
 /** A message whose text matches a search. */
 export type FoundMessage = Schemas["FoundMessage"];
-/** A run that began, ended or changed. `position` goes on behind it. */
+/**
+ * A run that began, ended or changed; or, if `isErased`, a thread that was erased, with the `threadUid` of its runs.
+ * `position` goes on behind it.
+ */
 export type Change = Schemas["Change"];
 
 /** Which threads a list has, and in which part of it. */
@@ -102,7 +105,7 @@ export class Threads {
 
   /**
    * Returns a page of the runs of all threads that began, ended or changed, each at least once: all runs first, then those
-   * that change. No change: nothing has happened since.
+   * that change, and threads that are erased. No change: nothing has happened since.
    */
   changes(place: FeedPlace = {}, options?: CallOptions): Promise<Change[]> {
     return this.#call("GET", undefined, `/feed${queryOf(place)}`, undefined, options, lines);

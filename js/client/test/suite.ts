@@ -718,8 +718,8 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       await new PgaguiAgent({ url: runURL(server), threadId, initialMessages: [user("Rome in spring")] }).runAgent({ runId: "r" });
     }
     const changes = await threads.changes();
-    expect(changes.map(({ threadId }) => threadId).sort()).toEqual(["one", "two"]);
-    expect((await threads.changes({ after: changes[0]!.position, limit: 1 })).map(({ threadId }) => threadId)).toEqual([changes[1]!.threadId]);
+    expect(changes.map((change) => (change.isErased ? "erased" : change.threadId)).sort()).toEqual(["one", "two"]);
+    expect((await threads.changes({ after: changes[0]!.position, limit: 1 })).map(({ threadUid }) => threadUid)).toEqual([changes[1]!.threadUid]);
     expect(await threads.waiting()).toEqual([]);
     expect((await threads.report(new Date("2020-01-01"))).tools).toEqual([]);
     await expect(threads.search("spring")).rejects.toMatchObject({ status: 501 }); // at once

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,7 +56,7 @@ func refuseScope(command *cobra.Command, _ []string) error {
 }
 
 // HintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command
-// did with them. It prints nothing if there are none.
+// did with them, for instance "were skipped". It prints nothing if there are none.
 func (p *Program) HintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, treatment string) error {
 	const limit = 1000 // it counts no more threads on either side
 	var threads int
@@ -78,6 +79,13 @@ func (p *Program) HintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, tre
 	if threads > limit {
 		count = "more than " + humanize.Comma(limit) + " threads"
 	}
-	_, err = fmt.Fprintf(p.Messages, "scope %q: %s of other scopes %s\n", p.Scope, count, treatment)
+	of := "of other scopes"
+	if threads == 1 {
+		of, treatment = "of another scope", ofOne.Replace(treatment)
+	}
+	_, err = fmt.Fprintf(p.Messages, "scope %q: %s %s %s\n", p.Scope, count, of, treatment)
 	return err
 }
+
+// ofOne turns what a command did with threads into what it did with one.
+var ofOne = strings.NewReplacer("are ", "is ", "were ", "was ", "includes them", "includes it")

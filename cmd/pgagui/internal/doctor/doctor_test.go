@@ -146,6 +146,28 @@ func TestAdviceMends(t *testing.T) {
 				values ('', true, 'copy', '1/1 changed 5 00000000-0000-0000-0000-000000000000 0')`,
 			mend: `select agui.remove_consumer('copy')`,
 		},
+		{
+			check: "webhooks", severity: doctor.Warning, says: "webhook hook sends nothing: this database is a copy",
+			cause: `select agui.add_webhook('hook', 'https://example.com'); update agui.webhook set sends_from = '1/1'`, mend: `select agui.take_over_webhooks('hook')`,
+		},
+		{
+			check: "webhooks", severity: doctor.Warning, says: "webhook hook has 1 requests that failed for good, and 0 that are repeated",
+			cause: `
+				insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, outcome)
+				values ('hook', 'evt', agui.thread_key('', 't'), 'run.failed', now(), '{}', '500')`,
+			mend: `select agui.drop_webhook_failures('hook')`,
+		},
+		{
+			check: "webhooks", severity: doctor.Warning, says: "webhook hook has 1 requests that failed and are repeated",
+			cause: `
+				insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, outcome, next_at)
+				values ('hook', 'evt2', agui.thread_key('', 't'), 'run.failed', now(), '{}', '500', now())`,
+			mend: `select agui.drop_webhook_failures('hook')`,
+		},
+		{
+			check: "webhooks", severity: doctor.Warning, says: "webhook hook is disabled: 410 Gone",
+			cause: `update agui.webhook set enabled = false, disabled_because = '410 Gone'`, mend: `select agui.remove_webhook('hook')`,
+		},
 		// From here on with row-level security.
 		{
 			check: "tenants", severity: doctor.Note, says: "role application has no scope",

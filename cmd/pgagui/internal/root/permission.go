@@ -20,8 +20,8 @@ var roleOfCommand = map[string]string{
 	"archive": "agui_maintainer", "unarchive": "agui_maintainer", "retention set": "agui_maintainer", "retention rm": "agui_maintainer", "retention apply": "agui_maintainer",
 	"webhook add": "agui_maintainer", "webhook ls": "agui_maintainer", "webhook rm": "agui_maintainer", "webhook enable": "agui_maintainer",
 	"webhook disable": "agui_maintainer", "webhook test": "agui_maintainer", "webhook failures": "agui_maintainer", "webhook retry": "agui_maintainer",
-	"webhook drop": "agui_maintainer",
-	"hold set":     "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+	"webhook drop": "agui_maintainer", "webhook rotate": "agui_maintainer", "webhook take-over": "agui_maintainer",
+	"hold set": "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
 }
 
 // permissionError is a missing privilege with the advice how to grant it.
@@ -44,6 +44,10 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	if !strings.HasPrefix(refusal.Message, "permission denied") && !strings.HasPrefix(refusal.Message, "must be owner") {
 		return err // a function of the schema raised it; its message already says what it requires
 	}
+	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
+	if strings.HasPrefix(path, "cluster ") {
+		return err // it names the node, which has another address
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	connection, connectErr := pgx.Connect(ctx, p.DatabaseURL)
@@ -52,7 +56,6 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	}
 	defer connection.Close(ctx)
 
-	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
 	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}

@@ -27,7 +27,8 @@ begin
         return query
         select
             format('%s all %s %s %s', place.epoch, place.changed_in, run.thread_key, run.run_no),
-            thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at
+            thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at,
+            agui_internal.uid_of_thread(thread.thread_key, thread.thread_uid), false
         from (
             select *
             from agui.run as every_run
@@ -47,11 +48,18 @@ begin
     if rest > 0 then
         return query
         select
-            format('%s changed %s %s %s', place.epoch, changed.changed_in, run.thread_key, run.run_no),
-            thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at
-        from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, rest, own.low, own.high) as changed
-        join agui.run as run on run.thread_key = changed.thread_key and run.run_no = changed.run_no
-        join agui.thread as thread on thread.thread_key = run.thread_key
+            format('%s changed %s %s %s', place.epoch, changed.changed_in, changed.thread_key, changed.run_no),
+            thread.scope, thread.thread_id, run.run_id, parent.run_id, run.status, run.first_seq, run.last_seq, run.started_at, run.ended_at,
+            case when run.run_no is null then changed.thread_key else agui_internal.uid_of_thread(thread.thread_key, thread.thread_uid) end, run.run_no is null
+        from (
+            select * from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, rest, own.low, own.high)
+            union all
+            select * from agui_internal.erased_after(place.changed_in, place.thread_key, place.run_no, rest, own.low, own.high)
+            order by changed_in, thread_key, run_no
+            limit rest
+        ) as changed
+        left join agui.run as run on run.thread_key = changed.thread_key and run.run_no = changed.run_no
+        left join agui.thread as thread on thread.thread_key = run.thread_key
         left join agui.run as parent on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
         order by changed.changed_in, changed.thread_key, changed.run_no;
     end if;
@@ -65,7 +73,8 @@ comment on function agui.changes(text, int, text) is
     'began after one that is, comes later. So nothing is missed, and a reader that keeps the position '
     'of its last row can stop at any time. A run may come again without a change. No row: nothing has '
     'changed. scope: only of a scope (null: all that the role sees). Works on a standby. '
-    'Erased threads do not come: their rows are gone, and their names are not kept. '
+    'So do the threads that are erased afterwards: is_erased is true, and thread_uid is that of their '
+    'runs, for their names are not kept. '
     'Errors: 22023 not a position, UI011 max_rows is not from 1 to 10000, UI024 the position is of '
     'another history of transactions, so begin again.';
 

@@ -42,7 +42,11 @@ begin
             end if;
             counted := least(10000, counted + (
                 select count(*)
-                from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, 10000, low, high)
+                from (
+                    select from agui_internal.changed_after(place.changed_in, place.thread_key, place.run_no, 10000, low, high)
+                    union all
+                    select from agui_internal.erased_after(place.changed_in, place.thread_key, place.run_no, 10000, low, high)
+                ) as changed
             ));
         exception
             when sqlstate 'UI024' then

@@ -9,16 +9,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     all_kinds constant text[] := array['run.finished', 'run.failed', 'run.cancelled', 'run.waiting'];
-    -- 244 random bits.
-    key       constant text := coalesce(
-        add_webhook.secret, 'whsec_' || encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64')
-    );
+    key       constant text := coalesce(add_webhook.secret, agui_internal.random_webhook_secret());
     problem   text;
 begin
     perform agui_internal.refuse_unless_operator('add a webhook');
     begin
-        insert into agui.webhook (name, url, scope, kinds, secret)
-        values (add_webhook.name, add_webhook.url, add_webhook.scope, coalesce(add_webhook.kinds, all_kinds), key);
+        insert into agui.webhook (name, url, scope, kinds, secret, sends_from)
+        values (
+            add_webhook.name, add_webhook.url, add_webhook.scope, coalesce(add_webhook.kinds, all_kinds), key, agui_internal.database_identity()
+        );
     exception
         when unique_violation then
             raise exception using

@@ -10,13 +10,11 @@ begin
     return query
     select
         known.name, known.url, known.scope, known.kinds, known.enabled, known.disabled_because, known.created_at, known.created_by,
-        (select count(*) from agui_internal.webhook_request as request where request.webhook = known.name and request.next_at is not null),
-        (
-            select count(*)
-            from agui_internal.webhook_request as request
-            where request.webhook = known.name and request.next_at is null and request.body is not null
-        )
+        state.to_send, state.failed, state.retrying,
+        case when known.old_secret_until > clock_timestamp() then known.old_secret_until end,
+        state.is_elsewhere
     from agui.webhook as known
+    join agui_internal.webhook_states() as state using (name)
     order by known.name;
 end
 $$;

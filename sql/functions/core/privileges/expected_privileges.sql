@@ -60,9 +60,10 @@ as $$
                 'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
                 'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
                 'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
-                'agui_internal.fence_threads', 'agui_internal.hand_over_bucket', 'agui_internal.receive_erasures', 'agui_internal.receive_thread',
-                'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread', 'agui_internal.take_map',
+                'agui_internal.fence_threads', 'agui_internal.hand_over_buckets', 'agui_internal.receive_buckets', 'agui_internal.receive_thread',
+                'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread',
                 'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',
+                'agui.rotate_webhook_secret', 'agui.take_over_webhooks',
                 'agui.webhook_failures', 'agui.webhooks', 'agui_internal.webhook_endpoints'
             ])
     )
@@ -80,12 +81,12 @@ as $$
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
     cross join lateral (
-        -- Functions that cannot write are for readers, except the one that computes keys of erased
-        -- threads, the one that returns their tombstones, and those about webhooks, whose URLs and
+        -- Functions that cannot write are for readers, except those that compute keys of erased
+        -- threads or return their tombstones, and those about webhooks, whose URLs and
         -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
         -- functions that the command line calls.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'uid_of_thread', 'erased_range', 'erased_after', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
         union all
         select changer.grantee
         from changer
@@ -93,7 +94,7 @@ as $$
         union all
         select 'pg_monitor'
         where routine.proname in (
-            'stats', 'lag', 'consumers', 'installed', 'known_settings'
+            'stats', 'lag', 'consumers', 'webhook_states', 'installed', 'known_settings'
         )
     ) as grantee (name)
     where routine.prorettype <> 'trigger'::regtype

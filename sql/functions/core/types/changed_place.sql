@@ -5,4 +5,5 @@ create type agui_internal.changed_place as (
 );
 
 comment on type agui_internal.changed_place is
-    'A place in the order of changes: the transaction that changed a run last, and the run.';
+    'A place in the order of changes: the transaction that changed a run last, and the run; or the one '
+    'that erased a thread, thread_uid of the thread, and 0.';

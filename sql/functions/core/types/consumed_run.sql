@@ -9,6 +9,8 @@ create type agui.consumed_run as (
     last_seq      bigint,
     started_at    timestamptz,
     ended_at      timestamptz,
+    thread_uid    uuid,
+    is_erased     boolean,
     read_seq      bigint
 );
 

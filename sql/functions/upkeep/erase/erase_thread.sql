@@ -57,9 +57,15 @@ begin
             hint = 'agui.lift_hold permits it to be erased.';
     end if;
 
-    insert into agui.erasure (erased_key, reason, runs, events)
+    insert into agui.erasure (erased_key, reason, thread_uid, erased_in, runs, events)
     select
         agui_internal.erasure_key(erase_thread.thread_key), erase_thread.reason,
+        (
+            select agui_internal.uid_of_thread(thread.thread_key, thread.thread_uid)
+            from agui.thread as thread
+            where thread.thread_key = erase_thread.thread_key
+        ),
+        pg_current_xact_id(),
         (select count(*) from agui.run as run where run.thread_key = erase_thread.thread_key),
         coalesce((
             select batch.first_seq + batch.n - 1

@@ -5,11 +5,17 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key constant uuid := agui.thread_key(scope, thread_id);
 begin
     perform agui_internal.refuse_unless_operator('move threads');
     perform agui_internal.refuse_unless_node('receive_thread');
+    -- An interrupted move has stored it. Since then it may have changed, and even been erased.
+    if agui_internal.node_of(key) = agui_internal.this_node() then
+        return null;
+    end if;
     insert into agui_internal.moved_thread as moved (thread_key, node)
-    values (agui.thread_key(scope, thread_id), agui_internal.this_node())
+    values (key, agui_internal.this_node())
     on conflict (thread_key) do update
     set node = excluded.node, moved_at = excluded.moved_at;
     return agui_internal.begin_unarchive(scope, thread_id, created_at);
@@ -18,7 +24,8 @@ $$;
 
 comment on function agui_internal.receive_thread(text, text, timestamptz) is
     'The second step of a move, on the other node: agui_internal.begin_unarchive for a thread that from '
-    'the commit on is on this node. The transaction goes on as one of an archive. Errors: those of '
+    'the commit on is on this node. The transaction goes on as one of an archive. Null: the thread is on '
+    'this node already. Errors: those of '
     'agui_internal.begin_unarchive, 55000 the database is no node.';
 
 revoke execute on function agui_internal.receive_thread(text, text, timestamptz) from public;

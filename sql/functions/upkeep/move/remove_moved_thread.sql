@@ -10,6 +10,7 @@ begin
     perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
     perform from agui.thread as thread where thread.thread_key = remove_moved_thread.thread_key for update;
     if not found then
+        perform agui_internal.forget_moved_thread(thread_key);
         return true;
     end if;
     if agui_internal.node_of(thread_key) = agui_internal.this_node() then
@@ -25,6 +26,7 @@ begin
         return false;
     end if;
     perform agui_internal.delete_thread(thread_key);
+    perform agui_internal.forget_moved_thread(thread_key);
     return true;
 end
 $$;

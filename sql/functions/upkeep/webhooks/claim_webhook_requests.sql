@@ -15,7 +15,7 @@ begin
         select request.webhook, request.event_id
         from agui_internal.webhook_request as request
         join agui.webhook as known
-            on known.name = request.webhook and known.enabled
+            on known.name = request.webhook and known.enabled and known.sends_from = agui_internal.database_identity()
         where request.webhook = claim_webhook_requests.webhook and request.next_at <= at
         order by request.next_at
         limit max_rows
@@ -28,6 +28,6 @@ $$;
 
 comment on function agui_internal.claim_webhook_requests(text, timestamptz, timestamptz, int) is
     'Takes requests of a webhook that are due at a time, the longest due first, so that no other '
-    'worker sends them until another time.';
+    'worker sends them until another time. None if another database sends them.';
 
 revoke execute on function agui_internal.claim_webhook_requests(text, timestamptz, timestamptz, int) from public;

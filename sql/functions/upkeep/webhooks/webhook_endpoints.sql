@@ -10,7 +10,9 @@ begin
     return query
     select
         known.name, known.url, known.secret, known.scope, known.kinds, known.enabled, known.created_at, place.position,
-        exists (select from agui_internal.webhook_request as request where request.webhook = known.name and request.next_at <= webhook_endpoints.at)
+        exists (select from agui_internal.webhook_request as request where request.webhook = known.name and request.next_at <= webhook_endpoints.at),
+        case when known.old_secret_until > webhook_endpoints.at then known.old_secret end,
+        known.sends_from is distinct from agui_internal.database_identity()
     from agui.webhook as known
     join agui_internal.webhook_position as place on place.webhook = known.name
     order by known.name;

@@ -1,0 +1,51 @@
+package explorer_test
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// The pictures of the documentation, of the recordings that pgagui demo imports: make pictures names the
+// folder for them.
+func TestPictures(t *testing.T) {
+	folder := os.Getenv("PGAGUI_TEST_PICTURES")
+	if folder == "" {
+		t.Skip("PGAGUI_TEST_PICTURES names no folder")
+	}
+	s, _ := newOpenSite(t)
+	b := newBrowser(t)
+	for name, page := range map[string]string{
+		"conversation": "thread?id=trip-to-lisbon&run=run-4", "time": "time?id=trip-to-lisbon&run=run-2&seq=77", "compare": "compare?id=trip-to-lisbon&from=run-4&to=run-7",
+	} {
+		b.run(chromedp.EmulateViewport(1280, 860), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}},
+		}), chromedp.Navigate(s.url+page))
+		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+".png"), small(t, picture), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// small returns a picture in fewer bytes.
+func small(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	decoded, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, decoded); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
