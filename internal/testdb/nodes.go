@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,33 +27,23 @@ func Nodes(t testing.TB, n int) []Node {
 // JoinNodes makes empty databases with the schema the nodes of a cluster.
 func JoinNodes(t testing.TB, addresses ...string) []Node {
 	t.Helper()
+	const buckets = 1024
+	var ranges []string
+	nameOf := func(i int) string { return string(rune('a' + i)) }
+	for i := range addresses {
+		ranges = append(ranges, fmt.Sprintf(`{"first":%d,"last":%d,"node":%q,"epoch":1}`, i*buckets/len(addresses), (i+1)*buckets/len(addresses)-1, nameOf(i)))
+	}
 	nodes := make([]Node, len(addresses))
-	must := func(err error) {
-		t.Helper()
+	var salt []byte
+	for i, address := range addresses {
+		nodes[i] = Node{Name: nameOf(i), URL: address, Pool: Connect(t, address)}
+		_, err := nodes[i].Pool.Exec(t.Context(), `call agui.join_cluster($1, $2::json, $3)`, nodes[i].Name, `{"buckets":[`+strings.Join(ranges, ",")+`]}`, salt)
+		if err == nil && i == 0 {
+			err = nodes[i].Pool.QueryRow(t.Context(), `select salt from agui_internal.erasure_salt`).Scan(&salt)
+		}
 		if err != nil {
 			t.Fatal("testdb:", err)
 		}
-	}
-	const buckets = 1024
-	var first, spread string
-	var salt []byte
-	for i, address := range addresses {
-		node := Node{Name: string(rune('a' + i)), URL: address, Pool: Connect(t, address)}
-		nodes[i] = node
-		if i == 0 {
-			_, err := node.Pool.Exec(t.Context(), `call agui.join_cluster($1)`, node.Name)
-			must(err)
-			must(node.Pool.QueryRow(t.Context(), `select agui.cluster_map()::text, salt from agui_internal.erasure_salt`).Scan(&first, &salt))
-		} else {
-			_, err := node.Pool.Exec(t.Context(), `call agui.join_cluster($1, $2::json, $3)`, node.Name, first, salt)
-			must(err)
-			spread += ","
-		}
-		spread += fmt.Sprintf(`{"first":%d,"last":%d,"node":%q,"epoch":2}`, i*buckets/len(addresses), (i+1)*buckets/len(addresses)-1, node.Name)
-	}
-	for _, node := range nodes {
-		_, err := node.Pool.Exec(t.Context(), `select agui_internal.take_map($1::json)`, `{"buckets":[`+spread+`]}`)
-		must(err)
 	}
 	return nodes
 }
