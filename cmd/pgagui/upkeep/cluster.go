@@ -117,8 +117,10 @@ have to know a node before it gets threads: give them the new description first.
 			Use:   "status",
 			Short: "Show how many buckets each node has",
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
-of which a node does not know the place yet; the next move tells it. If a node does not answer, the
-exit code is 5.`,
+of which a node does not know the place yet; the next move tells it. UNFINISHED counts the threads
+that a move has taken from the node, or was about to take, and whose rows are still there: if no move
+is in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
+answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -168,7 +170,7 @@ func (p *program) migrateNodes(ctx context.Context, nodes []cluster.Node) error 
 }
 
 func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
-	rows := [][]string{{"NODE", "BUCKETS", "OUTDATED", "STATE"}}
+	rows := [][]string{{"NODE", "BUCKETS", "OUTDATED", "UNFINISHED", "STATE"}}
 	var failed error
 	for _, status := range c.Status(ctx) {
 		state := "node of the cluster"
@@ -184,10 +186,10 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 				return err
 			}
 		}
-		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), state})
+		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), strconv.FormatInt(status.Unfinished, 10), state})
 	}
 	if !p.JSON {
-		if err := p.PrintTable(rows, 3); err != nil {
+		if err := p.PrintTable(rows, 4); err != nil {
 			return err
 		}
 	}

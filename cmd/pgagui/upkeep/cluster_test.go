@@ -34,10 +34,10 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 		}
 	}
 	expect("", "migrate")
-	expect("b 0 0 has not joined", "status")
-	expect("a 1024 0 node of the cluster b 0 0 node of the cluster", "init")
+	expect("b 0 0 0 has not joined", "status")
+	expect("a 1024 0 0 node of the cluster b 0 0 0 node of the cluster", "init")
 	expect("moved 512 buckets and ", "rebalance")
-	expect("a 512 0 node of the cluster b 512 0 node of the cluster", "status")
+	expect("a 512 0 0 node of the cluster b 512 0 0 node of the cluster", "status")
 	expect("moved 0 buckets and 0 threads", "rebalance")
 	expect("moved 512 buckets", "move", "0-1023", "--to", "b")
 	there := clitest.On(t, b)
