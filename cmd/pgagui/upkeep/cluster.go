@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 )
 
 func (p *program) clusterCommand() *cobra.Command {
-	var file string
 	command := &cobra.Command{
 		Use:   "cluster",
 		Short: "Spread threads over several databases",
@@ -32,21 +30,23 @@ variables of the environment:
   {"nodes": [{"name": "a", "url": "postgres://agui:${PASSWORD_A}@db-a/agui"},
              {"name": "b", "url": "postgres://agui:${PASSWORD_B}@db-b/agui"}]}
 
-The first node coordinates. In a cluster that is made of a store in use it is that store.`,
-		Example: `  pgagui cluster migrate --nodes nodes.json
-  pgagui cluster init --nodes nodes.json
-  pgagui cluster rebalance --nodes nodes.json`,
+The first node coordinates. In a cluster that is made of a store in use it is that store.
+
+With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes. Commands
+for one database (jobs, verify, stats, doctor, …) name one with --node.`,
+		Example: `  pgagui cluster init --nodes nodes.json
+  pgagui threads --nodes nodes.json
+  pgagui worker --nodes nodes.json --node a`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move or rebalance)", Command: command.CommandPath()}
 		},
 	}
-	command.PersistentFlags().StringVar(&file, "nodes", os.Getenv("PGAGUI_NODES"), "`file` that describes the nodes (default: $PGAGUI_NODES)")
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
-		if file == "" {
+		if p.Nodes == "" {
 			return nil, &cli.UsageError{Problem: "no file that describes the nodes: expected --nodes or $PGAGUI_NODES", Command: command.CommandPath()}
 		}
-		return cluster.ReadFile(file)
+		return cluster.ReadFile(p.Nodes)
 	}
 	// with opens the cluster for a subcommand.
 	with := func(work func(*cobra.Command, []string, *cluster.Cluster) error) func(*cobra.Command, []string) error {
