@@ -24,7 +24,7 @@ test("runs, clients of other processes, stops and the thread endpoints over a cl
   await Promise.all(runs.map((run) => run.until("TEXT_MESSAGE_CONTENT")));
   expect(await Promise.all(ids.map((threadId) => other.isRunning({ threadId })))).toEqual(ids.map(() => true));
   const clients = ids.map((threadId) => receive(other.connect({ threadId })));
-  await Promise.all(clients.map((client) => client.until("TEXT_MESSAGE_CONTENT")));
+  await Promise.all(clients.map((client) => client.until("TEXT_MESSAGE_START")));
   expect(await Promise.all(ids.map((threadId) => other.stop({ threadId })))).toEqual(ids.map(() => true));
   await Promise.all([...runs, ...clients].map(({ done }) => done));
   expect(agents.map(({ isAborted }) => isAborted)).toEqual(ids.map(() => true));
