@@ -47,7 +47,7 @@ const shortestTimeout = 1_000;
 const longestTimeout = 10_000;
 
 /** How long a heartbeat waits for a run whose thread is being moved, in milliseconds: the next one comes soon, and others wait. */
-const movePatience = 100;
+const shortPatience = 100;
 
 /**
  * Sends the heartbeats of all runs of the process: one call an interval for the runs of a scope. In a cluster each node has calls
@@ -144,7 +144,7 @@ export class Heartbeats {
       }
       due.forEach((run) => sent.add(run));
       try {
-        await this.#database.inScope(scope).within(this.#timeout).eachNode(due, movePatience, (on, runs) => this.#sendTo(on, runs));
+        await this.#database.inScope(scope).within(this.#timeout).eachNode(due, shortPatience, (on, runs) => this.#sendTo(on, runs));
       } catch (error) {
         this.#timeout = Math.min(2 * this.#timeout, this.#longestTimeout());
         throw error;

@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { cluster, cutProxy, database, type TestCluster } from "@pgagui/testing";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { Cluster } from "../src/cluster.ts";
 import { bucketOf, codeOf, Database, Heartbeats, mergePages, Poller, type ClusterNode, type DatabaseOptions } from "../src/index.ts";
 
 function open(options: DatabaseOptions): Database {
@@ -34,6 +35,19 @@ async function namesOf(on: Database, threadId: string): Promise<unknown[]> {
 
 const failureOf = (call: Promise<unknown>) => call.then(() => undefined, (error: unknown) => error);
 
+/** A pool, and the statements that it was given. */
+function counting(connectionString: string): { pool: pg.Pool; statements: string[] } {
+  const pool = new pg.Pool({ connectionString });
+  pool.on("error", () => {}); // the database is dropped while connections end
+  onTestFinished(() => pool.end());
+  const statements: string[] = [];
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (statement: pg.QueryConfig) => unknown;
+    Object.assign(client, { query: (statement: pg.QueryConfig) => (statements.push(statement.text), query(statement)) });
+  });
+  return { pool, statements };
+}
+
 /** Thread ids, of which each node has some. */
 const ids = Array.from({ length: 30 }, (_, i) => `thread ${i}`);
 
@@ -53,10 +67,14 @@ test("buckets are those of agui.bucket", async () => {
 
 test("each thread is on its node, in any scope, and calls find it after moves of threads and buckets", async () => {
   const three = await cluster();
-  const all = open({ nodes: three.nodes });
+  const counted = three.nodes.map(({ name, connectionString }) => ({ name, ...counting(connectionString) }));
+  const all = open({ nodes: counted });
   for (const scope of ["", "acme"]) {
     for (const id of ids) await append(all.inScope(scope), id, 0, "RUN_STARTED", "first");
   }
+  const calls = (name: string) => counted.map(({ statements }) => statements.filter((text) => text.includes(name)).length);
+  expect(calls("agui.cluster_map")).toEqual([1, 1, 1]);
+  expect(calls("agui.append").reduce((sum, n) => sum + n)).toBe(2 * ids.length);
   const counts = await Promise.all(Object.values(direct(three)).map(async (on) =>
     Number((await on.query<{ n: string }>("select count(*) as n from agui.thread"))[0]!.n)));
   expect(counts.reduce((sum, n) => sum + n)).toBe(2 * ids.length);
@@ -74,6 +92,27 @@ test("each thread is on its node, in any scope, and calls find it after moves of
   // Also a process that begins now, and a transaction.
   const other = open({ nodes: three.nodes });
   expect(await other.ofThread(ids[1]!).transaction(async (on) => (await on.query("select agui.head($1) as head", [ids[1]])).rows)).toEqual([{ head: "r" }]);
+});
+
+test("newer epochs win, and what is remembered of single threads is bounded", async () => {
+  const threads = Array.from({ length: 10_002 }, (_, i) => ({ scope: "", threadId: `${i}` }));
+  const place = (i: number, node: string, epoch: number, ofThread: boolean) => ({ ...threads[i]!, bucket: bucketOf(threads[i]!), node, epoch, ofThread });
+  const moved = (...places: object[]) => Object.assign(new Error("moved"), { severity: "ERROR", code: "UI027", detail: JSON.stringify(places) });
+  const known = new Cluster(["a", "b"].map((name) => ({ name, pool: new pg.Pool() })));
+  await known.ready(async () => ({ node: "a", buckets: [{ first: 0, last: 1023, node: "a", epoch: 5 }] }));
+  const nodeOf = (i: number) => known.nodeOf(threads[i]!);
+
+  expect(known.learn(moved(place(0, "b", 5, false)))).toBe(true);
+  expect(nodeOf(0)).toBe("a");
+  known.learn(moved(place(0, "b", 6, false), place(1, "b", 5, true)));
+  expect([nodeOf(0), nodeOf(1), nodeOf(2)]).toEqual(["b", "b", "a"]);
+  known.learn(moved(place(1, "a", 5, false))); // it came back
+  expect(nodeOf(1)).toBe("a");
+  for (let i = 2; i < 10_002; i++) known.learn(moved(place(i, "c", 5, true)));
+  expect(nodeOf(2)).toBe("c"); // and so it is used last
+  known.learn(moved(place(1, "c", 5, true)));
+  expect([nodeOf(1), nodeOf(2), nodeOf(3), nodeOf(4)]).toEqual(["c", "c", "a", "c"]);
+  expect(known.learn(new Error("another one"))).toBe(false);
 });
 
 test("nothing is lost or doubled in a thread that moves while it is written and followed", async () => {
@@ -126,7 +165,7 @@ test("a node that does not answer holds up only its own threads", async () => {
 
   const proxy = await cutProxy(three.nodes[1]!.connectionString);
   const nodes: ClusterNode[] = [three.nodes[0]!, { name: "b", connectionString: proxy.url }, three.nodes[2]!];
-  const on = open({ nodes, timeout: 5_000 });
+  const on = open({ nodes, timeout: 1_000 });
   const reported: string[] = [];
   const listeners = { onFailure: () => void reported.push("failure"), onSuccess: () => void reported.push("success") };
   const poller = new Poller(on, { interval: 5, ...listeners });
@@ -139,9 +178,9 @@ test("a node that does not answer holds up only its own threads", async () => {
   await append(on, up, 1, "before");
 
   let isDown = true;
-  proxy.cutAnswers(() => isDown);
+  proxy.swallow(() => isDown);
   const late = poller.follow({ threadId: down, seq: 1 }).next();
-  await expect.poll(() => reported).toContain("failure");
+  await expect.poll(() => reported, { timeout: 10_000 }).toContain("failure");
   heartbeats.add(beating(down));
   heartbeats.add(beating(up));
   await expect.poll(() => beats).toBeGreaterThan(2);
@@ -155,7 +194,7 @@ test("a node that does not answer holds up only its own threads", async () => {
   isDown = false;
   await append(everywhere, down, 1, "found");
   expect((await late).batches[0]!.events).toMatchObject([{ name: "found" }]);
-  await expect.poll(() => reported.at(-1)).toBe("success");
+  await expect.poll(() => reported.at(-1), { timeout: 10_000 }).toBe("success");
 });
 
 test("nodes that are not those of the cluster are named, and get no thread", async () => {
@@ -213,14 +252,7 @@ test("a thread that stays between two nodes fails its calls and followers in tim
 });
 
 test("one database has no calls for a cluster", async () => {
-  const pool = new pg.Pool({ connectionString: await database() });
-  pool.on("error", () => {});
-  onTestFinished(() => pool.end());
-  const statements: string[] = [];
-  pool.on("connect", (client) => {
-    const query = client.query.bind(client) as (statement: pg.QueryConfig) => unknown;
-    Object.assign(client, { query: (statement: pg.QueryConfig) => (statements.push(statement.text), query(statement)) });
-  });
+  const { pool, statements } = counting(await database());
   const on = open({ pool });
   const poller = new Poller(on, { interval: 5 });
   onTestFinished(() => poller.stop(new Error("the test is over")));
