@@ -32,8 +32,8 @@ variables of the environment:
 
 The first node coordinates. In a cluster that is made of a store in use it is that store.
 
-With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes. Commands
-for one database (jobs, verify, stats, doctor, …) name one with --node.`,
+With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes.
+Commands for one database (jobs, verify, stats, doctor, …) name one with --node.`,
 		Example: `  pgagui cluster init --nodes nodes.json
   pgagui threads --nodes nodes.json
   pgagui worker --nodes nodes.json --node a`,
@@ -87,8 +87,8 @@ the other (see docs/install.md).`,
 others. The others must have no threads. The command needs the owner of the schema. It can be
 repeated.
 
-From then on clients have to know the nodes. A client that does not is told by the database, if a
-thread is on another node (UI027).`,
+From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if a
+thread is on another node.`,
 			Example: `  pgagui cluster init`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -117,9 +117,9 @@ have to know a node before it gets threads: give them the new description first.
 			Use:   "status",
 			Short: "Show how many buckets each node has",
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
-of which a node does not know the place yet; the next move tells it. UNFINISHED counts the threads
-that a move has taken from the node, or was about to take, and whose rows are still there: if no move
-is in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
+of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
+that a move took from the node, or was about to take, and whose rows are still there: if no move is
+in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
 answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
@@ -215,9 +215,9 @@ go on. The database of the target compares what it has stored with hashes from t
 checks it as "pgagui verify" does, before a thread counts as moved.
 
 All nodes must answer. The command can be killed at any time: the next one goes on where it was. A
-thread that was being copied then is not available until that. Messages of threads, snapshots and
-facts are made anew on the target, by its jobs. Rows of moved threads go from the source after some
-seconds; those about which requests of webhooks are waiting go with the next move.`,
+thread that was being copied then is not available until that. The jobs of the target make snapshots
+and facts again. Rows of moved threads go from the source after some seconds; those about which
+requests of webhooks are waiting go with the next move.`,
 		Example: `  pgagui cluster move 0-341 --to b
   pgagui cluster move --thread hot --to c`,
 		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {

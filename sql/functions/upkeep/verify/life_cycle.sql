@@ -18,8 +18,8 @@ begin
             nullif(guarded.event ->> 'parentRunId', ''),
             case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
         from (
-            -- One scan: the planner may know nothing of a thread that was just stored, and would read
-            -- the batches once more for each of them.
+            -- One scan: of a thread that was just stored the planner has no statistics, and would read the
+            -- batches once more for each of them.
             select
                 stored.run_no, stored.first_seq, stored.events,
                 sum(stored.n) over (partition by stored.run_no order by stored.first_seq) - stored.n as events_before
