@@ -450,7 +450,7 @@ func (f *follower) read(ctx context.Context, page int) (chunks []live.Chunk, isM
 
 // query makes a call to the database, and retries it while the database cannot be reached.
 func query[T any](ctx context.Context, f *follower, call func(context.Context) (T, error)) (T, error) {
-	answer, err := live.Retry(ctx, f.store.live.RetryPolicy(), call)
+	answer, err := live.Retry(ctx, f.store.live.RetryPolicy(f.key), call)
 	return answer, ErrorOf(err)
 }
 
