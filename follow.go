@@ -423,7 +423,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 	pauses := live.Pauses(f.store.live.Interval(), time.Second)
 	for {
 		progress, err := query(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
-			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.Scope, ThreadID: f.key.ThreadID})
+			return f.store.of(f.key.ThreadID).RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.Scope, ThreadID: f.key.ThreadID})
 		})
 		if err != nil || progress.LogEnd >= f.position.Seq {
 			return progress, err
@@ -458,6 +458,8 @@ func query[T any](ctx context.Context, f *follower, call func(context.Context) (
 // its SQLSTATE.
 func cannotFollow(key live.Key, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
+	case ErrMoved:
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q is on another node of the cluster", key.ThreadID)}
 	case ErrThreadErased:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.ThreadID)}
 	case ErrKeyCollision:
