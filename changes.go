@@ -62,7 +62,7 @@ type ChangesOptions struct {
 // runs.
 //
 // Errors: ErrOtherHistory (the database was restored or failed over, so begin again), ErrInvalidArgument (not a position),
-// ErrLimitExceeded. In a cluster an *UnansweredError comes with the changes of the nodes that answered. The others go on from where they
+// ErrLimitExceeded. In a cluster an *UnansweredError comes with the changes of the nodes that answered. The others continue from where they
 // were.
 func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, error) {
 	limit := pageSize(options.Limit, 1000)

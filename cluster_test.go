@@ -48,15 +48,6 @@ func nodeOf(t testing.TB, nodes []testdb.Node, scope, threadID string) string {
 	return ask[string](t, nodes[0].Pool, `select node from agui_internal.bucket where bucket = agui.bucket($1, $2)`, scope, threadID)
 }
 
-func onEach(t testing.TB, nodes []testdb.Node, statement string) {
-	t.Helper()
-	for _, node := range nodes {
-		if _, err := node.Pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("node %s: %s: %v", node.Name, statement, err)
-		}
-	}
-}
-
 // countingDB counts the statements that go through it.
 type countingDB struct {
 	pgagui.DB
@@ -197,8 +188,11 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 	defer cancel()
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
 	var threads []string
-	for _, ids := range threadsOn(t, nodes, 2) {
-		threads = append(threads, ids...)
+	var homes []int // of each, the node where it begins
+	for node, ids := range threadsOn(t, nodes, 2) {
+		for _, id := range ids {
+			threads, homes = append(threads, id), append(homes, slices.IndexFunc(nodes, func(n testdb.Node) bool { return n.Name == node }))
+		}
 	}
 	end := make(chan struct{})
 	var work errgroup.Group
@@ -279,7 +273,7 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 	}
 	for round := range rounds {
 		for i, threadID := range threads {
-			moved, err := mover.MoveThread(ctx, "", threadID, nodes[(i+round)%3].Name)
+			moved, err := mover.MoveThread(ctx, "", threadID, nodes[(homes[i]+round+1)%3].Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -595,6 +589,43 @@ func TestATransactionIsOnOneNode(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := store.OnNode("x").Head(t.Context(), "t"); err == nil || !strings.Contains(err.Error(), `no node "x"`) {
+		t.Error(err)
+	}
+}
+
+// A server of many scopes: calls set their scope, recorders and followers have pools without it, whose role can do nothing else.
+func TestRecordersOfAClusterNeedLittle(t *testing.T) {
+	t.Parallel()
+	nodes := testdb.Nodes(t, 3)
+	var list []pgagui.Node
+	for _, node := range nodes {
+		list = append(list, pgagui.Node{Name: node.Name, Pool: node.Pool, Live: recorderRole(t, node.URL)})
+	}
+	store := pgagui.NewCluster(list, &pgagui.Config{Scope: "a", SetScope: true})
+	recorder := newRecorder(t, store, nil)
+	var work errgroup.Group
+	for n := range 12 {
+		run, scope := pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, []string{"a", "b"}[n%2]
+		work.Go(func() error {
+			events := 0
+			for _, err := range store.InScope(scope).Follow(t.Context(), run.ThreadID, pgagui.FollowOptions{RunID: "r", Stay: true}) {
+				if err != nil {
+					return err
+				}
+				events++
+			}
+			if events != 3 {
+				return fmt.Errorf("%d events of thread %s", events, run.ThreadID)
+			}
+			return nil
+		})
+		recording := mustBegin(t, recorder, run, pgagui.BeginOptions{Scope: scope})
+		mustRecord(t, recording, started("r"), token(n), finished)
+	}
+	if err := recorder.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := work.Wait(); err != nil {
 		t.Error(err)
 	}
 }

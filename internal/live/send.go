@@ -27,6 +27,8 @@ const (
 	// maxCostlyCalls bounds the concurrent calls of runs that are too large or too slow to share
 	// one. maxCostlyAttempts bounds the attempts of one of them while the database answers others.
 	maxCostlyCalls, maxCostlyAttempts = 4, 3
+	// longestMove is how long a run waits while its thread is being moved to another node.
+	longestMove = 5 * time.Minute
 )
 
 // sendQueue sends the pending events of the runs of a lane, one call after the other.
@@ -245,7 +247,7 @@ func (s *Sender) sendAlone(run *Run, isCostly bool) {
 
 // sendByItself sends the next events of a run, and returns an error if they cannot be stored.
 func (s *Sender) sendByItself(run *Run, isLocked bool) error {
-	failures := 0
+	failures, since := 0, time.Now()
 	for {
 		s.mu.Lock()
 		alone := call{lane: s.laneOf(run), database: s.config.Database}
@@ -260,6 +262,7 @@ func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 		}
 		err := s.send(alone)
 		switch {
+		case isMoved(err) && s.config.OnLane != nil && time.Since(since) < longestMove:
 		case errors.Is(err, errLocked):
 			isLocked = true
 		case err == nil || !isCostly(err) && !isTimeout(err):
@@ -320,9 +323,11 @@ func (s *Sender) send(c call) error {
 		case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:
 			s.sendAlone(run, false)
 		default:
-			run.fail(s.config.ErrorOf(&pgconn.PgError{
-				Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint,
-			}))
+			refusal := &pgconn.PgError{Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint}
+			if isMoved(refusal) {
+				return refusal
+			}
+			run.fail(s.config.ErrorOf(refusal))
 		}
 	}
 	return nil
