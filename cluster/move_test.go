@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -264,10 +265,19 @@ func TestMovesThatAreRefused(t *testing.T) {
 			t.Errorf("move %v to %s: %v", refused.buckets, refused.to, err)
 		}
 	}
-	other := newThree(t, nil)
-	do(t, other.pools["b"], `call agui.leave_cluster()`)
-	do(t, other.pools["b"], `select agui.append('own', 'r', '[`+start+`]')`)
-	if err := other.Add(t.Context()); err == nil || !strings.Contains(err.Error(), `node "b" has threads already`) {
+	_, err := c.pools["c"].Exec(t.Context(), `call agui.leave_cluster()`)
+	if sqlState(err) != "55000" {
+		t.Errorf("a node without buckets leaves: %v", err)
+	}
+
+	own := testdb.New(t)
+	do(t, testdb.Connect(t, own), `select agui.append('own', 'r', '[`+start+`]')`)
+	other, err := cluster.Open(t.Context(), append(c.nodes, cluster.Node{Name: "d", URL: own}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Add(t.Context()); err == nil || !strings.Contains(err.Error(), `node "d" has threads already`) {
 		t.Errorf("a database with threads joins: %v", err)
 	}
 }

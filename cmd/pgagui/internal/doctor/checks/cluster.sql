@@ -16,6 +16,6 @@ union all
 select
     'error',
     format('this database is node %s of a cluster, but does not check which threads it has', node.name),
-    'call agui.grant_access() as the owner; or agui.leave_cluster(), if it is a copy'
+    'call agui.grant_access() as the owner'
 from agui_internal.node as node
 where agui_internal.this_node() is distinct from node.name
