@@ -48,7 +48,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"task_id": `'task'`, "channels": `'{a}'`, "types": `'{json}'`, "channel_values": `'[1]'`,
 	}
 	// These take the id of a thread, and look at none.
-	others := []string{"thread_key", "session_runs", "verify", "retry", "checkpoint_contents"}
+	others := []string{"thread_key", "bucket", "session_runs", "verify", "retry", "checkpoint_contents"}
 	calls := map[string]string{
 		"append, with after_seq":         `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', 3)`,
 		"append, an end":                 `agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`,

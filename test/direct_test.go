@@ -24,6 +24,12 @@ var readsTables = map[string][]string{
 	"compact.sql InputsInParts":      {"agui.run_input"},
 	"compact.sql InputMessages":      {"agui.input_part"},
 
+	// What a move brings to another node, or has left.
+	"move.sql ErasureSalt":                          {"agui_internal.erasure_salt"},
+	"move.sql ErasuresSince":                        {"agui.erasure"},
+	"move.sql UnfinishedMoves":                      {"agui.thread", "agui_internal.moved_thread"},
+	"cmd/pgagui/internal/doctor/checks/cluster.sql": {"agui.thread", "agui_internal.moved_thread", "agui_internal.node"},
+
 	// A check trusts no function that may have been replaced.
 	"chain.sql ChainState":        {"agui.run", "agui.thread", "agui_internal.chained_scope"},
 	"chain.sql ChainRuns":         {"agui.run"},

@@ -102,6 +102,9 @@ func methodsOfPackage(t *testing.T) map[string]*method {
 				if pointer, isPointer := receiver.(*ast.StarExpr); isPointer {
 					receiver = pointer.X
 				}
+				if generic, isGeneric := receiver.(*ast.IndexExpr); isGeneric {
+					receiver = generic.X
+				}
 				one.receiver = receiver.(*ast.Ident).Name
 				one.isExported = one.isExported && ast.IsExported(one.receiver)
 			}
@@ -114,7 +117,7 @@ func methodsOfPackage(t *testing.T) map[string]*method {
 				if !isSelector {
 					return true
 				}
-				if of, isNested := selector.X.(*ast.SelectorExpr); isNested && of.Sel.Name == "queries" {
+				if isQueries(selector.X) {
 					one.queries = append(one.queries, selector.Sel.Name)
 				} else {
 					one.calls = append(one.calls, selector.Sel.Name)
@@ -125,6 +128,20 @@ func methodsOfPackage(t *testing.T) map[string]*method {
 		}
 	}
 	return methods
+}
+
+// isQueries reports whether an expression is the queries of package db: s.queries, s.of(threadID), or those on a node of a cluster.
+func isQueries(expression ast.Expr) bool {
+	switch of := expression.(type) {
+	case *ast.SelectorExpr:
+		return of.Sel.Name == "queries"
+	case *ast.Ident:
+		return of.Name == "on"
+	case *ast.CallExpr:
+		selector, isSelector := of.Fun.(*ast.SelectorExpr)
+		return isSelector && slices.Contains([]string{"of", "ofScope", "forMany"}, selector.Sel.Name)
+	}
+	return false
 }
 
 // queriesOf is what a method calls itself, or through methods of the same type.

@@ -105,6 +105,7 @@ func TestCommentsListErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const elsewhere = "UI027" // of every call for a thread, where there is a cluster: docs/errors.md says it once
 	code := regexp.MustCompile(`\bUI[0-9]{3}\b`)
 	call := regexp.MustCompile(`\b(agui(?:_internal)?\.\w+)\(`)
 	raises, calls, comments := map[string][]string{}, map[string][]string{}, map[string]string{}
@@ -144,6 +145,7 @@ func TestCommentsListErrors(t *testing.T) {
 			}
 		}
 		visit(name)
+		delete(reachable, elsewhere)
 		_, errors, _ := strings.Cut(comment, "Errors: ")
 		listed := code.FindAllString(errors, -1)
 		for code := range reachable {
@@ -152,6 +154,9 @@ func TestCommentsListErrors(t *testing.T) {
 			}
 		}
 		for _, code := range listed {
+			if code == elsewhere {
+				continue
+			}
 			if !reachable[code] || slices.Contains(cannotHappen[name], code) {
 				t.Errorf("the comment of %s lists %s, which nothing that it calls raises", name, code)
 			}

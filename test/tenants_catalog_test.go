@@ -32,7 +32,7 @@ var definersAsk = map[string][]string{
 	},
 	"agui_internal.visible_key": {
 		"agui.checkpoint_contents", "agui.list_runs", "agui.thread_page", "agui_internal.archived_rows", "agui_internal.content_digests", "agui_internal.erased_at", "agui_internal.erasures_of", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
-		"agui_internal.refuse_damaged_log", "agui_internal.verify_log", "agui_internal.verify_snapshots",
+		"agui_internal.key_on_this_node", "agui_internal.refuse_damaged_log", "agui_internal.verify_log", "agui_internal.verify_snapshots",
 	},
 	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
@@ -65,12 +65,14 @@ var definersAsk = map[string][]string{
 		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.rotate_webhook_secret", "agui.take_over_webhooks", "agui.webhook_failures",
 		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
 		"agui_internal.webhook_endpoints",
+		"agui_internal.fence_threads", "agui_internal.hand_over_buckets", "agui_internal.receive_buckets", "agui_internal.receive_thread",
+		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.threads_elsewhere", "agui_internal.threads_on",
 	},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
-	"agui_internal.caller_role":         {"agui_internal.scope_refusal"}, // for a text
-	"":                                  {"agui_internal.note_uptime"},   // that the server is up is so for all scopes
+	"agui_internal.caller_role":         {"agui_internal.scope_refusal"},                   // for a text
+	"":                                  {"agui.cluster_map", "agui_internal.note_uptime"}, // which node has a bucket, and that the server is up, is so for all scopes
 }
 
 // Functions with the rights of their callers, that the ones above go through.

@@ -49,6 +49,8 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`call agui.repack()`,
 		`call agui.compact()`,
 		`call agui.project()`,
+		`call agui.join_cluster('a')`,
+		`insert into agui_internal.moved_thread (thread_key, node) values (agui.thread_key('', 'elsewhere'), 'b')`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

@@ -24,6 +24,7 @@ var hints = map[string]string{
 	"UI023": "GET /threads/{threadId}/history still has the events. The operator of the store can raise the limit.",
 	"UI025": "The operator of the store keeps this thread, and can permit its erasure.",
 	"UI026": "The operator of the store can turn search on.",
+	"UI027": "Repeat the request: the thread is being moved. If it lasts, the operator has to give the server all nodes of the cluster.",
 	"22023": "Send the value as the API describes it: GET /openapi.yaml.",
 }
 

@@ -221,6 +221,7 @@ func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 		"agui.consumer":               `select agui.move_consumer('warehouse', null)`,
 		"agui.webhook":                `select agui.add_webhook('w', 'https://example.com')`,
 		"agui_internal.usage_mapping": `select agui.map_usage('{metadata,usage}')`,
+		"agui_internal.node":          `call agui.join_cluster('a')`,
 	} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()

@@ -1041,7 +1041,7 @@ create table agui.poll_row (
     "events" json,
     "problem" text
 );
-comment on table agui.poll_row is 'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, from 1. status is the current status of the run, which may have ended later in the log. recorded_at is the time when the last of the events was appended; earlier_us, if not null, says for each event how many microseconds earlier it was appended. If problem is set, the other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was erased. A row with only thread_no says that the thread has more events than fit.';
+comment on table agui.poll_row is 'A row of agui.poll: new events for a follower, as a JSON array of n events of one run, with consecutive seqs from first_seq on. thread_no is the position of the thread in the arguments, from 1. status is the current status of the run, which may have ended later in the log. recorded_at is the time when the last of the events was appended; earlier_us, if not null, says for each event how many microseconds earlier it was appended. If problem is set, the other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was erased, UI027 another node of the cluster has it. A row with only thread_no says that the thread has more events than fit.';
 
 create table agui.run_claim (
     "run_id" text not null,
@@ -1272,6 +1272,7 @@ create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_s
 create function agui.attachment_data(thread_id text, n integer, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text, OUT message_id text, OUT type text, OUT mime_type text, OUT filename text, OUT data bytea) returns SETOF record language sql as '';
 create function agui.attachments(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.attachment_row language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
+create function agui.bucket(scope text, thread_id text) returns integer language sql as '';
 create function agui.changes(after text DEFAULT NULL::text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.changed_run language sql as '';
 create function agui.channel_history(thread_id text, channels text[], checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns SETOF agui.channel_write_row language sql as '';
 create function agui.checkpoint_contents(thread_id text DEFAULT NULL::text, checkpoint_id text DEFAULT NULL::text, namespace text DEFAULT NULL::text, before_id text DEFAULT NULL::text, filter json DEFAULT NULL::json, max_rows integer DEFAULT 50, cursor text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.checkpoint_content language sql as '';
@@ -1280,6 +1281,7 @@ create function agui.checkpoints(thread_id text, namespace text DEFAULT NULL::te
 create function agui.children(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';
 create function agui.claim_run(thread_id text, run_id text, claimant text, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.run_claim language sql as '';
 create function agui.claims(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.run_claim language sql as '';
+create function agui.cluster_map() returns json language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
 create function agui.consume(consumer text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.consumed_run language sql as '';
 create function agui.consumers() returns SETOF agui.consumer_place language sql as '';

@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"compaction", "session"},
 	{"transcript"},
 	{""}, // the store
-	{"jobs", "timeline"},
+	{"cluster", "jobs", "timeline"},
 	{"worker", "otelagui", "server/access", "server/accept", "server/problem", "server/internal/ambientv1", "server/internal/jsontext"},
 	{"server/core"},
 	{"server/face"},

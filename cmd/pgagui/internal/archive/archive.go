@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/threadrows"
 )
 
 // Options say which threads [Archive] writes.
@@ -223,36 +224,14 @@ func (a *archiver) writeRows(ctx context.Context, tx pgx.Tx, key pgtype.UUID, cr
 	if err := encoder.Encode(beginning{thread.Scope, thread.ThreadID, createdAt.UTC()}); err != nil {
 		return err
 	}
-	var columns map[string][]string
-	if err := json.Unmarshal(a.tables, &columns); err != nil {
-		return err
-	}
-	rows, err := tx.Query(ctx, "select table_name, item from agui_internal.archived_rows($1)", key)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	table := ""
-	for rows.Next() {
-		values := rows.RawValues()
-		if table != string(values[0]) {
-			table = string(values[0])
-			if err := encoder.Encode(tableLine{table, columns[table]}); err != nil {
-				return err
-			}
-		}
-		if _, err := lines.Write(append(values[1][:len(values[1]):len(values[1])], '\n')); err != nil {
+	var err error
+	thread.Digests, err = threadrows.Read(ctx, tx, key, a.tables,
+		func(table string, columns []string) error { return encoder.Encode(tableLine{table, columns}) },
+		func(row []byte) error {
+			_, err := lines.Write(append(row[:len(row):len(row)], '\n'))
 			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	digests, err := db.New(tx).ContentDigests(ctx, db.ContentDigestsParams{ThreadKey: key, Tables: a.tables})
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(digests, &thread.Digests)
+		})
+	return err
 }
 
 // isOfThread reports whether an error concerns one thread, so that the others can be done.

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/threadrows"
 )
 
 // RestoreOptions say which threads [Unarchive] stores, and where.
@@ -175,30 +175,9 @@ func differences(stored, archived map[string]string) (names []string) {
 	return names
 }
 
-// maxRows and maxBytes limit a call of the database.
-const (
-	maxRows  = 1000
-	maxBytes = 4 << 20
-)
-
 // store stores a thread that the database does not have.
 func (d *Directory) store(ctx context.Context, queries *db.Queries, thread Thread, scope string, tables rawjson.Binary) error {
-	var (
-		params db.UnarchiveRowsParams
-		items  bytes.Buffer
-		rows   int
-	)
-	send := func() error {
-		if rows == 0 {
-			return nil
-		}
-		items.WriteByte(']')
-		params.Items = items.Bytes()
-		err := queries.UnarchiveRows(ctx, params)
-		items.Reset()
-		rows = 0
-		return err
-	}
+	var rows *threadrows.Writer
 	isFirst := true
 	err := d.Lines(thread, func(line []byte) error {
 		switch {
@@ -209,39 +188,22 @@ func (d *Directory) store(ctx context.Context, queries *db.Queries, thread Threa
 				return d.fileError(thread, errNoThread)
 			}
 			key, err := queries.BeginUnarchive(ctx, db.BeginUnarchiveParams{Scope: scope, ThreadID: thread.ThreadID, CreatedAt: begins.CreatedAt})
-			params.ThreadKey = key
+			rows = threadrows.NewWriter(queries, key)
 			return err
 		case line[0] == '{':
-			err := send()
 			var next tableLine
 			if invalid := json.Unmarshal(line, &next); invalid != nil {
 				return d.fileError(thread, errNoThread)
 			}
-			params.TableName, params.Columns = next.Table, next.Columns
-			return err
+			return rows.Table(ctx, next.Table, next.Columns)
 		}
-		if rows == maxRows || items.Len()+len(line) > maxBytes {
-			if err := send(); err != nil {
-				return err
-			}
-		}
-		items.WriteByte("[,"[min(rows, 1)])
-		items.Write(line)
-		rows++
-		return nil
+		return rows.Row(ctx, line)
 	})
-	if err == nil {
-		err = send()
-	}
 	if err == nil && isFirst {
 		err = d.fileError(thread, errNoThread)
 	}
 	if err != nil {
 		return err
 	}
-	digests, err := json.Marshal(thread.Digests)
-	if err != nil {
-		return err
-	}
-	return queries.FinishUnarchive(ctx, db.FinishUnarchiveParams{ThreadKey: params.ThreadKey, Tables: tables, Digests: rawjson.Binary(digests)})
+	return rows.Finish(ctx, tables, thread.Digests)
 }

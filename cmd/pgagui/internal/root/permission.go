@@ -44,6 +44,10 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	if !strings.HasPrefix(refusal.Message, "permission denied") && !strings.HasPrefix(refusal.Message, "must be owner") {
 		return err // a function of the schema raised it; its message already says what it requires
 	}
+	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
+	if strings.HasPrefix(path, "cluster ") {
+		return err // it names the node, which has another address
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	connection, connectErr := pgx.Connect(ctx, p.DatabaseURL)
@@ -52,7 +56,6 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	}
 	defer connection.Close(ctx)
 
-	path := strings.TrimPrefix(command.CommandPath(), command.Root().Name()+" ")
 	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}

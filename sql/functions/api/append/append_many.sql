@@ -77,6 +77,22 @@ begin
         end loop;
     end if;
 
+    if agui_internal.this_node() is not null then
+        for call in
+            select item.call_no, refusal.message, refusal.detail, refusal.hint
+            from unnest(keys, scopes, thread_ids) with ordinality as item (key, scope, thread_id, call_no)
+            cross join lateral agui_internal.moved_refusal(json_build_array(
+                agui_internal.place_of_thread(item.key, coalesce(item.scope, ''), item.thread_id)
+            )) as refusal
+            where agui_internal.fenced_node_of(item.key) <> agui_internal.this_node()
+        loop
+            is_done[call.call_no] := true;
+            keys[call.call_no] := null;
+            answer := row(call.call_no, null, 'UI027', call.message, call.detail, call.hint, null);
+            return next answer;
+        end loop;
+    end if;
+
     -- Take all locks in one order, so that two callers cannot deadlock, and in a separate
     -- statement, as agui.append does.
     if wait then
@@ -221,6 +237,6 @@ comment on function agui.append_many(text[], text[], json[], bigint[], json[], t
     'from the log, UI008 arrays of different lengths, UI009 the run id is in use or is not that of '
     'RUN_STARTED, UI011 more than 1,000 calls or 64 MB, UI012 another thread has the same key, '
     'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
-    'RUN_STARTED names another thread (strict).';
+    'RUN_STARTED names another thread (strict), UI027 another node of the cluster has the thread.';
 
 revoke execute on function agui.append_many(text[], text[], json[], bigint[], json[], text[], boolean[], boolean, boolean, boolean, text[]) from public;

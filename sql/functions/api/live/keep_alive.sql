@@ -26,6 +26,13 @@ begin
         perform agui_internal.own_thread_key(requested.scope, '')
         from (select distinct coalesce(named.scope, '') as scope from unnest(thread_ids, scopes) as named (thread_id, scope)) as requested;
     end if;
+    if agui_internal.this_node() is not null then
+        perform agui_internal.refuse_moved(json_agg(agui_internal.place_of_thread(
+            agui.thread_key(coalesce(named.scope, ''), named.thread_id), coalesce(named.scope, ''), named.thread_id
+        )))
+        from unnest(thread_ids, scopes) as named (thread_id, scope)
+        where agui_internal.fenced_node_of(agui.thread_key(coalesce(named.scope, ''), named.thread_id)) <> agui_internal.this_node();
+    end if;
     perform agui_internal.note_uptime(is_writer => true);
     -- One run at a time: each is found by its key, whatever row count the planner expects.
     for item in
@@ -101,6 +108,7 @@ comment on function agui.keep_alive(text[], text[], boolean, text[]) is
     'that is claimed and has not begun (agui.claim_run) is passed in the same arrays: the call '
     'renews its claim, and returns a row with the status claimed if the run should stop. A call '
     'writes only if an update is due: once in a third of heartbeat_lease. '
-    'Errors: UI008 invalid arguments.';
+    'Errors: UI008 invalid arguments, UI027 another node of the cluster has threads of the call, and '
+    'no run of it was kept alive.';
 
 revoke execute on function agui.keep_alive(text[], text[], boolean, text[]) from public;

@@ -39,6 +39,7 @@ begin
         select
             item.thread_no::int, key.thread_key, item.after_seq, holder.first_seq, holder.n,
             case
+                when agui_internal.this_node() is not null and agui_internal.node_of(key.thread_key) <> agui_internal.this_node() then 'UI027'
                 -- Checked once for each follower: a follower that has already seen events passed
                 -- the check before.
                 when item.after_seq <= 0 then (

@@ -48,6 +48,8 @@ begin
         exists (select from pg_policy where polrelid = 'agui.thread'::regclass and polname = 'agui_scope')
     );
 
+    perform agui_internal.set_node((select node.name from agui_internal.node as node));
+
     foreach statement in array array(select agui_internal.privilege_changes()) loop
         execute statement;
     end loop;

@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    key uuid := agui.thread_key(scope, thread_id);
+    key uuid := agui_internal.own_thread_key(scope, thread_id);
 begin
     if thread_id is null or thread_id = '' or scope is null then
         raise exception using

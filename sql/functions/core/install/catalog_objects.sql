@@ -76,7 +76,7 @@ as $$
             format('%s %s',
                 case routine.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end, routine.oid::regprocedure),
             case
-                when routine.proname = 'has_row_security' then ''  -- its body is a setting
+                when routine.proname in ('has_row_security', 'this_node') then ''  -- their bodies are settings
                 when routine.prokind = 'a' then (
                     select concat_ws(' ', aggtransfn, aggfinalfn, aggcombinefn, aggtranstype::regtype, agginitval, routine.proparallel)
                     from pg_aggregate

@@ -1,4 +1,4 @@
-create or replace function agui_internal.wait_for_lock(lock_id bigint, subject text)
+create or replace function agui_internal.wait_for_lock(lock_id bigint, subject text, is_shared boolean default false)
 returns void
 language plpgsql
 volatile
@@ -10,7 +10,11 @@ declare
     timeout_ms constant int := least(nullif((select setting::int from pg_settings where name = 'lock_timeout'), 0), most_ms);
 begin
     perform set_config('lock_timeout', timeout_ms::text, true);
-    perform pg_advisory_xact_lock(lock_id);
+    if is_shared then
+        perform pg_advisory_xact_lock_shared(lock_id);
+    else
+        perform pg_advisory_xact_lock(lock_id);
+    end if;
     perform set_config('lock_timeout', timeout, true);
 exception
     when lock_not_available then
@@ -21,9 +25,9 @@ exception
 end
 $$;
 
-comment on function agui_internal.wait_for_lock(bigint, text) is
-    'Takes an advisory lock until the transaction ends. Waits for lock_timeout, at most 5 '
+comment on function agui_internal.wait_for_lock(bigint, text, boolean) is
+    'Takes an advisory lock, alone or shared, until the transaction ends. Waits for lock_timeout, at most 5 '
     'seconds, because any role that can connect may hold the lock. 55P03: the lock is still held, '
     'and the message names the holder.';
 
-revoke execute on function agui_internal.wait_for_lock(bigint, text) from public;
+revoke execute on function agui_internal.wait_for_lock(bigint, text, boolean) from public;

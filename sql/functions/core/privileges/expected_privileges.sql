@@ -23,7 +23,7 @@ as $$
                 'table agui.projected_run', 'table agui.projected_call', 'table agui.projected_interrupt', 'table agui.projected_usage', 'table agui.message_text',
                 'table agui.run_fact', 'table agui.tool_fact', 'table agui.interrupt_fact', 'table agui.usage_fact',
                 'table agui.retention', 'table agui.hold', 'table agui.held_thread', 'table agui.event', 'table agui.quarantine', 'table agui.tenant', 'table agui_internal.caller', 'table agui_internal.erased_caller',
-                'table agui_internal.chained_scope', 'table agui_internal.search', 'table agui_internal.usage_mapping', 'table agui_internal.installed_object', 'table agui_internal.job_note'
+                'table agui_internal.chained_scope', 'table agui_internal.search', 'table agui_internal.usage_mapping', 'table agui_internal.node', 'table agui_internal.bucket', 'table agui_internal.moved_thread', 'table agui_internal.installed_object', 'table agui_internal.job_note'
             ],
             array['agui_reader']
         ),
@@ -54,12 +54,14 @@ as $$
                 'agui_internal.add_webhook_requests', 'agui_internal.claim_webhook_requests', 'agui_internal.note_webhook_request', 'agui_internal.webhook_endpoints'
             ]),
             -- For a server that records and follows for all scopes, and has another role for the rest.
-            ('agui_recorder', array['agui.append_many', 'agui.keep_alive', 'agui.poll']),
+            ('agui_recorder', array['agui.append_many', 'agui.cluster_map', 'agui.keep_alive', 'agui.poll']),
             ('agui_maintainer', array[
                 'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search', 'agui.enable_chain', 'agui.enable_search', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
                 'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
                 'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
                 'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
+                'agui_internal.fence_threads', 'agui_internal.hand_over_buckets', 'agui_internal.receive_buckets', 'agui_internal.receive_thread',
+                'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread',
                 'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',
                 'agui.rotate_webhook_secret', 'agui.take_over_webhooks',
                 'agui.webhook_failures', 'agui.webhooks', 'agui_internal.webhook_endpoints'

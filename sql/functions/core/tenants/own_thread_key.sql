@@ -2,8 +2,9 @@ create or replace function agui_internal.own_thread_key(scope text, thread_id te
 returns uuid
 language sql
 stable
--- Inlined: without row-level security this is agui.thread_key.
+-- Inlined: without row-level security, and outside of a cluster, this is agui.thread_key.
 return case
+    when agui_internal.this_node() is not null then agui_internal.key_on_this_node(scope, thread_id, changes => true)
     when agui_internal.has_row_security()
         then coalesce(
             agui_internal.visible_key(agui.thread_key(scope, thread_id)),
@@ -14,6 +15,7 @@ end;
 
 comment on function agui_internal.own_thread_key(text, text) is
     'agui.thread_key of a thread, which need not exist, that the calling role may change. 42501: '
-    'row-level security is on, and the role does not have the scope.';
+    'row-level security is on, and the role does not have the scope; UI027: another node of the '
+    'cluster has the thread.';
 
 revoke execute on function agui_internal.own_thread_key(text, text) from public;

@@ -18,4 +18,4 @@ comment on type agui.poll_row is
     'says for each event how many microseconds earlier it was appended. If problem is set, the '
     'other columns are null, and it is the SQLSTATE why the thread cannot be followed from there: '
     'UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was '
-    'erased. A row with only thread_no says that the thread has more events than fit.';
+    'erased, UI027 another node of the cluster has it. A row with only thread_no says that the thread has more events than fit.';

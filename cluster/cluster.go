@@ -1,0 +1,295 @@
+// Package cluster makes several databases one store: each is a node, which has the threads of some
+// of 1,024 buckets. It makes databases nodes, and moves buckets and threads from one to another
+// while they are in use. docs/scale.md says when that is worth it.
+//
+// A program that reads and writes threads uses pgagui.NewCluster. This package is for those who
+// administer the nodes; its calls need the rights of agui_maintainer, and Init and Add those of the
+// owner of the schema.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
+)
+
+// Buckets is the number of buckets of a cluster. agui.bucket(scope, thread_id) is that of a thread.
+const Buckets = 1024
+
+// Node describes a database of a cluster.
+type Node struct {
+	// Name is the name of the node in the map: small letters, digits, and . _ -.
+	Name string `json:"name"`
+	// URL is the address of the database, as for pgagui's command line.
+	URL string `json:"url"`
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
+
+// ReadFile reads the description of a cluster: {"nodes": [{"name": "a", "url": "postgres://…"}, …]}.
+// An address may have variables of the environment: ${NAME}.
+func ReadFile(path string) ([]Node, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var described struct {
+		Nodes []Node `json:"nodes"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	invalid := func(err error) error { return &os.PathError{Op: "read the nodes", Path: path, Err: err} }
+	if err := decoder.Decode(&described); err != nil {
+		return nil, invalid(err)
+	}
+	for i, node := range described.Nodes {
+		var unset string
+		described.Nodes[i].URL = os.Expand(node.URL, func(name string) string {
+			value, found := os.LookupEnv(name)
+			if !found {
+				unset = name
+			}
+			return value
+		})
+		if unset != "" {
+			return nil, invalid(fmt.Errorf("node %q: the variable %s of its address is not set", node.Name, unset))
+		}
+	}
+	if err := check(described.Nodes); err != nil {
+		return nil, invalid(err)
+	}
+	return described.Nodes, nil
+}
+
+func check(nodes []Node) error {
+	if len(nodes) == 0 {
+		return errors.New("there are no nodes")
+	}
+	known := map[string]bool{}
+	for _, node := range nodes {
+		switch {
+		case !nameForm.MatchString(node.Name):
+			return fmt.Errorf("%q is no name of a node (expected small letters, digits, and . _ -, at most 63)", node.Name)
+		case known[node.Name]:
+			return fmt.Errorf("there are two nodes %q", node.Name)
+		case node.URL == "":
+			return fmt.Errorf("node %q has no address", node.Name)
+		}
+		known[node.Name] = true
+	}
+	return nil
+}
+
+// Cluster is a cluster that is administered.
+type Cluster struct{ nodes []*node }
+
+type node struct {
+	name    string
+	pool    *pgxpool.Pool
+	queries *db.Queries
+}
+
+// Open returns the cluster of these nodes. The first one coordinates: two moves never run at a time.
+// It connects when a method is called.
+func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
+	if err := check(nodes); err != nil {
+		return nil, err
+	}
+	c := &Cluster{}
+	for _, described := range nodes {
+		config, err := pgxpool.ParseConfig(described.URL)
+		if err == nil {
+			config.MaxConns = max(config.MaxConns, 2*parallelCopies+2)
+			var pool *pgxpool.Pool
+			pool, err = pgxpool.NewWithConfig(ctx, config)
+			if err == nil {
+				c.nodes = append(c.nodes, &node{described.Name, pool, db.New(pool)})
+				continue
+			}
+		}
+		c.Close()
+		return nil, fmt.Errorf("node %q: %w", described.Name, err)
+	}
+	return c, nil
+}
+
+// Close closes the connections.
+func (c *Cluster) Close() {
+	for _, node := range c.nodes {
+		node.pool.Close()
+	}
+}
+
+func (c *Cluster) node(name string) (*node, error) {
+	i := slices.IndexFunc(c.nodes, func(node *node) bool { return node.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no node %q", name)
+	}
+	return c.nodes[i], nil
+}
+
+// bucketRange is a part of a map, as agui.cluster_map returns it.
+type bucketRange struct {
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+	Node  string `json:"node"`
+	Epoch int64  `json:"epoch"`
+}
+
+type nodeMap struct {
+	Node    string        `json:"node"` // empty: the database is no node
+	Buckets []bucketRange `json:"buckets"`
+}
+
+type place struct {
+	node  string
+	epoch int64
+}
+
+// places are the nodes of all buckets; those of which the map says nothing have the epoch 0.
+func (m nodeMap) places() (places [Buckets]place) {
+	for _, r := range m.Buckets {
+		for bucket := max(r.First, 0); bucket <= min(r.Last, Buckets-1); bucket++ {
+			places[bucket] = place{r.Node, r.Epoch}
+		}
+	}
+	return places
+}
+
+func (m nodeMap) text() rawjson.Text {
+	if m.Buckets == nil {
+		m.Buckets = []bucketRange{}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it has texts and numbers
+	}
+	return text
+}
+
+func (n *node) readMap(ctx context.Context) (m nodeMap, err error) {
+	text, err := n.queries.ClusterMap(ctx)
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err == nil && m.Node != "" && m.Node != n.name {
+		err = fmt.Errorf("the database calls itself node %q", m.Node)
+	}
+	if err != nil {
+		err = fmt.Errorf("node %q: %w", n.name, err)
+	}
+	return m, err
+}
+
+// Init makes the databases nodes of a cluster, in which the first node has all buckets. It repeats
+// what an earlier call left undone. A database that joins must have no threads, but for the first.
+func (c *Cluster) Init(ctx context.Context) error { return c.join(ctx, true) }
+
+// Add makes databases nodes that have been added to the description of the cluster. They have no
+// buckets until some are moved to them.
+func (c *Cluster) Add(ctx context.Context) error { return c.join(ctx, false) }
+
+func (c *Cluster) join(ctx context.Context, mayBeFirst bool) error {
+	first := c.nodes[0]
+	known, err := first.readMap(ctx)
+	if err != nil {
+		return err
+	}
+	if known.Node == "" {
+		if !mayBeFirst {
+			return fmt.Errorf("node %q is of no cluster yet", first.name)
+		}
+		if err := first.queries.JoinCluster(ctx, db.JoinClusterParams{Node: first.name}); err != nil {
+			return fmt.Errorf("node %q: %w", first.name, err)
+		}
+	}
+	salt, err := first.queries.ErasureSalt(ctx)
+	if err != nil {
+		return fmt.Errorf("node %q: the salt of erased threads: %w", first.name, err)
+	}
+	for _, node := range c.nodes[1:] {
+		joined, err := node.readMap(ctx)
+		if err != nil {
+			return err
+		}
+		if joined.Node != "" {
+			continue
+		}
+		text, err := first.queries.ClusterMap(ctx)
+		if err == nil {
+			err = node.queries.JoinCluster(ctx, db.JoinClusterParams{Node: node.name, Map: text, ErasureSalt: salt})
+		}
+		if err != nil {
+			return fmt.Errorf("node %q: %w", node.name, err)
+		}
+	}
+	return nil
+}
+
+// NodeStatus is what Status says of a node.
+type NodeStatus struct {
+	Name string `json:"name"`
+	// Buckets is the number of buckets that it has, as the newest map of all nodes says.
+	Buckets int `json:"buckets"`
+	// Outdated is the number of buckets of which its own map has an older place. Calls are then sent to
+	// the right node all the same.
+	Outdated int `json:"outdated"`
+	// Unfinished is the number of threads that a move has taken from the node, or was about to take, and
+	// whose rows are still there. If no move is in progress, it was interrupted: move again.
+	Unfinished int64 `json:"unfinished"`
+	// IsNode is false for a database that has not joined.
+	IsNode bool `json:"isNode"`
+	// Error says why the node did not answer.
+	Error string `json:"error,omitempty"`
+}
+
+// Status says of each node what it has.
+func (c *Cluster) Status(ctx context.Context) []NodeStatus {
+	maps := make([]nodeMap, len(c.nodes))
+	statuses := make([]NodeStatus, len(c.nodes))
+	var newest [Buckets]place
+	for i, node := range c.nodes {
+		statuses[i].Name = node.name
+		var err error
+		if maps[i], err = node.readMap(ctx); err != nil {
+			statuses[i].Error = err.Error()
+			continue
+		}
+		if statuses[i].Unfinished, err = node.queries.UnfinishedMoves(ctx); err != nil {
+			statuses[i].Error = inNode(node, err).Error()
+			continue
+		}
+		statuses[i].IsNode = maps[i].Node != ""
+		newest = newer(newest, maps[i].places())
+	}
+	for i := range statuses {
+		for bucket, at := range maps[i].places() {
+			if newest[bucket].node == statuses[i].Name {
+				statuses[i].Buckets++
+			}
+			if statuses[i].IsNode && at.epoch < newest[bucket].epoch {
+				statuses[i].Outdated++
+			}
+		}
+	}
+	return statuses
+}
+
+func newer(a, b [Buckets]place) [Buckets]place {
+	for bucket := range a {
+		if b[bucket].epoch > a[bucket].epoch {
+			a[bucket] = b[bucket]
+		}
+	}
+	return a
+}

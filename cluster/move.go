@@ -1,0 +1,604 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/threadrows"
+)
+
+const (
+	// parallelCopies is how many threads are copied at a time.
+	parallelCopies = 4
+	// page is how many threads are listed at a time.
+	page = 500
+	// fenceTimeout bounds how long writers of a bucket wait behind a fence that itself waits for an
+	// open transaction. Then the fence is tried again.
+	fenceTimeout = "100ms"
+	// removeAfter is how long the rows of a moved thread stay where it was, for reads that began
+	// before.
+	removeAfter = 2 * time.Second
+	// clockError is more than the clocks of two machines differ by.
+	clockError = time.Hour
+	// takeBackTimeout bounds the attempt to give a thread back that could not be copied.
+	takeBackTimeout = 10 * time.Second
+)
+
+// Moved is what a move has done.
+type Moved struct {
+	Buckets int `json:"buckets"`
+	Threads int `json:"threads"`
+	// Left counts the threads whose rows are still where they were, because requests of webhooks about
+	// them are waiting there. The next move removes them.
+	Left int `json:"left"`
+	// LongestPause is the longest time in which a thread was on neither of the nodes: calls for it
+	// waited.
+	LongestPause time.Duration `json:"longestPauseNanoseconds"`
+	Duration     time.Duration `json:"nanoseconds"`
+}
+
+// Add adds what another move has done.
+func (m *Moved) Add(other Moved) {
+	m.Buckets += other.Buckets
+	m.Threads += other.Threads
+	m.Left += other.Left
+	m.LongestPause = max(m.LongestPause, other.LongestPause)
+	m.Duration += other.Duration
+}
+
+// MoveOptions belong to Move.
+type MoveOptions struct {
+	// OnProgress is called after each thread and each bucket.
+	OnProgress func(Moved)
+}
+
+// ErrMoving says that another move of the cluster is in progress.
+var ErrMoving = errors.New("another move is in progress in this cluster")
+
+// Move moves buckets to a node, thread by thread, while they are in use. A call for a thread waits
+// for the copy of this thread. Move may be interrupted at any time, also by the loss of a node: the
+// next call goes on where it was. Buckets that are there already stay there.
+func (c *Cluster) Move(ctx context.Context, buckets []int, to string, options MoveOptions) (Moved, error) {
+	m := &mover{cluster: c, onProgress: options.OnProgress}
+	begin := time.Now()
+	err := m.alone(ctx, func(ctx context.Context) error { return m.move(ctx, buckets, to) })
+	m.done.Duration = time.Since(begin)
+	return m.done, err
+}
+
+// MoveThread moves one thread, for example one that is used much more than others. Its bucket stays
+// where it is.
+func (c *Cluster) MoveThread(ctx context.Context, scope, threadID, to string) (Moved, error) {
+	m := &mover{cluster: c}
+	begin := time.Now()
+	err := m.alone(ctx, func(ctx context.Context) error { return m.moveThread(ctx, scope, threadID, to) })
+	m.done.Duration = time.Since(begin)
+	return m.done, err
+}
+
+// Plan returns the moves that give each node the same number of buckets, or one more, with as few
+// moves as possible: the buckets to move, by the node that they are moved to.
+func (c *Cluster) Plan(ctx context.Context) (map[string][]int, error) {
+	places, err := (&mover{cluster: c}).places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string][]int{}
+	for bucket, at := range places {
+		has[at.node] = append(has[at.node], bucket)
+	}
+	byBuckets := slices.Clone(c.nodes)
+	slices.SortStableFunc(byBuckets, func(a, b *node) int { return len(has[b.name]) - len(has[a.name]) })
+	var surplus []int
+	share := map[string]int{}
+	for i, node := range byBuckets {
+		share[node.name] = Buckets / len(c.nodes)
+		if i < Buckets%len(c.nodes) { // those that have more keep one more
+			share[node.name]++
+		}
+		if more := len(has[node.name]) - share[node.name]; more > 0 {
+			surplus = append(surplus, has[node.name][len(has[node.name])-more:]...)
+		}
+	}
+	plan := map[string][]int{}
+	for _, node := range byBuckets {
+		if missing := share[node.name] - len(has[node.name]); missing > 0 {
+			plan[node.name], surplus = surplus[:missing], surplus[missing:]
+		}
+	}
+	return plan, nil
+}
+
+type mover struct {
+	cluster    *Cluster
+	onProgress func(Moved)
+	tables     rawjson.Binary // and columns, of which rows are moved
+
+	mu   sync.Mutex
+	done Moved
+}
+
+func (m *mover) note(change func(*Moved)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.done)
+	if m.onProgress != nil {
+		m.onProgress(m.done)
+	}
+}
+
+// alone calls f while no other move runs: the first node has a lock for it.
+func (m *mover) alone(ctx context.Context, f func(context.Context) error) error {
+	first := m.cluster.nodes[0]
+	connection, err := first.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("node %q: %w", first.name, err)
+	}
+	defer connection.Release()
+	const (
+		lock   = `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
+		unlock = `select pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
+	)
+	var isAlone bool
+	if err := connection.QueryRow(ctx, lock).Scan(&isAlone); err != nil {
+		return fmt.Errorf("node %q: %w", first.name, err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+		defer cancel()
+		if _, err := connection.Exec(ctx, unlock); err != nil {
+			_ = connection.Conn().Close(ctx) // which frees it too
+		}
+	}()
+	if !isAlone {
+		return ErrMoving
+	}
+	tables, err := first.queries.ArchivedTables(ctx)
+	if err != nil {
+		return inNode(first, err)
+	}
+	m.tables = rawjson.Binary(tables)
+	return f(ctx)
+}
+
+// places returns the newest places of all buckets, and completes moves of buckets of which not all
+// nodes know.
+func (m *mover) places(ctx context.Context) (newest [Buckets]place, err error) {
+	known := make([][Buckets]place, len(m.cluster.nodes))
+	for i, node := range m.cluster.nodes {
+		own, err := node.readMap(ctx)
+		if err != nil {
+			return newest, err
+		}
+		if own.Node == "" {
+			return newest, fmt.Errorf("node %q has not joined the cluster: run pgagui cluster add", node.name)
+		}
+		known[i] = own.places()
+		newest = newer(newest, known[i])
+	}
+	for bucket, at := range newest {
+		if _, err := m.cluster.node(at.node); err != nil {
+			return newest, fmt.Errorf("bucket %d is on node %q, which is not among the given nodes", bucket, at.node)
+		}
+	}
+	return newest, m.announce(ctx, known, newest)
+}
+
+// announce tells each node the places that it does not know, the node that gets a bucket first.
+func (m *mover) announce(ctx context.Context, known [][Buckets]place, newest [Buckets]place) error {
+	for _, areOwn := range []bool{true, false} {
+		for i, node := range m.cluster.nodes {
+			var news nodeMap
+			for bucket, at := range newest {
+				if known[i][bucket].epoch != at.epoch && (at.node == node.name) == areOwn {
+					news.Buckets = append(news.Buckets, bucketRange{bucket, bucket, at.node, at.epoch})
+				}
+			}
+			if err := m.tell(ctx, node, news, time.Time{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tell tells a node the places of buckets. Of those that are its own now, the node first gets to know
+// what the others know of their threads, and which threads were erased there since a time.
+func (m *mover) tell(ctx context.Context, node *node, news nodeMap, since time.Time) error {
+	if len(news.Buckets) == 0 {
+		return nil
+	}
+	var own []int32
+	for _, r := range news.Buckets {
+		if r.Node == node.name {
+			own = append(own, int32(r.First))
+		}
+	}
+	for _, other := range m.cluster.nodes {
+		if other == node || len(own) == 0 {
+			continue
+		}
+		elsewhere, err := other.queries.ThreadsElsewhere(ctx, db.ThreadsElsewhereParams{Buckets: own, ToNode: node.name})
+		if err != nil {
+			return inNode(other, err)
+		}
+		if err := m.copyErasures(ctx, other, node, elsewhere, since); err != nil {
+			return err
+		}
+	}
+	return inNode(node, node.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: news.text(), Elsewhere: none, Erasures: none}))
+}
+
+var none = rawjson.Text("[]")
+
+// copyErasures gives the target the tombstones that the source has recorded since a time, and the
+// threads that are elsewhere.
+func (m *mover) copyErasures(ctx context.Context, source, target *node, elsewhere rawjson.Text, since time.Time) error {
+	erasures, err := source.queries.ErasuresSince(ctx, since)
+	if err != nil {
+		return inNode(source, err)
+	}
+	return inNode(target, target.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: nodeMap{}.text(), Elsewhere: elsewhere, Erasures: erasures}))
+}
+
+func inNode(node *node, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("node %q: %w", node.name, err)
+}
+
+func (m *mover) move(ctx context.Context, buckets []int, to string) error {
+	target, err := m.cluster.node(to)
+	if err != nil {
+		return err
+	}
+	for _, bucket := range buckets {
+		if bucket < 0 || bucket >= Buckets {
+			return fmt.Errorf("there is no bucket %d (they are numbered from 0 to %d)", bucket, Buckets-1)
+		}
+	}
+	places, err := m.places(ctx)
+	if err != nil {
+		return err
+	}
+	for _, source := range m.cluster.nodes {
+		var ofSource []int32
+		for _, bucket := range buckets {
+			if places[bucket].node == source.name && source != target {
+				ofSource = append(ofSource, int32(bucket))
+			}
+		}
+		if len(ofSource) == 0 {
+			continue
+		}
+		if err := m.moveBuckets(ctx, source, target, ofSource); err != nil {
+			return err
+		}
+	}
+	return m.clear(ctx, target, buckets)
+}
+
+// moveBuckets moves the threads of buckets, those that are born meanwhile too, and then the buckets.
+func (m *mover) moveBuckets(ctx context.Context, source, target *node, buckets []int32) error {
+	since := time.Now().Add(-clockError)
+	if err := m.copyErasures(ctx, source, target, none, time.Time{}); err != nil {
+		return err
+	}
+	// What an interrupted move has left: threads that are fenced and may not be copied.
+	if err := m.eachThread(ctx, source, target.name, buckets, func(ctx context.Context, thread db.ThreadsOnRow) error {
+		return m.copyThread(ctx, source, target, thread, false)
+	}); err != nil {
+		return err
+	}
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 500*time.Millisecond
+	for len(buckets) > 0 {
+		before := m.done.Threads + m.done.Buckets
+		if err := m.eachThread(ctx, source, source.name, buckets, func(ctx context.Context, thread db.ThreadsOnRow) error {
+			return m.moveOne(ctx, source, target, thread)
+		}); err != nil {
+			return err
+		}
+		given, err := m.handOver(ctx, source, target, buckets, since)
+		if err != nil {
+			return err
+		}
+		// Of those that are left a thread was born, or a run is claimed, or they are written to.
+		buckets = slices.DeleteFunc(buckets, func(bucket int32) bool { return given[bucket] })
+		if m.done.Threads+m.done.Buckets > before {
+			pauses.Reset()
+			continue
+		}
+		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// eachThread calls f with the threads of buckets that have rows on a node and are on the node
+// called on, several at a time.
+func (m *mover) eachThread(ctx context.Context, node *node, on string, buckets []int32, f func(context.Context, db.ThreadsOnRow) error) error {
+	var after pgtype.UUID
+	after.Valid = true
+	for {
+		threads, err := node.queries.ThreadsOn(ctx, db.ThreadsOnParams{Node: on, Buckets: buckets, After: after, Page: page})
+		if err != nil {
+			return inNode(node, err)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		var working sync.WaitGroup
+		next := make(chan db.ThreadsOnRow)
+		for range parallelCopies {
+			working.Go(func() {
+				for thread := range next {
+					if err := f(ctx, thread); err != nil {
+						cancel(err)
+						return
+					}
+				}
+			})
+		}
+		for _, thread := range threads {
+			select {
+			case next <- thread:
+			case <-ctx.Done():
+			}
+		}
+		close(next)
+		working.Wait()
+		err = context.Cause(ctx)
+		cancel(nil)
+		if err != nil || len(threads) < page {
+			return err
+		}
+		after = threads[len(threads)-1].ThreadKey
+	}
+}
+
+// moveOne moves a thread, if no run of it is claimed.
+func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.ThreadsOnRow) error {
+	var fenced []pgtype.UUID
+	err := m.fence(ctx, source, func(ctx context.Context, queries *db.Queries) (err error) {
+		fenced, err = queries.FenceThreads(ctx, db.FenceThreadsParams{ThreadKeys: []pgtype.UUID{thread.ThreadKey}, ToNode: target.name})
+		return err
+	})
+	if err != nil || len(fenced) == 0 {
+		return err
+	}
+	return m.copyThread(ctx, source, target, thread, true)
+}
+
+// fence calls a function that takes the lock of a bucket alone. It waits for writers for a moment
+// only, because others wait behind it, and tries again.
+func (m *mover) fence(ctx context.Context, source *node, f func(context.Context, *db.Queries) error) error {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 20*time.Millisecond, 2*time.Second
+	for {
+		err := pgx.BeginFunc(ctx, source.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `select pg_catalog.set_config('lock_timeout', $1, true)`, fenceTimeout); err != nil {
+				return err
+			}
+			return f(ctx, db.New(tx))
+		})
+		var refusal *pgconn.PgError
+		if err == nil || !errors.As(err, &refusal) || refusal.Code != lockNotAvailable && refusal.Code != deadlockDetected {
+			return inNode(source, err)
+		}
+		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
+			return inNode(source, errors.Join(err, refusal))
+		}
+	}
+}
+
+// SQLSTATEs.
+const (
+	lockNotAvailable = "55P03"
+	deadlockDetected = "40P01"
+)
+
+// copyThread stores a fenced thread on the target, unless it is there. The source takes a thread back
+// that the target has not got for certain. Otherwise it stays fenced, and the next move goes on with
+// it.
+func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsOnRow, isFencedNow bool) error {
+	begin := time.Now()
+	progress, err := m.store(ctx, source, target, thread)
+	isAbsent := progress == begun || progress == notBegun && isFencedNow
+	if err != nil && isAbsent {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+		defer cancel()
+		err = errors.Join(err, inNode(source, source.queries.TakeBackThread(ctx, thread.ThreadKey)))
+	}
+	if err != nil {
+		return fmt.Errorf("thread %q of scope %q: %w", thread.ThreadID, thread.Scope, err)
+	}
+	if progress == sent {
+		m.note(func(done *Moved) {
+			done.Threads++
+			done.LongestPause = max(done.LongestPause, time.Since(begin))
+		})
+	}
+	return nil
+}
+
+// progress is how far a copy has come.
+type progress int
+
+const (
+	notBegun progress = iota // also if the target has the thread
+	begun                    // the target does not have the thread, and there is no commit
+	sent                     // the commit was sent
+)
+
+func (m *mover) store(ctx context.Context, source, target *node, thread db.ThreadsOnRow) (come progress, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, source.pool, snapshot, func(from pgx.Tx) error {
+		return inNode(target, pgx.BeginFunc(ctx, target.pool, func(to pgx.Tx) error {
+			queries := db.New(to)
+			key, err := queries.ReceiveThread(ctx, db.ReceiveThreadParams{Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt})
+			if err != nil || !key.Valid {
+				return err
+			}
+			come = begun
+			rows := threadrows.NewWriter(queries, key)
+			digests, err := threadrows.Read(ctx, from, thread.ThreadKey, m.tables,
+				func(name string, columns []string) error { return rows.Table(ctx, name, columns) },
+				func(row []byte) error { return rows.Row(ctx, row) })
+			if err == nil {
+				err = rows.Finish(ctx, m.tables, digests)
+			}
+			if err == nil {
+				come = sent
+			}
+			return err
+		}))
+	})
+	return come, err
+}
+
+// handOver gives those of the buckets to the target that have no threads, and returns them.
+func (m *mover) handOver(ctx context.Context, source, target *node, buckets []int32, since time.Time) (given map[int32]bool, err error) {
+	text, err := source.queries.HandOverBuckets(ctx, db.HandOverBucketsParams{Buckets: buckets, ToNode: target.name})
+	if err != nil {
+		return nil, inNode(source, err)
+	}
+	var news nodeMap
+	if err := json.Unmarshal(text, &news); err != nil {
+		return nil, err
+	}
+	if err := m.tell(ctx, target, news, since); err != nil {
+		return nil, err
+	}
+	for _, node := range m.cluster.nodes {
+		if node == source || node == target {
+			continue
+		}
+		if err := m.tell(ctx, node, news, since); err != nil {
+			return nil, err
+		}
+	}
+	given = map[int32]bool{}
+	for _, r := range news.Buckets {
+		given[int32(r.First)] = true
+	}
+	m.note(func(done *Moved) { done.Buckets += len(given) })
+	return given, nil
+}
+
+// clear removes the rows of threads that are on the target from the other nodes.
+func (m *mover) clear(ctx context.Context, target *node, buckets []int) error {
+	if err := sleep(ctx, removeAfter); err != nil {
+		return err
+	}
+	numbers := make([]int32, len(buckets))
+	for i, bucket := range buckets {
+		numbers[i] = int32(bucket)
+	}
+	for _, node := range m.cluster.nodes {
+		if node == target {
+			continue
+		}
+		if err := m.eachThread(ctx, node, target.name, numbers, func(ctx context.Context, thread db.ThreadsOnRow) error {
+			return m.remove(ctx, node, thread.ThreadKey)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mover) remove(ctx context.Context, node *node, key pgtype.UUID) error {
+	isRemoved, err := node.queries.RemoveMovedThread(ctx, key)
+	if err == nil && !isRemoved {
+		m.note(func(done *Moved) { done.Left++ })
+	}
+	return inNode(node, err)
+}
+
+func (m *mover) moveThread(ctx context.Context, scope, threadID, to string) error {
+	target, err := m.cluster.node(to)
+	if err != nil {
+		return err
+	}
+	if _, err := m.places(ctx); err != nil {
+		return err
+	}
+	key, err := target.queries.ThreadKey(ctx, db.ThreadKeyParams{Scope: scope, ThreadID: threadID})
+	if err != nil {
+		return inNode(target, err)
+	}
+	for _, source := range m.cluster.nodes {
+		if source == target {
+			continue
+		}
+		for _, on := range []string{target.name, source.name} { // what an interrupted move has left comes first
+			thread, isThere, err := m.find(ctx, source, on, key)
+			if err != nil {
+				return err
+			}
+			if !isThere {
+				continue
+			}
+			if on == source.name {
+				err = m.moveOne(ctx, source, target, thread)
+			} else {
+				err = m.copyThread(ctx, source, target, thread, false)
+			}
+			if err != nil {
+				return err
+			}
+			if _, isThere, err = m.find(ctx, source, target.name, key); err != nil {
+				return err
+			} else if !isThere {
+				return fmt.Errorf("thread %q of scope %q: a run of it is claimed: try again when it has begun", threadID, scope)
+			}
+			if err := sleep(ctx, removeAfter); err != nil {
+				return err
+			}
+			return m.remove(ctx, source, key)
+		}
+	}
+	if _, isThere, err := m.find(ctx, target, target.name, key); err != nil || isThere {
+		return err
+	}
+	return fmt.Errorf("there is no thread %q in scope %q", threadID, scope)
+}
+
+// find returns a thread that has rows on a node and is on the node called on.
+func (m *mover) find(ctx context.Context, node *node, on string, key pgtype.UUID) (thread db.ThreadsOnRow, isThere bool, err error) {
+	before := key
+	for i := len(before.Bytes) - 1; i >= 0; i-- { // the key before it
+		before.Bytes[i]--
+		if before.Bytes[i] != 0xff {
+			break
+		}
+	}
+	bucket := int32(key.Bytes[8])<<2 | int32(key.Bytes[9])>>6
+	threads, err := node.queries.ThreadsOn(ctx, db.ThreadsOnParams{Node: on, Buckets: []int32{bucket}, After: before, Page: 1})
+	if err != nil || len(threads) == 0 || threads[0].ThreadKey != key {
+		return thread, false, inNode(node, err)
+	}
+	return threads[0], true, nil
+}

@@ -1,0 +1,316 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+)
+
+const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
+
+func do(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statement, arguments...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func ask[T any](t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) (answer T) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, arguments...).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return answer
+}
+
+func sqlState(err error) string {
+	var refusal *pgconn.PgError
+	errors.As(err, &refusal)
+	if refusal == nil {
+		return ""
+	}
+	return refusal.Code
+}
+
+func bucketOf(t *testing.T, c *three, threadID string) int {
+	return ask[int](t, c.pools["a"], `select agui.bucket('', $1)`, threadID)
+}
+
+func (c *three) append(threadID, runID, events string) error {
+	return c.at(c.t.Context(), func(store *pgagui.Store) error {
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(events), &list); err != nil {
+			return err
+		}
+		_, err := store.Append(c.t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, list, pgagui.AppendOptions{})
+		return err
+	})
+}
+
+// A move waits for the open transaction of a writer, without holding up others for long, and moves
+// what it has written. A transaction that began before a move cannot write behind it.
+func TestAMoveWaitsForWriters(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	for _, thread := range []string{"open", "other", "old"} {
+		if err := c.append(thread, "r", `[`+start+`]`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, err := c.pools["a"].BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Rollback(context.Background()) }()
+	if _, err := old.Exec(t.Context(), `select from agui.thread`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "old")}, "b", cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Exec(t.Context(), `select agui.append('old', 'r', '[{"type":"CUSTOM"}]')`); sqlState(err) != "40001" && sqlState(err) != "UI027" {
+		t.Errorf("a writer with an old snapshot: %v", err)
+	}
+
+	tx, err := c.pools["a"].Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `select agui.append('open', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Move(t.Context(), []int{bucketOf(t, c, "open"), bucketOf(t, c, "other")}, "b", cluster.MoveOptions{})
+		done <- err
+	}()
+	wait.For(t, "the other thread to move", func() bool {
+		return ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id = 'other'`) == 1
+	})
+	if err := c.append("other", "r", `[`+end+`]`); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("the move did not wait for an open transaction: %v", err)
+	default:
+	}
+	if _, err := tx.Exec(t.Context(), `select agui.append('open', 'r', '[`+end+`]')`); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := ask[int](t, c.pools["b"], `select count(*) from agui.events('open')`); n != 3 {
+		t.Errorf("%d events were moved, want 3", n)
+	}
+	c.checkPlaces()
+}
+
+// A thread that is moved alone stays where it is when its bucket moves, and the new node of the
+// bucket knows it.
+func TestAThreadMovesAlone(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	if err := c.append("hot", "r1", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"b", "b"} { // the second time there is nothing to do
+		if _, err := c.MoveThread(t.Context(), "", "hot", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "hot")}, "c", cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "c"} {
+		_, err := c.pools[name].Exec(t.Context(), `select agui.append('hot', 'r2', '[`+start+`]')`)
+		if sqlState(err) != "UI027" {
+			t.Errorf("append on %s: %v", name, err)
+		}
+	}
+	if err := c.append("hot", "r2", `[`+start+`,`+end+`]`); err != nil {
+		t.Error(err)
+	}
+	if rows := c.rows(); !slices.Equal(rows["b"], []string{"/hot"}) || len(rows["a"])+len(rows["c"]) > 0 {
+		t.Errorf("threads are on %v", rows)
+	}
+	// To the node of its bucket: then nothing is special about it.
+	if _, err := c.MoveThread(t.Context(), "", "hot", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if n := ask[int](t, c.pools["c"], `select count(*) from agui.runs('hot')`); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+	if _, err := c.MoveThread(t.Context(), "", "unknown", "b"); err == nil || !strings.Contains(err.Error(), `no thread "unknown"`) {
+		t.Errorf("an unknown thread: %v", err)
+	}
+}
+
+// What was erased on one node is refused on the next one. A thread with a claimed run moves when the
+// run has begun.
+func TestErasuresAndClaimsMove(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	for _, thread := range []string{"erased", "lifted"} {
+		if err := c.append(thread, "r", `[`+start+`,`+end+`]`); err != nil {
+			t.Fatal(err)
+		}
+		do(t, c.pools["a"], `select agui.erase($1)`, thread)
+	}
+	do(t, c.pools["a"], `select agui.lift_erasure('lifted')`)
+	do(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
+	all := make([]int, cluster.Buckets)
+	for i := range all {
+		all[i] = i
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Move(t.Context(), all, "b", cluster.MoveOptions{})
+		done <- err
+	}()
+	wait.For(t, "all buckets but that of the claim to move", func() bool {
+		return ask[int](t, c.pools["a"], `select count(*) from agui_internal.bucket where node = 'b'`) == cluster.Buckets-1
+	})
+	if _, err := c.pools["a"].Exec(t.Context(), `select agui.append('claimed', 'r', '[`+start+`]')`); err != nil {
+		t.Errorf("the claimed run begins: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.append("claimed", "r", `[`+end+`]`); err != nil {
+		t.Error(err)
+	}
+	if err := c.append("erased", "r", `[`+start+`]`); sqlState(err) != "UI014" {
+		t.Errorf("a thread that was erased: %v", err)
+	}
+	if err := c.append("lifted", "r", `[`+start+`]`); err != nil {
+		t.Errorf("a thread whose erasure was lifted: %v", err)
+	}
+	c.checkPlaces()
+}
+
+// A damaged thread is not moved. It stays where it is, as readable as before, and the message names
+// it.
+func TestADamagedThreadStays(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	for _, run := range []string{"r1", "r2"} {
+		if err := c.append("damaged", run, `[`+start+`,`+end+`]`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(t, c.pools["a"], `do $$ begin
+		perform agui_internal.allow_log_change(true);
+		delete from agui.batch where first_seq = 1;
+		perform agui_internal.allow_log_change(false);
+	end $$`)
+	_, err := c.Move(t.Context(), []int{bucketOf(t, c, "damaged")}, "b", cluster.MoveOptions{})
+	if err == nil || !strings.Contains(err.Error(), `thread "damaged"`) || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("the move: %v", err)
+	}
+	if n := ask[int](t, c.pools["a"], `select count(*) from agui.events('damaged')`); n != 2 {
+		t.Errorf("%d events, want the 2 that are left", n)
+	}
+}
+
+// Two moves never run at a time, a node must be known, and a database with threads does not join.
+func TestMovesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	holds, release := make(chan struct{}), make(chan struct{})
+	if err := c.append("t", "r", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, "b", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+			if moved.Threads == 1 && moved.Buckets == 0 {
+				close(holds)
+				<-release
+			}
+		}})
+		done <- err
+	}()
+	<-holds
+	if _, err := c.Move(t.Context(), []int{1}, "b", cluster.MoveOptions{}); !errors.Is(err, cluster.ErrMoving) {
+		t.Errorf("a second move: %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range []struct {
+		buckets []int
+		to      string
+		want    string
+	}{{[]int{1}, "z", `no node "z"`}, {[]int{1024}, "b", "no bucket 1024"}, {[]int{-1}, "b", "no bucket -1"}} {
+		if _, err := c.Move(t.Context(), refused.buckets, refused.to, cluster.MoveOptions{}); err == nil || !strings.Contains(err.Error(), refused.want) {
+			t.Errorf("move %v to %s: %v", refused.buckets, refused.to, err)
+		}
+	}
+	_, err := c.pools["c"].Exec(t.Context(), `call agui.leave_cluster()`)
+	if sqlState(err) != "55000" {
+		t.Errorf("a node without buckets leaves: %v", err)
+	}
+
+	own := testdb.New(t)
+	do(t, testdb.Connect(t, own), `select agui.append('own', 'r', '[`+start+`]')`)
+	other, err := cluster.Open(t.Context(), append(c.nodes, cluster.Node{Name: "d", URL: own}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Add(t.Context()); err == nil || !strings.Contains(err.Error(), `node "d" has threads already`) {
+		t.Errorf("a database with threads joins: %v", err)
+	}
+}
+
+// A thread comes back to a node that still has its rows, because the mover died before it removed
+// them.
+func TestAThreadComesBackToItsRows(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	if err := c.append("t", "r", `[`+start+`]`); err != nil {
+		t.Fatal(err)
+	}
+	bucket := []int{bucketOf(t, c, "t")}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := c.Move(ctx, bucket, "b", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+		if moved.Buckets == 1 {
+			cancel() // before the rows are removed
+		}
+	}}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := c.append("t", "r", `[`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, "the lock of the mover to be free", func() bool {
+		_, err := c.Move(t.Context(), bucket, "a", cluster.MoveOptions{})
+		if err != nil && !errors.Is(err, cluster.ErrMoving) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	c.checkPlaces()
+	if n := ask[int](t, c.pools["a"], `select count(*) from agui.events('t')`); n != 2 {
+		t.Errorf("%d events, want 2", n)
+	}
+}

@@ -1,0 +1,288 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/sql/schema"
+)
+
+func (p *program) clusterCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "cluster",
+		Short: "Spread threads over several databases",
+		Long: `Administers a cluster: several databases, its nodes, of which each has some of the threads. A thread
+is in one of 1,024 buckets (select agui.bucket(scope, thread_id)), and a bucket is on one node.
+
+The nodes are described in a file, which --nodes or $PGAGUI_NODES names. Addresses may have
+variables of the environment:
+
+  {"nodes": [{"name": "a", "url": "postgres://agui:${PASSWORD_A}@db-a/agui"},
+             {"name": "b", "url": "postgres://agui:${PASSWORD_B}@db-b/agui"}]}
+
+The first node coordinates. In a cluster that is made of a store in use it is that store.
+
+With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes.
+Commands for one database (jobs, verify, stats, doctor, …) name one with --node.`,
+		Example: `  pgagui cluster init --nodes nodes.json
+  pgagui threads --nodes nodes.json
+  pgagui worker --nodes nodes.json --node a`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move or rebalance)", Command: command.CommandPath()}
+		},
+	}
+	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
+		if p.Nodes == "" {
+			return nil, &cli.UsageError{Problem: "no file that describes the nodes: expected --nodes or $PGAGUI_NODES", Command: command.CommandPath()}
+		}
+		return cluster.ReadFile(p.Nodes)
+	}
+	// with opens the cluster for a subcommand.
+	with := func(work func(*cobra.Command, []string, *cluster.Cluster) error) func(*cobra.Command, []string) error {
+		return func(command *cobra.Command, arguments []string) error {
+			described, err := nodes(command)
+			if err != nil {
+				return err
+			}
+			opened, err := cluster.Open(command.Context(), described)
+			if err != nil {
+				return err
+			}
+			defer opened.Close()
+			return work(command, arguments, opened)
+		}
+	}
+	command.AddCommand(
+		&cobra.Command{
+			Use:   "migrate",
+			Short: "Install or upgrade the schema on each node, one after the other",
+			Long: `Does what "pgagui migrate up" does, on each node, one after the other. It stops at the first node
+that fails. Nodes of two versions work together, as a program of one version works with a schema of
+the other (see docs/install.md).`,
+			Example: `  pgagui cluster migrate`,
+			Args:    cobra.NoArgs,
+			RunE: func(command *cobra.Command, _ []string) error {
+				described, err := nodes(command)
+				if err != nil {
+					return err
+				}
+				return p.migrateNodes(command.Context(), described)
+			},
+		},
+		&cobra.Command{
+			Use:   "init",
+			Short: "Make the databases nodes of a cluster",
+			Long: `Makes the databases nodes of a cluster. The first node has all buckets, until some are moved to
+others. The others must have no threads. The command needs the owner of the schema. It can be
+repeated.
+
+From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if a
+thread is on another node.`,
+			Example: `  pgagui cluster init`,
+			Args:    cobra.NoArgs,
+			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
+				if err := c.Init(command.Context()); err != nil {
+					return err
+				}
+				return p.clusterStatus(command.Context(), c)
+			}),
+		},
+		&cobra.Command{
+			Use:   "add",
+			Short: "Make databases nodes that were added to the description",
+			Long: `Makes databases nodes that were added to the description of the cluster. They have no buckets until
+"pgagui cluster rebalance" or "pgagui cluster move" gives them some. Programs that use the cluster
+have to know a node before it gets threads: give them the new description first.`,
+			Example: `  pgagui cluster add`,
+			Args:    cobra.NoArgs,
+			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
+				if err := c.Add(command.Context()); err != nil {
+					return err
+				}
+				return p.clusterStatus(command.Context(), c)
+			}),
+		},
+		&cobra.Command{
+			Use:   "status",
+			Short: "Show how many buckets each node has",
+			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
+of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
+that a move took from the node, or was about to take, and whose rows are still there: if no move is
+in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
+answer, the exit code is 5.`,
+			Example: `  pgagui cluster status --json`,
+			Args:    cobra.NoArgs,
+			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
+				return p.clusterStatus(command.Context(), c)
+			}),
+		},
+		p.clusterMoveCommand(with),
+		&cobra.Command{
+			Use:   "rebalance",
+			Short: "Give each node the same number of buckets",
+			Long: `Moves buckets, as few as possible, until each node has as many as the others, or one more. See
+"pgagui cluster move --help" for what a move means.`,
+			Example: `  pgagui cluster rebalance`,
+			Args:    cobra.NoArgs,
+			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
+				plan, err := c.Plan(command.Context())
+				if err != nil {
+					return err
+				}
+				var sum cluster.Moved
+				for _, to := range slices.Sorted(maps.Keys(plan)) {
+					moved, err := p.moveBuckets(command.Context(), c, plan[to], to)
+					sum.Add(moved)
+					if err != nil {
+						return errors.Join(p.printMoved(sum), err)
+					}
+				}
+				return p.printMoved(sum)
+			}),
+		},
+	)
+	return command
+}
+
+func (p *program) migrateNodes(ctx context.Context, nodes []cluster.Node) error {
+	for _, node := range nodes {
+		before, err := schema.Status(ctx, node.URL)
+		if err == nil {
+			err = schema.Up(ctx, node.URL, schema.OnNotice(p.Notice))
+		}
+		if err != nil {
+			return fmt.Errorf("node %q: %w", node.Name, err)
+		}
+		fmt.Fprintf(p.Messages, "node %s: version %d before, now %d\n", node.Name, before.Version, before.Latest)
+	}
+	return nil
+}
+
+func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
+	rows := [][]string{{"NODE", "BUCKETS", "OUTDATED", "UNFINISHED", "STATE"}}
+	var failed error
+	for _, status := range c.Status(ctx) {
+		state := "node of the cluster"
+		switch {
+		case status.Error != "":
+			state = status.Error
+			failed = errors.Join(failed, errors.New(status.Error))
+		case !status.IsNode:
+			state = "has not joined"
+		}
+		if p.JSON {
+			if err := p.PrintJSON(status); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), strconv.FormatInt(status.Unfinished, 10), state})
+	}
+	if !p.JSON {
+		if err := p.PrintTable(rows, 4); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		return &cli.UnavailableError{Err: failed, IsComplete: true}
+	}
+	return nil
+}
+
+type withCluster func(work func(*cobra.Command, []string, *cluster.Cluster) error) func(*cobra.Command, []string) error
+
+func (p *program) clusterMoveCommand(with withCluster) *cobra.Command {
+	var to, thread string
+	command := &cobra.Command{
+		Use:   "move [BUCKETS…]",
+		Short: "Move buckets, or one thread, to another node",
+		Long: `Moves buckets to a node, for example 17 or 0-341, or with --thread one thread of the scope, for
+example one that is used much more than others.
+
+Threads are moved one by one, while they are in use. Calls for a thread wait while it is copied:
+milliseconds, or seconds for a thread of many megabytes. Writers and followers that know the cluster
+go on. The database of the target compares what it has stored with hashes from the source, and
+checks it as "pgagui verify" does, before a thread counts as moved.
+
+All nodes must answer. The command can be killed at any time: the next one goes on where it was. A
+thread that was being copied then is not available until that. The jobs of the target make snapshots
+and facts again. Rows of moved threads go from the source after some seconds; those about which
+requests of webhooks are waiting go with the next move.`,
+		Example: `  pgagui cluster move 0-341 --to b
+  pgagui cluster move --thread hot --to c`,
+		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
+			buckets, err := bucketsOf(arguments)
+			switch {
+			case err != nil:
+			case to == "":
+				err = errors.New("expected --to NODE")
+			case (thread == "") == (len(buckets) == 0):
+				err = errors.New("expected either buckets or --thread ID")
+			}
+			if err != nil {
+				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+			}
+			var moved cluster.Moved
+			if thread != "" {
+				moved, err = c.MoveThread(command.Context(), p.Scope, thread, to)
+			} else {
+				moved, err = p.moveBuckets(command.Context(), c, buckets, to)
+			}
+			return errors.Join(p.printMoved(moved), err)
+		}),
+	}
+	command.Flags().StringVar(&to, "to", "", "`name` of the node")
+	command.Flags().StringVar(&thread, "thread", "", "`id` of a thread to move alone")
+	return command
+}
+
+// bucketsOf reads numbers and ranges of buckets.
+func bucketsOf(arguments []string) (buckets []int, err error) {
+	for _, argument := range arguments {
+		first, last, isRange := strings.Cut(argument, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, errTo := strconv.Atoi(last)
+		if errors.Join(err, errTo) != nil || from < 0 || to >= cluster.Buckets || from > to {
+			return nil, fmt.Errorf("%q names no buckets (expected for example 17 or 0-341, at most %d)", argument, cluster.Buckets-1)
+		}
+		for bucket := from; bucket <= to; bucket++ {
+			buckets = append(buckets, bucket)
+		}
+	}
+	return buckets, nil
+}
+
+func (p *program) moveBuckets(ctx context.Context, c *cluster.Cluster, buckets []int, to string) (cluster.Moved, error) {
+	line := p.NewProgress()
+	defer line.Clear()
+	return c.Move(ctx, buckets, to, cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+		line.Show(func() string {
+			return fmt.Sprintf("%s and %s moved to %s", cli.CountText(moved.Threads, "thread"), cli.CountText(moved.Buckets, "bucket"), to)
+		})
+	}})
+}
+
+func (p *program) printMoved(moved cluster.Moved) error {
+	if p.JSON {
+		return p.PrintJSON(moved)
+	}
+	_, err := fmt.Fprintf(p.Out, "moved %s and %s in %s, a thread waited at most %s\n", cli.CountText(moved.Buckets, "bucket"), cli.CountText(moved.Threads, "thread"),
+		moved.Duration.Round(time.Millisecond), moved.LongestPause.Round(time.Millisecond))
+	if err == nil && moved.Left > 0 {
+		_, err = fmt.Fprintf(p.Out, "rows of %s are still where they were, because requests of webhooks are waiting: move again later\n", cli.CountText(moved.Left, "thread"))
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+-- name: JoinCluster :exec
+-- The salt is empty for the first node.
+call agui.join_cluster(@node::pg_catalog.text, sqlc.narg(map)::pg_catalog.json, sqlc.narg(erasure_salt)::pg_catalog.bytea);
+
+-- name: LeaveCluster :exec
+call agui.leave_cluster();
+
+-- name: ErasureSalt :one
+select salt from agui_internal.erasure_salt;
+
+-- name: ClusterMap :one
+select agui.cluster_map()::pg_catalog.json as map;
+
+-- name: UnfinishedMoves :one
+-- Threads that were moved away, or are about to be, and whose rows are here.
+select pg_catalog.count(*)::bigint as threads
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key operator(pg_catalog.=) moved.thread_key
+where moved.node operator(pg_catalog.<>) agui_internal.this_node();
+
+-- name: ThreadsOn :many
+select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
+from agui_internal.threads_on(@node::pg_catalog.text, @buckets::int[], @after::pg_catalog.uuid, @page::int) as listed;
+
+-- name: FenceThreads :one
+select agui_internal.fence_threads(@thread_keys::pg_catalog.uuid[], @to_node::pg_catalog.text)::pg_catalog.uuid[] as fenced;
+
+-- name: TakeBackThread :exec
+select agui_internal.take_back_thread(@thread_key::pg_catalog.uuid);
+
+-- name: ReceiveThread :one
+-- Null: the thread is there already.
+select agui_internal.receive_thread(@scope::pg_catalog.text, @thread_id::pg_catalog.text, @created_at::pg_catalog.timestamptz)::pg_catalog.uuid as thread_key;
+
+-- name: RemoveMovedThread :one
+select agui_internal.remove_moved_thread(@thread_key::pg_catalog.uuid)::boolean as is_removed;
+
+-- name: HandOverBuckets :one
+-- The buckets that were given, as a map.
+select agui_internal.hand_over_buckets(@buckets::int[], @to_node::pg_catalog.text)::pg_catalog.json as map;
+
+-- name: ThreadsElsewhere :one
+select agui_internal.threads_elsewhere(@buckets::int[], @to_node::pg_catalog.text)::pg_catalog.json as threads;
+
+-- name: ErasuresSince :one
+-- Those that were recorded or lifted since.
+select coalesce(pg_catalog.json_agg(erasure), '[]')::pg_catalog.json as erasures
+from agui.erasure as erasure
+where erasure.erased_at operator(pg_catalog.>=) @since::pg_catalog.timestamptz or erasure.allowed_at operator(pg_catalog.>=) @since::pg_catalog.timestamptz;
+
+-- name: ReceiveBuckets :exec
+select agui_internal.receive_buckets(@map::pg_catalog.json, @elsewhere::pg_catalog.json, @erasures::pg_catalog.json);

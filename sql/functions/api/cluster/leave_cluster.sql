@@ -1,0 +1,24 @@
+create or replace procedure agui.leave_cluster()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- An empty node stays one: a program that has not heard of the moves would begin threads here.
+    if exists (select from agui_internal.bucket as placed where placed.node is distinct from agui_internal.this_node()) then
+        raise exception using
+            errcode = '55000',
+            message = format('other nodes have threads of the cluster that node "%s" does not have', agui_internal.this_node()),
+            hint = 'Move all buckets to the node that is to stay ("pgagui cluster move"), leave the cluster there, and drop the other databases.';
+    end if;
+    delete from agui_internal.moved_thread;
+    delete from agui_internal.bucket;
+    delete from agui_internal.node;
+    perform agui_internal.set_node(null);
+end
+$$;
+
+comment on procedure agui.leave_cluster() is
+    'Makes the database an ordinary one again, if it has all buckets of the cluster. For the owner. '
+    'Errors: 55000 other nodes have some.';
+
+revoke execute on procedure agui.leave_cluster() from public;

@@ -1,0 +1,24 @@
+create or replace function agui_internal.take_back_thread(thread_key uuid)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.refuse_unless_operator('move threads');
+    perform from agui.thread as thread where thread.thread_key = take_back_thread.thread_key;
+    if not found then
+        raise exception using
+            errcode = '55000',
+            message = format('the thread with key %s is no longer here, so it cannot be taken back', thread_key);
+    end if;
+    delete from agui_internal.moved_thread as moved where moved.thread_key = take_back_thread.thread_key;
+end
+$$;
+
+comment on function agui_internal.take_back_thread(uuid) is
+    'Takes agui_internal.fence_threads back for a thread that the other node did not get. The caller has '
+    'made sure of that. 55000: its rows are gone.';
+
+revoke execute on function agui_internal.take_back_thread(uuid) from public;

@@ -1,0 +1,26 @@
+create or replace function agui_internal.threads_on(node text, buckets int[], after_key uuid, max_rows int)
+returns table (thread_key uuid, scope text, thread_id text, created_at timestamptz)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform agui_internal.refuse_unless_operator('list the threads of buckets');
+    return query
+        select thread.thread_key, thread.scope, thread.thread_id, thread.created_at
+        from agui.thread as thread
+        where thread.thread_key > after_key
+            and agui_internal.bucket_of(thread.thread_key) = any (buckets)
+            and agui_internal.node_of(thread.thread_key) = threads_on.node
+        order by thread.thread_key
+        limit max_rows;
+end
+$$;
+
+comment on function agui_internal.threads_on(text, int[], uuid, int) is
+    'The threads of buckets that have rows here and are on a node, behind a key, in the order of keys. '
+    'For this node: its threads. For another one: those that were moved there, and whose rows here are '
+    'to be removed.';
+
+revoke execute on function agui_internal.threads_on(text, int[], uuid, int) from public;

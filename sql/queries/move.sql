@@ -1,0 +1,53 @@
+-- name: JoinCluster :exec
+-- The salt is empty for the first node.
+call agui.join_cluster(@node::text, sqlc.narg(map)::json, sqlc.narg(erasure_salt)::bytea);
+
+-- name: LeaveCluster :exec
+call agui.leave_cluster();
+
+-- name: ErasureSalt :one
+select salt from agui_internal.erasure_salt;
+
+-- name: ClusterMap :one
+select agui.cluster_map()::json as map;
+
+-- name: UnfinishedMoves :one
+-- Threads that were moved away, or are about to be, and whose rows are here.
+select count(*)::bigint as threads
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key = moved.thread_key
+where moved.node <> agui_internal.this_node();
+
+-- name: ThreadsOn :many
+select listed.thread_key::uuid as thread_key, listed.scope::text as scope, listed.thread_id::text as thread_id, listed.created_at::timestamptz as created_at
+from agui_internal.threads_on(@node::text, @buckets::int[], @after::uuid, @page::int) as listed;
+
+-- name: FenceThreads :one
+select agui_internal.fence_threads(@thread_keys::uuid[], @to_node::text)::uuid[] as fenced;
+
+-- name: TakeBackThread :exec
+select agui_internal.take_back_thread(@thread_key::uuid);
+
+-- name: ReceiveThread :one
+-- Null: the thread is there already.
+select agui_internal.receive_thread(@scope::text, @thread_id::text, @created_at::timestamptz)::uuid as thread_key;
+
+-- name: RemoveMovedThread :one
+select agui_internal.remove_moved_thread(@thread_key::uuid)::boolean as is_removed;
+
+-- name: HandOverBuckets :one
+-- The buckets that were given, as a map.
+select agui_internal.hand_over_buckets(@buckets::int[], @to_node::text)::json as map;
+
+-- name: ThreadsElsewhere :one
+select agui_internal.threads_elsewhere(@buckets::int[], @to_node::text)::json as threads;
+
+-- name: ErasuresSince :one
+-- Those that were recorded or lifted since.
+select coalesce(json_agg(erasure), '[]')::json as erasures
+from agui.erasure as erasure
+where erasure.erased_at >= @since::timestamptz or erasure.allowed_at >= @since::timestamptz;
+
+-- name: ReceiveBuckets :exec
+select agui_internal.receive_buckets(@map::json, @elsewhere::json, @erasures::json);
