@@ -88,9 +88,9 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 	}
 
 	forms := map[string]string{
-		"select":            `select (%s)::text`,
-		"from":              `select answer::text from %s as answer`,
-		"subquery":          `select (select string_agg(answer::text, '') from %s as answer)`,
+		"select":   `select (%s)::text`,
+		"from":     `select answer::text from %s as answer`,
+		"subquery": `select (select string_agg(answer::text, '') from %s as answer)`,
 		// A call that answers in rows is found by its row, each other one raises.
 		"condition":         `select 'found' where exists (select from %s as answer where answer::text like '%%UI027%%')`,
 		"materialized CTE":  `with answer as materialized (select answer::text from %s as answer) select * from answer`,
