@@ -204,7 +204,7 @@ This page is written from a list that a test compares with the catalog and with 
 		front := string(route.Front)
 		if route.Instead != "" {
 			front += ": " + route.Instead
-			if route.Front != routes.Refused {
+			if route.Front == routes.Sent || route.Front == routes.OneNode {
 				front = string(route.Front) + "; else " + route.Instead
 			}
 		}

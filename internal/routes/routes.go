@@ -18,11 +18,14 @@ const (
 type Front string
 
 const (
-	Sent    Front = "sent to the node of the thread"
-	OneNode Front = "sent, if one node has all threads of the call"
-	Merged  Front = "sent to all nodes, and merged"
-	Local   Front = "answered by the front"
-	Refused Front = "refused"
+	Sent     Front = "sent to the node of the thread"
+	OneNode  Front = "sent, if one node has all threads of the call"
+	Split    Front = "sent to each node with its threads"
+	Merged   Front = "sent to all nodes, and merged"
+	Anywhere Front = "sent to any node"
+	Local    Front = "answered by the front"
+	Refused  Front = "refused"
+	Missing  Front = "not there"
 )
 
 // Route is that of a function.
@@ -52,7 +55,8 @@ func Of() map[string]Route {
 		"remove_session_state", "replay", "request_stop", "restore", "run_tool_calls", "runs", "save_checkpoint", "save_session", "save_session_state",
 		"session_messages", "session_states", "session_versions", "set_hold", "set_thread", "state", "status", "subagents", "tool_calls", "usage", "verify")
 	add(Route{ThreadIfNamed, Sent, "name a thread, or call each node"}, "checkpoint_contents", "retry")
-	add(Route{Threads, OneNode, "call once for the threads of each node"}, "append_many", "keep_alive", "load_sessions", "poll", "save_sessions")
+	add(Route{Threads, OneNode, "call once for the threads of each node"}, "append_many", "save_sessions")
+	add(Route{Threads, Split, ""}, "keep_alive", "load_sessions", "poll")
 
 	add(Route{AllNodes, Merged, ""}, "day_report", "heads", "lag", "list_runs", "model_report", "search", "stats", "thread_page", "threads", "waiting")
 	const positions = "call each node: a position is one of its node"
@@ -70,6 +74,7 @@ func Of() map[string]Route {
 		"apply_retention", "compact", "compact_running", "erase_older", "project", "reap", "repack")
 	add(Route{ThisNode, Refused, `use "pgagui cluster"`}, "cluster_map", "join_cluster", "leave_cluster")
 	add(Route{NoData, Local, ""}, "bucket", "thread_key")
-	add(Route{NoData, Refused, "call any node"}, "compact_events", "json_patch", "json_patch_agg", "session_runs")
+	add(Route{NoData, Anywhere, ""}, "compact_events", "json_patch", "session_runs")
+	add(Route{NoData, Missing, "call any node"}, "json_patch_agg")
 	return all
 }
