@@ -152,7 +152,13 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 	if err := connection.QueryRow(ctx, lock).Scan(&isAlone); err != nil {
 		return fmt.Errorf("node %q: %w", first.name, err)
 	}
-	defer func() { _ = connection.Conn().Close(context.WithoutCancel(ctx)) }() // and the lock is free
+	defer func() {
+		// The server takes a moment to notice that a connection was closed. The next move must not be refused in it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+		defer cancel()
+		_, _ = connection.Exec(ctx, `select pg_catalog.pg_advisory_unlock_all()`)
+		_ = connection.Conn().Close(ctx)
+	}()
 	if !isAlone {
 		return ErrMoving
 	}
