@@ -552,7 +552,7 @@ func (f *frontWriter) bodyForArrays(routine frontRoutine) string {
 	replaced := map[string]string{}
 	for i, name := range routine.Names {
 		if strings.HasSuffix(routine.Types[i], "[]") {
-			replaced[name] = fmt.Sprintf("case when $%d is not null then array(select ($%[1]d)[kept.place] from unnest(front_places) with ordinality as kept (place, nth) order by kept.nth) end", i+1)
+			replaced[name] = fmt.Sprintf("case when cardinality($%d) = cardinality($1) then array(select ($%[1]d)[kept.place] from unnest(front_places) with ordinality as kept (place, nth) order by kept.nth) else $%[1]d end", i+1)
 		}
 	}
 	call := f.call(routine, "front_node", replaced)

@@ -72,19 +72,21 @@ declare
     begun  constant timestamptz := transaction_timestamp();
     portal record;
     reason text;
+    is_in_block boolean;
 begin
     -- With the extended protocol, the portal of the statement. It begins the transaction if the statement was prepared before; if it
     -- was parsed in the transaction, then a little later.
     select held.creation_time, held.statement into portal from pg_cursors as held where held.name = '';
-    if current_setting('agui_front.wrote', true) = 'on' then
-        reason := 'the transaction has another write through the front';
-    elsif coalesce(pg_current_xact_id_if_assigned()::text <> nullif(current_setting('agui_front.learned', true), ''), pg_current_xact_id_if_assigned() is not null) then
-        reason := 'the transaction has written to this database';
-    elsif case
+    is_in_block := case
         when portal.creation_time is null then statement_timestamp() <> begun
         else portal.creation_time <> begun
             and exists (select from pg_prepared_statements as prepared where prepared.statement = portal.statement and prepared.prepare_time < begun)
-    end then
+    end;
+    if current_setting('agui_front.wrote', true) = 'on' then
+        reason := 'the transaction has another write through the front';
+    elsif pg_current_xact_id_if_assigned()::text <> coalesce(current_setting('agui_front.learned', true), '') then
+        reason := 'the transaction has written to this database';
+    elsif is_in_block then
         reason := 'a transaction is open';
     end if;
     if reason is not null then
