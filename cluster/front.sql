@@ -74,13 +74,13 @@ declare
     reason text;
     is_in_block boolean;
 begin
-    -- With the extended protocol, the portal of the statement. It begins the transaction if the statement was prepared before; if it
-    -- was parsed in the transaction, then a little later.
+    -- With the extended protocol there is a portal for the statement. The message that makes it begins the transaction, or
+    -- the one that prepared the statement did. That one is not to be seen if it gave no name: then nothing is known.
     select held.creation_time, held.statement into portal from pg_cursors as held where held.name = '';
     is_in_block := case
         when portal.creation_time is null then statement_timestamp() <> begun
         else portal.creation_time <> begun
-            and exists (select from pg_prepared_statements as prepared where prepared.statement = portal.statement and prepared.prepare_time < begun)
+            and exists (select from pg_prepared_statements as prepared where prepared.statement = portal.statement and prepared.prepare_time <> begun)
     end;
     if current_setting('agui_front.wrote', true) = 'on' then
         reason := 'the transaction has another write through the front';

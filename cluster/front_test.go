@@ -101,7 +101,7 @@ func fillThread(t *testing.T, pool *pgxpool.Pool, scope, thread string) {
 			{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"},{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"},{"type":"TOOL_CALL_END","toolCallId":"c"},
 			{"type":"TOOL_CALL_RESULT","messageId":"tm","toolCallId":"c","content":"done","role":"tool"},
 			{"type":"STATE_SNAPSHOT","snapshot":{"a":[1,"\"x\""]}},{"type":"ACTIVITY_SNAPSHOT","messageId":"a","activityType":"plan","content":{"steps":[]}},
-			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"why"}]}}]', input => '{"messages":[{"id":"u","role":"user","content":[{"type":"binary","mimeType":"image/png","data":"AAEC"}]}]}', scope => $2)`,
+			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"why"}]},"usage":[{"model":"mm","inputTokens":7,"totalTokens":9}]}]', input => '{"messages":[{"id":"u","role":"user","content":[{"type":"binary","mimeType":"image/png","data":"AAEC"}]}]}', scope => $2)`,
 		`select agui.append($1, 's', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"broken","code":"x"}]', parent_run_id => 'r', scope => $2)`,
 		`select agui.append($1, 'p', '[{"type":"RUN_STARTED"}]', parent_run_id => 'r', parallel => true, scope => $2)`,
 		`select agui.save_session_state($1, 'k', '{"v":1}', 'r', scope => $2)`,
@@ -140,6 +140,7 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 			threads[node] = append(threads[node], c.threadNamed("t", scope, node))
 			fillThread(t, c.pools[node], scope, threads[node][i])
 		}
+		mustExec(t, c.pools[node], `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"why"}]}}]')`, c.threadNamed("asks", "", node))
 		mustExec(t, c.pools[node], `call agui.project()`)
 	}
 
@@ -331,7 +332,7 @@ func (c *three) checkMerged(t *testing.T, front *pgxpool.Pool) {
 		"agui.stats(true)":                  "sum(threads), sum(runs), sum(failed_runs), sum(events), bool_and(is_exact)",
 		"agui.lag()":                        "sum(runs_to_compact), sum(running_runs), bool_and(is_exact)",
 		"agui.day_report(scope => 'it''s')": "sum(threads), sum(runs), sum(failed), sum(events), sum(bytes)",
-		"agui.model_report()":               "count(*), sum(runs), sum(total_tokens)",
+		"agui.model_report()":               "sum(runs), sum(total_tokens)",
 		"agui.waiting(max_rows => 1000)":    "count(*), count(distinct thread_key)",
 		"agui.heads('it''s')":               "count(*), count(distinct thread_id)",
 	} {
@@ -481,6 +482,11 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	}
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec}
 	for _, mode := range modes {
+		acquired, err := front.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := acquired.Conn()
 		for range 20 { // also with cached plans, and whatever time a statement takes
 			if _, err := conn.Exec(t.Context(), begin(), mode); err != nil {
 				t.Errorf("%s: %v", mode, err)
@@ -490,9 +496,13 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 			}
 			n++
 		}
+		if err := conn.DeallocateAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		acquired.Release()
 	}
 	mustExec(t, conn, `do $$ begin perform agui.append('of a block', 'r', '[{"type":"RUN_STARTED"}]'); end $$`)
-	mustExec(t, conn, `insert into own `+strings.Replace(begin(), "select agui.append", "select agui.append", 1))
+	mustExec(t, conn, `insert into own `+begin())
 
 	refuse := func(want string, err error) {
 		t.Helper()
@@ -501,10 +511,8 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 		}
 	}
 	threads := valueOf[int](t, c.pools["a"], `select count(*) from agui.thread`)
-	for _, mode := range modes {
-		if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeCacheDescribe || mode == pgx.QueryExecModeDescribeExec {
-			continue // parsed within the transaction: the front cannot tell when it began
-		}
+	// Of an unnamed statement the front cannot tell: the next tests show what it knows then.
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheStatement} {
 		mustExec(t, conn, `begin`)
 		_, err := conn.Exec(t.Context(), `select agui.append($1, 'r', $2)`, mode, "in a transaction", `[{"type":"RUN_STARTED"}]`)
 		refuse("a transaction is open", err)
@@ -522,8 +530,9 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	}
 	// The second write of a transaction, also of one statement.
 	mustExec(t, conn, `begin`)
-	mustExec(t, conn, begin(), pgx.QueryExecModeExec)
-	_, err = conn.Exec(t.Context(), begin(), pgx.QueryExecModeExec)
+	const unnamed = `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`
+	mustExec(t, conn, unnamed, pgx.QueryExecModeExec, "first")
+	_, err = conn.Exec(t.Context(), unnamed, pgx.QueryExecModeExec, "second")
 	refuse("the transaction has another write through the front", err)
 	mustExec(t, conn, `rollback`)
 	_, err = conn.Exec(t.Context(), `select agui.append('several ' || n, 'r', '[{"type":"RUN_STARTED"}]') from generate_series(1, 2) as n`)
@@ -540,6 +549,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 
 	// Two nodes cannot do one call.
 	c.rebalance()
+	c.makeFront(front)
 	_, err = front.Exec(t.Context(), `select agui.append_many(array[$1, $2], '{r,r}', array_fill('[{"type":"RUN_STARTED"}]'::json, '{2}'))`, c.threadNamed("x", "", "a"), c.threadNamed("x", "", "b"))
 	if stateOf(err) != "0A000" || !strings.Contains(err.Error(), "agui.append_many: the threads are on several nodes of the cluster (a, b)") {
 		t.Errorf("append_many: %v", err)
@@ -680,3 +690,46 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 }
 
 func maskedTimes(text string) string { return timeForm.ReplaceAllString(text, "TIME") }
+
+// A call through the front beside one of the node, on one connection.
+func BenchmarkFront(b *testing.B) {
+	address := testdb.New(b)
+	node := testdb.Connect(b, address)
+	opened, err := cluster.Open(b.Context(), []cluster.Node{{Name: "a", URL: address}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer opened.Close()
+	if err := opened.Init(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := opened.Front(b.Context(), &text); err != nil {
+		b.Fatal(err)
+	}
+	front := testdb.Connect(b, testdb.Empty(b))
+	if _, err := front.Exec(b.Context(), text.String(), pgx.QueryExecModeSimpleProtocol); err != nil {
+		b.Fatal(err)
+	}
+	for name, call := range map[string]string{
+		"append": `select agui.append($1, 'r', '[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}]')`,
+		"head":   `select agui.head($1)`,
+	} {
+		for _, to := range []struct {
+			name string
+			pool *pgxpool.Pool
+		}{{"direct", node}, {"front", front}} {
+			b.Run(name+"/"+to.name, func(b *testing.B) {
+				thread := name + " " + to.name
+				if _, err := to.pool.Exec(b.Context(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]', after_seq => 0)`, thread); err != nil {
+					b.Fatal(err)
+				}
+				for b.Loop() {
+					if _, err := to.pool.Exec(b.Context(), call, thread); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
