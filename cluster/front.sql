@@ -41,11 +41,17 @@ create function agui_front.cluster_map(text) returns json language plproxy secur
     select * from agui.cluster_map();
 $front$;
 
-create function agui_front.node_of(scope text, thread_id text) returns text language sql stable as $front$
-    select coalesce(
-        (select placed.node from agui_front.bucket as placed where placed.bucket = agui.bucket($1, $2)),
-        (select min(node.name) from agui_front.node as node) -- it says what is wrong with a null
-    )
+-- In PL/pgSQL, which keeps its plans.
+create function agui_front.node_of(scope text, thread_id text) returns text language plpgsql stable as $front$
+declare
+    found_node text;
+begin
+    select placed.node into found_node from agui_front.bucket as placed where placed.bucket = agui.bucket($1, $2);
+    if not found then -- of a null: a node says what is wrong with it
+        select min(node.name) into found_node from agui_front.node as node;
+    end if;
+    return found_node;
+end
 $front$;
 
 create function agui_front.node_of_all(caller text, scopes text[], scope text, thread_ids text[]) returns text language plpgsql stable as $front$
