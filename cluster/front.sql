@@ -1,7 +1,7 @@
 -- Makes this database a front of a cluster of pgagui: the schema agui has the functions of the nodes, and a call goes to the
 -- node of its thread. Written by "pgagui cluster front". Run it as a superuser, in a database without a store:
 -- PL/Proxy is a language that only superusers create functions in. Run a newer one over it after an upgrade of the nodes,
--- and when nodes were added or have other addresses: it makes all of it anew, also what depends on it is dropped.
+-- and when nodes were added or have other addresses: it creates all of it from scratch, and drops what depends on it.
 begin;
 
 set local search_path = pg_catalog, pg_temp;

@@ -71,7 +71,7 @@ var definersAsk = map[string][]string{
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
-	"agui_internal.caller_role":         {"agui_internal.scope_refusal"}, // for a text
+	"agui_internal.caller_role":         {"agui_internal.scope_refusal"},                   // for a text
 	"":                                  {"agui.cluster_map", "agui_internal.note_uptime"}, // which node has a bucket, and that the server is up, is so for all scopes
 }
 
