@@ -76,9 +76,9 @@ func (s *Store) Append(
 		Parallel: options.Parallel, Strict: options.Strict, Scope: s.scope,
 	}
 	if options.TimesFromEvents {
-		lastSeq, err = s.queries.ImportEvents(ctx, db.ImportEventsParams(params))
+		lastSeq, err = s.of(run.ThreadID).ImportEvents(ctx, db.ImportEventsParams(params))
 	} else {
-		lastSeq, err = s.queries.AppendEvents(ctx, params)
+		lastSeq, err = s.of(run.ThreadID).AppendEvents(ctx, params)
 	}
 	return lastSeq, ErrorOf(err)
 }
@@ -109,7 +109,8 @@ type AppendResult struct {
 	// LastSeq is the seq of the last event of the call. 0 if the call was refused.
 	LastSeq int64
 	// Err says why the call was refused: an *Error of the kinds that Append returns. nil if its
-	// events are stored.
+	// events are stored. In a cluster also why the node of its thread did not answer; then it may be
+	// unknown whether they are stored.
 	Err error
 }
 
@@ -117,10 +118,13 @@ type AppendResult struct {
 // result for each call, in their order. A call that is refused does not stop the others. The calls
 // must not exceed 1,000, nor 64 MB together.
 //
+// In a cluster it makes one commit for each node that has some of the threads. If a node does not
+// answer, the results of its calls say so, and those of the others are as usual.
+//
 // Errors: ErrLimitExceeded, for all calls (too many, too large). Results have it for one call, and
 // ErrInvalidEvents, ErrInvalidArgument, ErrUnknownRun, ErrUnknownParent, ErrParentInProgress,
 // ErrRunEnded, ErrRunInProgress, ErrConflictingRepeat, ErrRunIDInUse, ErrRunCutOff, ErrLogRewound,
-// ErrThreadErased, ErrKeyCollision, ErrOtherThread. Any other error is that of the database or of
+// ErrThreadErased, ErrKeyCollision, ErrOtherThread, ErrMoved. Any other error is that of the database or of
 // the connection. Then it may be unknown whether the events are stored. Retry with the same calls.
 func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options AppendManyOptions) ([]AppendResult, error) {
 	results := make([]AppendResult, len(calls))
@@ -141,9 +145,20 @@ func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options Appe
 		params.Parallel = append(params.Parallel, call.Parallel)
 		params.Scopes = append(params.Scopes, s.scope)
 	}
-	answers, err := s.queries.AppendMany(ctx, params)
-	if err != nil {
-		return nil, ErrorOf(err)
+	var answers []db.AppendManyRow
+	if s.cluster == nil {
+		var err error
+		if answers, err = s.queries.AppendMany(ctx, params); err != nil {
+			return nil, ErrorOf(err)
+		}
+	} else {
+		var failed map[int]error
+		if answers, failed = (spread{s}).appendMany(ctx, params); len(failed) > 0 && len(failed) == len(numbers) {
+			return nil, ErrorOf(firstError(failed))
+		}
+		for i, err := range failed {
+			results[numbers[i]].Err = ErrorOf(err)
+		}
 	}
 	for _, answer := range answers {
 		result := &results[numbers[answer.CallNo-1]]
@@ -181,7 +196,7 @@ type AbandonOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrInvalidEvents (an empty id or reason),
 // ErrLimitExceeded, ErrLogDamaged.
 func (s *Store) Abandon(ctx context.Context, run RunRef, options AbandonOptions) (lastSeq int64, err error) {
-	lastSeq, err = s.queries.Abandon(ctx, db.AbandonParams{
+	lastSeq, err = s.of(run.ThreadID).Abandon(ctx, db.AbandonParams{
 		ThreadID: run.ThreadID, RunID: run.RunID, Reason: options.Reason, Imported: options.TimesFromEvents, Cancelled: options.Cancelled, Scope: s.scope,
 	})
 	return lastSeq, ErrorOf(err)

@@ -60,7 +60,7 @@ func (s *Store) attach(ctx context.Context, threadID string, options AttachOptio
 	if options.Shape == "" {
 		options.Shape = compaction.SnapshotShape
 	}
-	row, err := s.queries.Attach(ctx, db.AttachParams{
+	row, err := s.of(threadID).Attach(ctx, db.AttachParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AllRuns: allRuns, AfterSeq: options.AfterSeq, Shape: string(options.Shape), Scope: s.scope,
 	})

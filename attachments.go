@@ -27,7 +27,7 @@ type MessageAttachment struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Attachments(ctx context.Context, threadID string, at At) ([]MessageAttachment, error) {
-	rows, err := s.queries.Attachments(ctx, db.AttachmentsParams{
+	rows, err := s.of(threadID).Attachments(ctx, db.AttachmentsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) Attachments(ctx context.Context, threadID string, at At) ([]Mess
 // Errors: ErrUnknownAttachment if there is no such number, or if its text is not base64; ErrUnknownThread, ErrUnknownRun, ErrKeyCollision,
 // ErrQuarantined, ErrFoldLimit.
 func (s *Store) AttachmentData(ctx context.Context, threadID string, n int, at At) (MessageAttachment, []byte, error) {
-	row, err := s.queries.AttachmentData(ctx, db.AttachmentDataParams{
+	row, err := s.of(threadID).AttachmentData(ctx, db.AttachmentDataParams{
 		ThreadID: threadID, N: int32(min(max(n, 0), 1<<31-1)), RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	switch {

@@ -58,22 +58,39 @@ type ChangesOptions struct {
 // progress, or began after one that is, comes later. No change: nothing has happened, so call again later. Read the events of a run with
 // Store.Events. Threads that are erased come as well (Change.IsErased).
 //
+// In a cluster a position is that of all nodes, and those of a single database do not count. A thread that was moved comes with all of its
+// runs.
+//
 // Errors: ErrOtherHistory (the database was restored or failed over, so begin again), ErrInvalidArgument (not a position),
-// ErrLimitExceeded.
+// ErrLimitExceeded. In a cluster an *UnansweredError comes with the changes of the nodes that answered. The others go on from where they
+// were.
 func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, error) {
-	parameters := db.ChangesParams{After: orNull(options.After), MaxRows: pageSize(options.Limit, 1000)}
+	limit := pageSize(options.Limit, 1000)
+	parameters := db.ChangesParams{MaxRows: s.shareOf(limit)}
 	if !options.AllScopes {
 		parameters.Scope = &s.scope
 	}
-	rows, err := s.queries.Changes(ctx, parameters)
-	if err != nil {
-		return nil, ErrorOf(err)
+	after := positions{"": options.After}
+	if s.cluster != nil {
+		var err error
+		if after, err = readPositions(options.After); err != nil {
+			return nil, err
+		}
 	}
-	changes := make([]Change, len(rows))
-	for i, row := range rows {
-		changes[i] = changeOf(db.ConsumeRow(row))
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, node string) ([]Change, error) {
+		parameters := parameters
+		parameters.After = orNull(after[node])
+		rows, err := on.Changes(ctx, parameters)
+		changes := make([]Change, len(rows))
+		for i, row := range rows {
+			changes[i] = changeOf(db.ConsumeRow(row))
+		}
+		return changes, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	return changes, nil
+	return mergeChanges(replies, after, int(limit)), err
 }
 
 func changeOf(row db.ConsumeRow) Change {

@@ -64,7 +64,7 @@ type CheckpointsOptions struct {
 // ErrInvalidEvents (invalid JSON, no id), ErrLimitExceeded (64 MB, 1,000 levels deep, ids of 1,024
 // bytes), ErrKeyCollision, ErrThreadErased.
 func (c Checkpoints) Save(ctx context.Context, threadID string, checkpoint Checkpoint) (number int64, err error) {
-	number, err = c.store.queries.SaveCheckpoint(ctx, db.SaveCheckpointParams{
+	number, err = c.store.of(threadID).SaveCheckpoint(ctx, db.SaveCheckpointParams{
 		ThreadID: threadID, CheckpointID: checkpoint.ID, Document: rawjson.Text(checkpoint.JSON), ParentID: orNull(checkpoint.ParentID),
 		Namespace: checkpoint.Namespace, RunID: orNull(checkpoint.RunID), Scope: c.store.scope,
 	})
@@ -76,7 +76,7 @@ func (c Checkpoints) Save(ctx context.Context, threadID string, checkpoint Check
 // Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id, or both an ID and a RunID),
 // ErrUnknownThread and ErrUnknownRun (if RunID is set), ErrKeyCollision.
 func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint CheckpointRef) (Checkpoint, error) {
-	rows, err := c.store.queries.LoadCheckpoint(ctx, db.LoadCheckpointParams{
+	rows, err := c.store.of(threadID).LoadCheckpoint(ctx, db.LoadCheckpointParams{
 		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, RunID: orNull(checkpoint.RunID), Scope: c.store.scope,
 	})
 	switch {
@@ -95,7 +95,7 @@ func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint Check
 //
 // Errors: ErrKeyCollision.
 func (c Checkpoints) List(ctx context.Context, threadID string, options CheckpointsOptions) ([]Checkpoint, error) {
-	rows, err := c.store.queries.Checkpoints(ctx, db.CheckpointsParams{ThreadID: threadID, Namespace: options.Namespace, Scope: c.store.scope})
+	rows, err := c.store.of(threadID).Checkpoints(ctx, db.CheckpointsParams{ThreadID: threadID, Namespace: options.Namespace, Scope: c.store.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -110,7 +110,7 @@ func (c Checkpoints) List(ctx context.Context, threadID string, options Checkpoi
 //
 // Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id), ErrKeyCollision.
 func (c Checkpoints) Lineage(ctx context.Context, threadID string, checkpoint CheckpointRef) ([]Checkpoint, error) {
-	rows, err := c.store.queries.CheckpointLineage(ctx, db.CheckpointLineageParams{
+	rows, err := c.store.of(threadID).CheckpointLineage(ctx, db.CheckpointLineageParams{
 		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
 	})
 	switch {

@@ -71,7 +71,7 @@ func (s *Store) Claim(ctx context.Context, run RunRef, options ClaimOptions) (*C
 		ThreadID: run.ThreadID, RunID: run.RunID, Claimant: options.Claimant, Input: rawjson.Text(options.Input),
 		ParentRunID: parentOf(options.ParentRunID, options.NoParent), Parallel: options.Parallel, Scope: s.scope,
 	}
-	row, err := s.queries.ClaimRun(ctx, params)
+	row, err := s.of(run.ThreadID).ClaimRun(ctx, params)
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -86,7 +86,7 @@ func (s *Store) Claim(ctx context.Context, run RunRef, options ClaimOptions) (*C
 //
 // Errors: ErrKeyCollision.
 func (s *Store) ReleaseClaim(ctx context.Context, claim *Claim) error {
-	_, err := s.queries.ReleaseClaim(ctx, db.ReleaseClaimParams{
+	_, err := s.ofScope(claim.Scope, claim.Run.ThreadID).ReleaseClaim(ctx, db.ReleaseClaimParams{
 		ThreadID: claim.Run.ThreadID, RunID: claim.Run.RunID, Claimant: claim.Claimant, Scope: claim.Scope,
 	})
 	return ErrorOf(err)
@@ -97,7 +97,7 @@ func (s *Store) ReleaseClaim(ctx context.Context, claim *Claim) error {
 //
 // Errors: ErrKeyCollision.
 func (s *Store) Claims(ctx context.Context, threadID string) ([]Claim, error) {
-	rows, err := s.queries.Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
+	rows, err := s.of(threadID).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}

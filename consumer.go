@@ -1,8 +1,11 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -27,25 +30,45 @@ func (s *Store) ConsumerOfAllScopes(name string) Consumer { return Consumer{s, n
 
 // Changes returns the changes behind the place of the consumer, as Store.Changes does, up to a limit (0: 1,000). The place stays until Move.
 //
-// Errors: ErrOtherHistory (the database was restored or failed over: Move to begin again), ErrInvalidArgument, ErrLimitExceeded.
+// Errors: ErrOtherHistory (the database was restored or failed over: Move to begin again), ErrInvalidArgument, ErrLimitExceeded. In a
+// cluster an *UnansweredError comes with the changes of the nodes that answered.
 func (c Consumer) Changes(ctx context.Context, limit int) ([]Change, error) {
-	rows, err := c.store.queries.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: pageSize(limit, 1000), Scope: c.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
+	most := pageSize(limit, 1000)
+	replies, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, _ string) ([]Change, error) {
+		rows, err := on.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: c.store.shareOf(most), Scope: c.scope})
+		changes := make([]Change, len(rows))
+		for i, row := range rows {
+			changes[i] = changeOf(row)
+		}
+		return changes, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	changes := make([]Change, len(rows))
-	for i, row := range rows {
-		changes[i] = changeOf(row)
-	}
-	return changes, nil
+	return mergeChanges(replies, positions{}, int(most)), err
 }
 
 // Move notes that the changes up to a position are processed. Empty: the consumer begins again, with all runs and all events. With
-// WithTx it is a part of the transaction that processes them.
+// WithTx it is a part of the transaction that processes them. In a cluster each node keeps the place in its own changes, so a consumer that
+// moves with WithTx is one for each node (Store.OnNode).
 //
-// Errors: ErrOtherHistory, ErrInvalidArgument (not a position, or the name is empty or longer than 200 bytes).
+// Errors: ErrOtherHistory, ErrInvalidArgument (not a position, or the name is empty or longer than 200 bytes). After an *UnansweredError the
+// changes of those nodes come once more.
 func (c Consumer) Move(ctx context.Context, position string) error {
-	return ErrorOf(c.store.queries.MoveConsumer(ctx, db.MoveConsumerParams{Consumer: c.name, Position: orNull(position), Scope: c.scope}))
+	at := positions{"": position}
+	if c.store.cluster != nil {
+		var err error
+		if at, err = readPositions(position); err != nil {
+			return err
+		}
+	}
+	_, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, node string) (struct{}, error) {
+		if at[node] == "" && position != "" {
+			return struct{}{}, nil // the position is from before a change of this node
+		}
+		return struct{}{}, on.MoveConsumer(ctx, db.MoveConsumerParams{Consumer: c.name, Position: orNull(at[node]), Scope: c.scope})
+	})
+	return err
 }
 
 // MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it. change
@@ -60,15 +83,21 @@ func (c Consumer) MarkRead(ctx context.Context, change Change, seq int64) error 
 			return unknown(ErrInvalidArgument, "ThreadUID: %v", err)
 		}
 	}
-	return ErrorOf(c.store.queries.MarkRead(ctx, db.MarkReadParams{
+	return ErrorOf(c.store.ofScope(change.Scope, change.ThreadID).MarkRead(ctx, db.MarkReadParams{
 		Consumer: c.name, ThreadID: change.ThreadID, Seq: seq, ThreadScope: change.Scope, ThreadUid: uid, Scope: c.scope,
 	}))
 }
 
-// Remove forgets the consumer and its place. It reports whether there was one.
+// Remove forgets the consumer and its place, in a cluster on all nodes. It reports whether there was one. After an *UnansweredError, repeat
+// the call.
 func (c Consumer) Remove(ctx context.Context) (wasKnown bool, err error) {
-	wasKnown, err = c.store.queries.RemoveConsumer(ctx, db.RemoveConsumerParams{Consumer: c.name, Scope: c.scope})
-	return wasKnown, ErrorOf(err)
+	replies, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, _ string) (bool, error) {
+		return on.RemoveConsumer(ctx, db.RemoveConsumerParams{Consumer: c.name, Scope: c.scope})
+	})
+	for _, answered := range replies {
+		wasKnown = wasKnown || answered.value
+	}
+	return wasKnown, err
 }
 
 // ChangedEvent is an event of a thread that changed; or a thread that was erased.
@@ -88,19 +117,27 @@ type ChangedEvent struct {
 // once more; after an error or the end of the process, those of a page may. The iteration
 // ends when there is none left; call it again later.
 //
+// In a cluster the events of a thread that was moved may come once more, and an *UnansweredError comes last, behind the events of the nodes
+// that answered.
+//
 // Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents, ErrLogDamaged (MarkRead goes on behind the damage).
 func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 	return func(yield func(ChangedEvent, error) bool) {
+		var missing UnansweredError
 		for {
 			changes, err := c.Changes(ctx, 100)
+			err = missing.take(err)
 			if err == nil && len(changes) > 0 {
 				var goesOn bool
 				if goesOn, err = c.eventsOf(ctx, changes, yield); !goesOn && err == nil {
 					return
 				}
 				if err == nil {
-					err = c.Move(ctx, changes[len(changes)-1].Position)
+					err = missing.take(c.Move(ctx, changes[len(changes)-1].Position))
 				}
+			}
+			if err == nil && len(changes) == 0 {
+				err = missing.orNil()
 			}
 			if err != nil {
 				yield(ChangedEvent{}, err)
@@ -138,7 +175,7 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 		return true, nil
 	}
 	for {
-		rows, err := c.store.queries.Poll(ctx, params)
+		rows, err := c.store.forMany().Poll(ctx, params)
 		if err != nil {
 			return false, ErrorOf(err)
 		}
@@ -191,7 +228,7 @@ type ConsumerPlace struct {
 	Consumer  string `json:"consumer"`
 	// Position is up to where it has processed the changes. Empty: none.
 	Position string `json:"position,omitempty"`
-	// Behind is how many changed runs and erased threads it has not processed. Not more than 10,000 are counted.
+	// Behind is how many changed runs and erased threads it has not processed. Not more than 10,000 are counted, of each node.
 	Behind int64 `json:"behind"`
 	// IsLost: the position is of another history of transactions (ErrOtherHistory). Remove the consumer, or Move it to "".
 	IsLost    bool      `json:"isLost,omitzero"`
@@ -199,15 +236,57 @@ type ConsumerPlace struct {
 	MovedAt   time.Time `json:"movedAt"`
 }
 
-// Consumers returns the consumers of the scopes that the role sees. Those of all scopes come only for a role that sees all.
+// Consumers returns the consumers of the scopes that the role sees. Those of all scopes come only for a role that sees all. In a cluster a
+// consumer is behind by the changes of all nodes; an *UnansweredError comes with what those that answered say.
 func (s *Store) Consumers(ctx context.Context) ([]ConsumerPlace, error) {
-	rows, err := s.queries.Consumers(ctx)
-	if err != nil {
-		return nil, ErrorOf(err)
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, node string) ([]ConsumerPlace, error) {
+		rows, err := on.Consumers(ctx)
+		places := make([]ConsumerPlace, len(rows))
+		for i, row := range rows {
+			places[i] = ConsumerPlace(row)
+			if node != "" && row.Position != "" {
+				places[i].Position = positions{node: row.Position}.String()
+			}
+		}
+		return places, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	places := make([]ConsumerPlace, len(rows))
-	for i, row := range rows {
-		places[i] = ConsumerPlace(row)
+	type name struct {
+		allScopes       bool
+		scope, consumer string
 	}
-	return places, nil
+	nameOf := func(place ConsumerPlace) name { return name{place.AllScopes, place.Scope, place.Consumer} }
+	places := mergeRows(replies, nameOf, func(sum *ConsumerPlace, place ConsumerPlace) {
+		sum.Behind += place.Behind
+		sum.IsLost = sum.IsLost || place.IsLost
+		at, _ := readPositions(sum.Position)
+		more, _ := readPositions(place.Position)
+		maps.Copy(at, more)
+		sum.Position = at.String()
+		if place.CreatedAt.Before(sum.CreatedAt) {
+			sum.CreatedAt = place.CreatedAt
+		}
+		if place.MovedAt.After(sum.MovedAt) {
+			sum.MovedAt = place.MovedAt
+		}
+	})
+	if len(replies) > 1 {
+		slices.SortFunc(places, func(a, b ConsumerPlace) int {
+			return cmp.Or(compareBool(a.AllScopes, b.AllScopes), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Consumer, b.Consumer))
+		})
+	}
+	return places, err
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	if a == b {
+		return 0
+	}
+	if b {
+		return -1
+	}
+	return 1
 }

@@ -64,7 +64,7 @@ func (s *Store) ToolCalls(ctx context.Context, threadID string, options ToolCall
 	if options.NoLineage {
 		return s.runToolCalls(ctx, threadID, options)
 	}
-	rows, err := s.queries.ToolCalls(ctx, db.ToolCallsParams{
+	rows, err := s.of(threadID).ToolCalls(ctx, db.ToolCallsParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AfterSeq: options.AfterSeq, Scope: s.scope,
 	})
@@ -79,7 +79,7 @@ func (s *Store) ToolCalls(ctx context.Context, threadID string, options ToolCall
 }
 
 func (s *Store) runToolCalls(ctx context.Context, threadID string, options ToolCallsOptions) ([]ToolCall, error) {
-	rows, err := s.queries.RunToolCalls(ctx, db.RunToolCallsParams{
+	rows, err := s.of(threadID).RunToolCalls(ctx, db.RunToolCallsParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ type Activity struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Activities(ctx context.Context, threadID string, at At) ([]Activity, error) {
-	rows, err := s.queries.Activities(ctx, db.ActivitiesParams{
+	rows, err := s.of(threadID).Activities(ctx, db.ActivitiesParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ type SessionMessagesOptions struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) SessionMessages(ctx context.Context, threadID string, options SessionMessagesOptions) ([]SessionMessage, error) {
-	rows, err := s.queries.SessionMessages(ctx, db.SessionMessagesParams{
+	rows, err := s.of(threadID).SessionMessages(ctx, db.SessionMessagesParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AfterSeq: options.AfterSeq, Scope: s.scope,
 	})

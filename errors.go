@@ -48,6 +48,7 @@ var (
 	ErrOtherHistory        = errors.New("position of another history of transactions")      // UI024
 	ErrThreadHeld          = errors.New("thread is held")                                   // UI025
 	ErrSearchOff           = errors.New("search is off")                                    // UI026
+	ErrMoved               = errors.New("another node of the cluster has the thread")       // UI027
 	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
 	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
 	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
@@ -90,7 +91,9 @@ var errorOfState = map[string]error{
 	"UI022": ErrQuarantined,
 	"UI023": ErrFoldLimit,
 	"UI024": ErrOtherHistory,
-	"UI025": ErrThreadHeld, "UI026": ErrSearchOff,
+	"UI025": ErrThreadHeld,
+	"UI026": ErrSearchOff,
+	"UI027": ErrMoved,
 	"22023": ErrInvalidArgument,
 	"42501": ErrPermissionDenied, // the role lacks the right, or, under row-level security, the scope
 	// PostgreSQL itself raises these when it reads the events, before a function of the schema sees
@@ -161,6 +164,9 @@ func ErrorOf(err error) error {
 	}
 	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
 		refused.Detail = "" // the message says it
+	}
+	if kind == ErrMoved {
+		refused.Detail = "" // it is for programs
 	}
 	return refused
 }

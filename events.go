@@ -70,7 +70,7 @@ func (s *Store) runsToRead(ctx context.Context, threadID string, options EventsO
 	if !options.NoLineage {
 		return s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
 	}
-	row, err := s.queries.RunSpan(ctx, db.RunSpanParams{ThreadID: threadID, RunID: orNull(options.RunID), Scope: s.scope})
+	row, err := s.of(threadID).RunSpan(ctx, db.RunSpanParams{ThreadID: threadID, RunID: orNull(options.RunID), Scope: s.scope})
 	if err != nil || row.RunNo == 0 {
 		return nil, ErrorOf(err)
 	}
@@ -86,7 +86,7 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 	return func(yield func(Event, error) bool) {
 		afterSeq := max(run.FirstSeq-1, afterSeq)
 		for {
-			batches, err := s.queries.Batches(ctx, db.BatchesParams{
+			batches, err := s.of(threadID).Batches(ctx, db.BatchesParams{
 				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page, PageBytes: pageBytes,
 			})
 			if err != nil {
@@ -124,7 +124,7 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 // Errors: ErrUnknownInput if there is none: many agents send it in RUN_STARTED. ErrUnknownThread,
 // ErrUnknownRun, ErrKeyCollision.
 func (s *Store) RunInput(ctx context.Context, run RunRef) (json.RawMessage, error) {
-	rows, err := s.queries.RunInput(ctx, db.RunInputParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	rows, err := s.of(run.ThreadID).RunInput(ctx, db.RunInputParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
 	switch {
 	case err != nil:
 		return nil, ErrorOf(err)

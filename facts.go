@@ -1,14 +1,21 @@
 package pgagui
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 )
 
 // Facts answers questions about all conversations. It reads what the job agui.project() keeps (jobs.Project, pgagui project), as of its
 // last call, and no log.
+//
+// In a cluster the answer is that of all nodes. If some do not answer, it is that of the others, with an *UnansweredError. Counts are sums.
+// Of medians and 95th percentiles it is the greatest of the nodes: at least half, or 95 of 100, of all took no longer.
 type Facts struct {
 	store *Store
 	scope *string
@@ -59,15 +66,30 @@ type WaitingInterrupt struct {
 // Waiting returns the interrupts that wait for an answer, those asked first first. A conversation in which another run was begun does not
 // wait.
 func (f Facts) Waiting(ctx context.Context, options WaitingOptions) ([]WaitingInterrupt, error) {
-	rows, err := f.store.queries.Waiting(ctx, db.WaitingParams{MaxRows: pageSize(options.Limit, 100), Agent: orNull(options.Agent), Scope: f.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
+	limit := pageSize(options.Limit, 100)
+	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]WaitingInterrupt, error) {
+		rows, err := on.Waiting(ctx, db.WaitingParams{MaxRows: limit, Agent: orNull(options.Agent), Scope: f.scope})
+		waiting := make([]WaitingInterrupt, len(rows))
+		for i, row := range rows {
+			waiting[i] = WaitingInterrupt(row)
+		}
+		return waiting, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	waiting := make([]WaitingInterrupt, len(rows))
-	for i, row := range rows {
-		waiting[i] = WaitingInterrupt(row)
+	type interrupt struct{ scope, threadID, runID, id, toolCallID string }
+	waiting := mergeRows(replies, func(w WaitingInterrupt) interrupt {
+		return interrupt{w.Scope, w.ThreadID, w.RunID, w.InterruptID, w.ToolCallID}
+	}, func(*WaitingInterrupt, WaitingInterrupt) {})
+	if len(replies) > 1 {
+		slices.SortStableFunc(waiting, func(a, b WaitingInterrupt) int {
+			keyA, keyB := threadKey(live.Key{Scope: a.Scope, ThreadID: a.ThreadID}), threadKey(live.Key{Scope: b.Scope, ThreadID: b.ThreadID})
+			return cmp.Or(a.AskedAt.Compare(b.AskedAt), bytes.Compare(keyA[:], keyB[:]))
+		})
+		waiting = waiting[:min(len(waiting), int(limit))]
 	}
-	return waiting, nil
+	return waiting, err
 }
 
 // ToolFacts are the calls of a tool.
@@ -80,25 +102,50 @@ type ToolFacts struct {
 	// MedianDuration and P95Duration are within which half and 95 of 100 results came; nil: there are none.
 	MedianDuration *time.Duration `json:"medianNanoseconds,omitempty"`
 	P95Duration    *time.Duration `json:"p95Nanoseconds,omitempty"`
-	// LastError is the error of the last call that failed, its first 1000 characters.
+	// LastError is the error of the last call that failed, its first 1000 characters; in a cluster, of the last one on a node.
 	LastError string `json:"lastError,omitempty"`
 }
 
 // Tools returns the tools that runs called in a period, those with most failures first.
 func (f Facts) Tools(ctx context.Context, period Period) ([]ToolFacts, error) {
 	since, until := period.bounds()
-	rows, err := f.store.queries.ToolReport(ctx, db.ToolReportParams{Since: since, Until: until, Scope: f.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	tools := make([]ToolFacts, len(rows))
-	for i, row := range rows {
-		tools[i] = ToolFacts{
-			Tool: row.Tool, Calls: row.Calls, Failed: row.Failed, CutOff: row.CutOff, Waiting: row.Waiting,
-			MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration), LastError: row.LastError,
+	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]ToolFacts, error) {
+		rows, err := on.ToolReport(ctx, db.ToolReportParams{Since: since, Until: until, Scope: f.scope})
+		tools := make([]ToolFacts, len(rows))
+		for i, row := range rows {
+			tools[i] = ToolFacts{
+				Tool: row.Tool, Calls: row.Calls, Failed: row.Failed, CutOff: row.CutOff, Waiting: row.Waiting,
+				MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration), LastError: row.LastError,
+			}
 		}
+		return tools, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	return tools, nil
+	tools := mergeRows(replies, func(tool ToolFacts) string { return tool.Tool }, func(sum *ToolFacts, tool ToolFacts) {
+		sum.Calls += tool.Calls
+		sum.Failed += tool.Failed
+		sum.CutOff += tool.CutOff
+		sum.Waiting += tool.Waiting
+		sum.MedianDuration = longer(sum.MedianDuration, tool.MedianDuration)
+		sum.P95Duration = longer(sum.P95Duration, tool.P95Duration)
+		sum.LastError = cmp.Or(sum.LastError, tool.LastError)
+	})
+	if len(replies) > 1 {
+		slices.SortFunc(tools, func(a, b ToolFacts) int {
+			return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
+		})
+	}
+	return tools, err
+}
+
+// longer is the longer one of two durations; nil: there is none.
+func longer(a, b *time.Duration) *time.Duration {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // AgentFacts are the runs of an agent.
@@ -122,20 +169,39 @@ type AgentFacts struct {
 // Agents returns the agents whose runs began in a period, those with most runs first.
 func (f Facts) Agents(ctx context.Context, period Period) ([]AgentFacts, error) {
 	since, until := period.bounds()
-	rows, err := f.store.queries.AgentReport(ctx, db.AgentReportParams{Since: since, Until: until, Scope: f.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	agents := make([]AgentFacts, len(rows))
-	for i, row := range rows {
-		agents[i] = AgentFacts{
-			Agent: row.Agent, Runs: row.Runs, Running: row.Running, Finished: row.Finished, Interrupted: row.Interrupted,
-			Cancelled: row.Cancelled, Failed: row.Failed, CutOff: row.CutOff,
-			MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration),
-			MedianFirstToken: seconds(row.MedianFirstToken), P95FirstToken: seconds(row.P95FirstToken),
+	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]AgentFacts, error) {
+		rows, err := on.AgentReport(ctx, db.AgentReportParams{Since: since, Until: until, Scope: f.scope})
+		agents := make([]AgentFacts, len(rows))
+		for i, row := range rows {
+			agents[i] = AgentFacts{
+				Agent: row.Agent, Runs: row.Runs, Running: row.Running, Finished: row.Finished, Interrupted: row.Interrupted,
+				Cancelled: row.Cancelled, Failed: row.Failed, CutOff: row.CutOff,
+				MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration),
+				MedianFirstToken: seconds(row.MedianFirstToken), P95FirstToken: seconds(row.P95FirstToken),
+			}
 		}
+		return agents, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	return agents, nil
+	agents := mergeRows(replies, func(agent AgentFacts) string { return agent.Agent }, func(sum *AgentFacts, agent AgentFacts) {
+		sum.Runs += agent.Runs
+		sum.Running += agent.Running
+		sum.Finished += agent.Finished
+		sum.Interrupted += agent.Interrupted
+		sum.Cancelled += agent.Cancelled
+		sum.Failed += agent.Failed
+		sum.CutOff += agent.CutOff
+		sum.MedianDuration = longer(sum.MedianDuration, agent.MedianDuration)
+		sum.P95Duration = longer(sum.P95Duration, agent.P95Duration)
+		sum.MedianFirstToken = longer(sum.MedianFirstToken, agent.MedianFirstToken)
+		sum.P95FirstToken = longer(sum.P95FirstToken, agent.P95FirstToken)
+	})
+	if len(replies) > 1 {
+		slices.SortFunc(agents, func(a, b AgentFacts) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), emptyLast(a.Agent, b.Agent)) })
+	}
+	return agents, err
 }
 
 // ModelFacts are the tokens that runs used of a model, in the accounting of [ModelUsage].
@@ -154,15 +220,32 @@ type ModelFacts struct {
 // Models returns the models that runs used which ended in a period, those with most tokens first.
 func (f Facts) Models(ctx context.Context, period Period) ([]ModelFacts, error) {
 	since, until := period.bounds()
-	rows, err := f.store.queries.ModelReport(ctx, db.ModelReportParams{Since: since, Until: until, Scope: f.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
+	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]ModelFacts, error) {
+		rows, err := on.ModelReport(ctx, db.ModelReportParams{Since: since, Until: until, Scope: f.scope})
+		models := make([]ModelFacts, len(rows))
+		for i, row := range rows {
+			models[i] = ModelFacts(row)
+		}
+		return models, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	models := make([]ModelFacts, len(rows))
-	for i, row := range rows {
-		models[i] = ModelFacts(row)
+	models := mergeRows(replies, func(model ModelFacts) [2]string { return [2]string{model.Provider, model.Model} }, func(sum *ModelFacts, model ModelFacts) {
+		sum.Runs += model.Runs
+		sum.InputTokens += model.InputTokens
+		sum.OutputTokens += model.OutputTokens
+		sum.TotalTokens += model.TotalTokens
+		sum.ReasoningTokens += model.ReasoningTokens
+		sum.CachedInputTokens += model.CachedInputTokens
+		sum.CacheWriteInputTokens += model.CacheWriteInputTokens
+	})
+	if len(replies) > 1 {
+		slices.SortFunc(models, func(a, b ModelFacts) int {
+			return cmp.Or(cmp.Compare(b.TotalTokens, a.TotalTokens), emptyLast(a.Provider, b.Provider), emptyLast(a.Model, b.Model))
+		})
 	}
-	return models, nil
+	return models, err
 }
 
 // DayFacts are the runs that began on a day.
@@ -178,15 +261,28 @@ type DayFacts struct {
 // Days returns the days of a period on which runs began.
 func (f Facts) Days(ctx context.Context, period Period) ([]DayFacts, error) {
 	since, until := period.bounds()
-	rows, err := f.store.queries.DayReport(ctx, db.DayReportParams{Since: since, Until: until, Scope: f.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
+	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]DayFacts, error) {
+		rows, err := on.DayReport(ctx, db.DayReportParams{Since: since, Until: until, Scope: f.scope})
+		days := make([]DayFacts, len(rows))
+		for i, row := range rows {
+			days[i] = DayFacts(row)
+		}
+		return days, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	days := make([]DayFacts, len(rows))
-	for i, row := range rows {
-		days[i] = DayFacts(row)
+	days := mergeRows(replies, func(day DayFacts) string { return day.Day }, func(sum *DayFacts, day DayFacts) {
+		sum.Threads += day.Threads
+		sum.Runs += day.Runs
+		sum.Failed += day.Failed
+		sum.Events += day.Events
+		sum.Bytes += day.Bytes
+	})
+	if len(replies) > 1 {
+		slices.SortFunc(days, func(a, b DayFacts) int { return cmp.Compare(a.Day, b.Day) })
 	}
-	return days, nil
+	return days, err
 }
 
 // Report is what happened since a time.
@@ -203,20 +299,23 @@ type Report struct {
 func (f Facts) Report(ctx context.Context, since time.Time) (report Report, err error) {
 	period := Period{Since: since}
 	report.Since = since
-	if report.Days, err = f.Days(ctx, period); err != nil {
+	var missing UnansweredError
+	if report.Days, err = f.Days(ctx, period); missing.take(err) != nil {
 		return Report{}, err
 	}
-	if report.Agents, err = f.Agents(ctx, period); err != nil {
+	if report.Agents, err = f.Agents(ctx, period); missing.take(err) != nil {
 		return Report{}, err
 	}
-	if report.Tools, err = f.Tools(ctx, period); err != nil {
+	if report.Tools, err = f.Tools(ctx, period); missing.take(err) != nil {
 		return Report{}, err
 	}
-	if report.Models, err = f.Models(ctx, period); err != nil {
+	if report.Models, err = f.Models(ctx, period); missing.take(err) != nil {
 		return Report{}, err
 	}
-	report.Waiting, err = f.Waiting(ctx, WaitingOptions{})
-	return report, err
+	if report.Waiting, err = f.Waiting(ctx, WaitingOptions{}); missing.take(err) != nil {
+		return Report{}, err
+	}
+	return report, missing.orNil()
 }
 
 // seconds is a time in seconds; nil if it is negative, which stands for none.

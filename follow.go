@@ -423,7 +423,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 	pauses := live.Pauses(f.store.live.Interval(), time.Second)
 	for {
 		progress, err := query(ctx, f, func(ctx context.Context) (db.RunsInProgressRow, error) {
-			return f.store.queries.RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.Scope, ThreadID: f.key.ThreadID})
+			return f.store.of(f.key.ThreadID).RunsInProgress(ctx, db.RunsInProgressParams{Scope: f.key.Scope, ThreadID: f.key.ThreadID})
 		})
 		if err != nil || progress.LogEnd >= f.position.Seq {
 			return progress, err
@@ -450,7 +450,7 @@ func (f *follower) read(ctx context.Context, page int) (chunks []live.Chunk, isM
 
 // query makes a call to the database, and retries it while the database cannot be reached.
 func query[T any](ctx context.Context, f *follower, call func(context.Context) (T, error)) (T, error) {
-	answer, err := live.Retry(ctx, f.store.live.RetryPolicy(), call)
+	answer, err := live.Retry(ctx, f.store.live.RetryPolicy(f.key), call)
 	return answer, ErrorOf(err)
 }
 
@@ -458,6 +458,8 @@ func query[T any](ctx context.Context, f *follower, call func(context.Context) (
 // its SQLSTATE.
 func cannotFollow(key live.Key, after Position, problem string) error {
 	switch kind := errorOfState[problem]; kind {
+	case ErrMoved:
+		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q is on another node of the cluster", key.ThreadID)}
 	case ErrThreadErased:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.ThreadID)}
 	case ErrKeyCollision:

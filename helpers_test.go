@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,10 +17,51 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
+// inCluster runs the tests that use newStore on a cluster of three nodes.
+var inCluster = flag.Bool("cluster", false, "run the tests of Store on three nodes")
+
+// newStore returns a Store on a new database, and a pool of it. With -cluster it is the pool of that of three nodes which has the
+// thread t.
 func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
 	t.Helper()
-	pool := testdb.Pool(t)
-	return pgagui.New(pool, nil), pool
+	if !*inCluster {
+		pool := testdb.Pool(t)
+		return pgagui.New(pool, nil), pool
+	}
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if reason := notInCluster[name]; reason != "" {
+		t.Skip("not in a cluster: ", reason)
+	}
+	nodes := testdb.Nodes(t, 3)
+	return onNodes(nodes, nil), nodes[1].Pool
+}
+
+// notInCluster says why a test cannot run on a cluster.
+var notInCluster = map[string]string{
+	"TestAppendDoesNotWaitForACompactor":     "a transaction on one node has several threads",
+	"TestCallersWithAnOldSnapshot":           "a transaction on one node has several threads",
+	"TestPagesOfOneMoment":                   "a transaction on one node lists all threads",
+	"TestStatusSaysTheOutcome":               "a transaction on one node has several threads",
+	"TestFiltersOfThreads":                   "it changes rows of several threads on one database",
+	"TestCompactionFindsTheTitle":            "a job runs on one database",
+	"TestSetThread":                          "a job runs on one database",
+	"TestEveryBeginningAndEndMovesTheThread": "it reads tables of several threads on one database",
+	"TestAListShowsWhatAThreadIs":            "it reads tables of several threads on one database",
+	"TestAThreadWithSessionStateAlone":       "it reads tables of several threads on one database",
+	"TestImportedEventsHaveTheirTimes":       "it reads tables of several threads on one database",
+	"TestTheTitleIsWhatTheUserSaidFirst":     "it calls functions for several threads on one database",
+	"TestTheTreeIsReadByIndex":               "it counts the pages that one database reads",
+	"TestTreesAgreeWithAPlainModel":          "it calls functions for several threads on one database",
+	"TestStatsCountEventsOnce":               "its two runs, of two nodes, need two commits",
+}
+
+// onNodes returns a Store on a cluster.
+func onNodes(nodes []testdb.Node, config *pgagui.Config) *pgagui.Store {
+	var list []pgagui.Node
+	for _, node := range nodes {
+		list = append(list, pgagui.Node{Name: node.Name, Pool: node.Pool})
+	}
+	return pgagui.NewCluster(list, config)
 }
 
 func rawEvents(raw ...string) []json.RawMessage {

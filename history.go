@@ -84,7 +84,7 @@ func (s *Store) History(ctx context.Context, threadID string, options HistoryOpt
 		parameters.Types = options.Types
 	}
 	page := HistoryPage{AfterSeq: options.AfterSeq}
-	rows, err := s.queries.History(ctx, parameters)
+	rows, err := s.of(threadID).History(ctx, parameters)
 	if err != nil {
 		return page, ErrorOf(err)
 	}

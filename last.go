@@ -68,7 +68,7 @@ type LastMessagesOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrInvalidArgument (not a cursor),
 // ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) LastMessages(ctx context.Context, threadID string, options LastMessagesOptions) ([]PlacedMessage, error) {
-	rows, err := s.queries.LastMessages(ctx, db.LastMessagesParams{
+	rows, err := s.of(threadID).LastMessages(ctx, db.LastMessagesParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Cursor: orNull(options.Cursor), MaxRows: pageSize(options.Limit, 100), Scope: s.scope,
 	})
@@ -123,7 +123,7 @@ func (s *Store) LastEvents(ctx context.Context, threadID string, options LastEve
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
 	}
-	rows, err := s.queries.LastEvents(ctx, parameters)
+	rows, err := s.of(threadID).LastEvents(ctx, parameters)
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -190,7 +190,7 @@ type ErrorPage struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrKeyCollision.
 func (s *Store) LastErrors(ctx context.Context, threadID string, options LastErrorsOptions) (ErrorPage, error) {
-	rows, err := s.queries.LastErrors(ctx, db.LastErrorsParams{
+	rows, err := s.of(threadID).LastErrors(ctx, db.LastErrorsParams{
 		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit, 100),
 		Lineage: !options.NoLineage, Scope: s.scope,
 	})

@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui/compaction"
@@ -41,7 +42,7 @@ const (
 //
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (m Maintenance) Verify(ctx context.Context, threadID string) ([]Problem, error) {
-	rows, err := m.store.queries.Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: m.store.scope})
+	rows, err := m.store.of(threadID).Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: m.store.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -58,7 +59,7 @@ func (m Maintenance) Verify(ctx context.Context, threadID string) ([]Problem, er
 // Errors: ErrUnknownThread, ErrKeyCollision, ErrFoldLimit; ErrLogDamaged if Verify finds damage in
 // the log itself: then nothing changes, because a snapshot may hold what the log has lost.
 func (m Maintenance) RebuildSnapshots(ctx context.Context, threadID string) (int, error) {
-	snapshots, err := m.store.queries.RebuildSnapshots(ctx, db.RebuildSnapshotsParams{ThreadID: threadID, Scope: m.store.scope})
+	snapshots, err := m.store.of(threadID).RebuildSnapshots(ctx, db.RebuildSnapshotsParams{ThreadID: threadID, Scope: m.store.scope})
 	return int(snapshots), ErrorOf(err)
 }
 
@@ -67,7 +68,7 @@ func (m Maintenance) RebuildSnapshots(ctx context.Context, threadID string) (int
 //
 // Errors: ErrKeyCollision.
 func (m Maintenance) LiftErasure(ctx context.Context, threadID string) (wasErased bool, err error) {
-	wasErased, err = m.store.queries.LiftErasure(ctx, db.LiftErasureParams{ThreadID: threadID, Scope: m.store.scope})
+	wasErased, err = m.store.of(threadID).LiftErasure(ctx, db.LiftErasureParams{ThreadID: threadID, Scope: m.store.scope})
 	return wasErased, ErrorOf(err)
 }
 
@@ -85,7 +86,7 @@ type Hold struct {
 //
 // Errors: ErrUnknownThread, ErrKeyCollision, ErrInvalidArgument.
 func (m Maintenance) SetHold(ctx context.Context, threadID, reason string) (Hold, error) {
-	row, err := m.store.queries.SetHold(ctx, db.SetHoldParams{ThreadID: threadID, Reason: reason, Scope: m.store.scope})
+	row, err := m.store.of(threadID).SetHold(ctx, db.SetHoldParams{ThreadID: threadID, Reason: reason, Scope: m.store.scope})
 	return Hold{m.store.scope, threadID, row.Reason, row.HeldAt, row.HeldBy}, ErrorOf(err)
 }
 
@@ -93,24 +94,41 @@ func (m Maintenance) SetHold(ctx context.Context, threadID, reason string) (Hold
 //
 // Errors: ErrKeyCollision.
 func (m Maintenance) LiftHold(ctx context.Context, threadID string) (wasHeld bool, err error) {
-	wasHeld, err = m.store.queries.LiftHold(ctx, db.LiftHoldParams{ThreadID: threadID, Scope: m.store.scope})
+	wasHeld, err = m.store.of(threadID).LiftHold(ctx, db.LiftHoldParams{ThreadID: threadID, Scope: m.store.scope})
 	return wasHeld, ErrorOf(err)
 }
 
-// Holds returns the threads of the scope that are held, the oldest hold first.
+// Holds returns the threads of the scope that are held, the oldest hold first. In a cluster an
+// *UnansweredError comes with those of the nodes that answered.
 func (m Maintenance) Holds(ctx context.Context) ([]Hold, error) {
-	rows, err := m.store.queries.Holds(ctx, m.store.scope)
-	holds := make([]Hold, len(rows))
-	for i, row := range rows {
-		holds[i] = Hold(row)
+	replies, err := gather(ctx, m.store, func(ctx context.Context, on *db.Queries, _ string) ([]Hold, error) {
+		rows, err := on.Holds(ctx, m.store.scope)
+		holds := make([]Hold, len(rows))
+		for i, row := range rows {
+			holds[i] = Hold(row)
+		}
+		return holds, err
+	})
+	if replies == nil {
+		return nil, err
 	}
-	return holds, ErrorOf(err)
+	holds := mergeRows(replies, func(hold Hold) string { return hold.ThreadID }, func(*Hold, Hold) {})
+	if len(replies) > 1 {
+		slices.SortStableFunc(holds, func(a, b Hold) int { return a.HeldAt.Compare(b.HeldAt) })
+	}
+	return holds, err
 }
 
 // FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold
-// events themselves.
+// events themselves. In a cluster they are those of a node that answers: all nodes should have the same.
 func (m Maintenance) FoldLimits(ctx context.Context) (compaction.Limits, error) {
-	row, err := m.store.queries.FoldLimits(ctx)
+	replies, err := gather(ctx, m.store, func(ctx context.Context, on *db.Queries, _ string) (db.FoldLimitsRow, error) {
+		return on.FoldLimits(ctx)
+	})
+	if replies == nil {
+		return compaction.Limits{}, err
+	}
+	row := replies[0].value
 	return compaction.Limits{
 		DocumentBytes:     row.DocumentBytes,
 		DocumentDepth:     int(row.DocumentDepth),
@@ -121,5 +139,5 @@ func (m Maintenance) FoldLimits(ctx context.Context) (compaction.Limits, error) 
 		FoldMessages:      int(row.FoldMessages),
 		FoldLanes:         int(row.FoldLanes),
 		FoldFuel:          row.FoldFuel,
-	}, ErrorOf(err)
+	}, nil
 }

@@ -310,7 +310,7 @@ func (r *Recording) AppendUnstored(ctx context.Context, runID string) (int64, er
 	store := r.recorder.store.InScope(r.scope)
 	policy := r.recorder.sender.RetryPolicy()
 	open, err := live.Retry(ctx, policy, func(ctx context.Context) ([]rawjson.Text, error) {
-		return store.queries.OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: left.Seq, Scope: r.scope, ThreadID: r.ref.ThreadID, RunID: r.ref.RunID})
+		return store.of(r.ref.ThreadID).OpeningEvents(ctx, db.OpeningEventsParams{AtSeq: left.Seq, Scope: r.scope, ThreadID: r.ref.ThreadID, RunID: r.ref.RunID})
 	})
 	if err != nil {
 		return 0, ErrorOf(err)

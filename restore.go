@@ -39,7 +39,7 @@ type Restored struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Restore(ctx context.Context, threadID string, at At) (*Restored, error) {
-	document, err := s.queries.Restore(ctx, db.RestoreParams{
+	document, err := s.of(threadID).Restore(ctx, db.RestoreParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func split(array []byte) ([]json.RawMessage, error) {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message, error) {
-	rows, err := s.queries.Messages(ctx, db.MessagesParams{
+	rows, err := s.of(threadID).Messages(ctx, db.MessagesParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) State(ctx context.Context, threadID string, at At) (json.RawMessage, error) {
-	state, err := s.queries.State(ctx, db.StateParams{
+	state, err := s.of(threadID).State(ctx, db.StateParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	return json.RawMessage(state), ErrorOf(err)
@@ -136,7 +136,7 @@ type Interrupt struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]Interrupt, error) {
-	rows, err := s.queries.Interrupts(ctx, db.InterruptsParams{
+	rows, err := s.of(threadID).Interrupts(ctx, db.InterruptsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]Inter
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) PendingToolCalls(ctx context.Context, run RunRef) (callIDs []string, err error) {
-	callIDs, err = s.queries.PendingToolCalls(ctx, db.PendingToolCallsParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	callIDs, err = s.of(run.ThreadID).PendingToolCalls(ctx, db.PendingToolCallsParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
 	return callIDs, ErrorOf(err)
 }
 
@@ -180,7 +180,7 @@ func (s *Store) Replay(ctx context.Context, threadID string, options ReplayOptio
 	if options.Shape == "" {
 		options.Shape = compaction.SnapshotShape
 	}
-	rows, err := s.queries.Replay(ctx, db.ReplayParams{
+	rows, err := s.of(threadID).Replay(ctx, db.ReplayParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Shape: string(options.Shape), Scope: s.scope,
 	})

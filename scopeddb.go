@@ -16,12 +16,17 @@ type scopedDB struct {
 	scope string
 }
 
+// inScope returns what makes statements for the threads of a scope.
+func inScope(database DB, scope string, setsScope bool) db.DBTX {
+	if setsScope {
+		return scopedDB{database, scope}
+	}
+	return database
+}
+
 // queriesIn returns the queries for the threads of a scope.
 func queriesIn(database DB, scope string, setsScope bool) *db.Queries {
-	if setsScope {
-		return db.New(scopedDB{database, scope})
-	}
-	return db.New(database)
+	return db.New(inScope(database, scope, setsScope))
 }
 
 func (d scopedDB) send(ctx context.Context, sql string, arguments []any) (pgx.BatchResults, error) {
@@ -63,7 +68,7 @@ func (d scopedDB) Query(ctx context.Context, sql string, arguments ...any) (pgx.
 
 func (d scopedDB) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
 	rows, err := d.Query(ctx, sql, arguments...)
-	return scopedRow{rows, err}
+	return firstRow{rows, err}
 }
 
 // scopedRows are the rows of a statement, with the end of its transaction: the connection is free, and a change committed, when they are closed.
@@ -97,12 +102,13 @@ func (r *scopedRows) Err() error {
 	return r.err
 }
 
-type scopedRow struct {
+// firstRow is the first of rows.
+type firstRow struct {
 	rows pgx.Rows
 	err  error
 }
 
-func (r scopedRow) Scan(destinations ...any) error {
+func (r firstRow) Scan(destinations ...any) error {
 	if r.err != nil {
 		return r.err
 	}

@@ -57,7 +57,8 @@ type SnippetPart struct {
 // Search returns the messages whose texts match a query, the best first: words, "words in order", or, -not. It searches what users,
 // assistants and tools said in all branches, as of the last call of the job that keeps the facts (agui.project).
 //
-// Errors: ErrSearchOff (see EnableSearch), ErrInvalidArgument (not a cursor), ErrLimitExceeded.
+// Errors: ErrSearchOff (see EnableSearch), ErrInvalidArgument (not a cursor), ErrLimitExceeded. In a cluster an *UnansweredError comes with
+// the messages of the nodes that answered; later pages do not have the others.
 func (s *Store) Search(ctx context.Context, query string, options SearchOptions) (FoundPage, error) {
 	mark := rand.Text() // no text contains it
 	begin, end := "\x02"+mark, "\x03"+mark
@@ -68,21 +69,32 @@ func (s *Store) Search(ctx context.Context, query string, options SearchOptions)
 	if !options.AllScopes {
 		parameters.Scope = &s.scope
 	}
-	rows, err := s.queries.Search(ctx, parameters)
-	if err != nil {
-		return FoundPage{}, ErrorOf(err)
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.SearchRow, error) {
+		return on.Search(ctx, parameters)
+	})
+	if replies == nil {
+		return FoundPage{}, err
 	}
-	page := FoundPage{Messages: make([]FoundMessage, len(rows))}
-	for i, row := range rows {
+	merged := foundOrder.merge(pagesOf(replies, func(rows []db.SearchRow) (page listPage[db.SearchRow]) {
+		if page.items = rows; len(rows) == int(parameters.MaxRows) {
+			page.next = rows[len(rows)-1].Cursor
+		}
+		return page
+	}), int(parameters.MaxRows))
+	page := FoundPage{Messages: make([]FoundMessage, len(merged.items)), Cursor: merged.next}
+	for i, row := range merged.items {
 		page.Messages[i] = FoundMessage{
 			Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, MessageID: row.MessageID, Role: row.Role, Seq: row.Seq, SaidAt: row.SaidAt, Rank: row.Rank,
 			Snippet: snippetParts(row.Snippet, begin, end),
 		}
 	}
-	if len(rows) == int(parameters.MaxRows) {
-		page.Cursor = rows[len(rows)-1].Cursor
-	}
-	return page, nil
+	return page, err
+}
+
+var foundOrder = listOrder[db.SearchRow]{
+	cursorOf: func(row db.SearchRow) string { return row.Cursor },
+	keyOf:    func(row db.SearchRow) any { return row.Cursor },
+	compare:  compareFound,
 }
 
 // snippetParts splits a snippet at its marks.
@@ -105,13 +117,21 @@ func snippetParts(snippet, begin, end string) (parts []SnippetPart) {
 // ("simple": words as they are). The next calls of the job that keeps the facts index the texts of all messages. The role must be a
 // maintainer.
 //
-// Errors: ErrInvalidArgument (unknown language), ErrPermissionDenied.
+// Errors: ErrInvalidArgument (unknown language), ErrPermissionDenied. In a cluster it is turned on on all nodes; after an *UnansweredError,
+// repeat the call.
 func (s *Store) EnableSearch(ctx context.Context, language string) error {
-	return ErrorOf(s.queries.EnableSearch(ctx, language))
+	_, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (struct{}, error) {
+		return struct{}{}, on.EnableSearch(ctx, language)
+	})
+	return err
 }
 
-// DisableSearch turns Search off and removes what it needs. It reports whether it was on.
+// DisableSearch turns Search off and removes what it needs, in a cluster on all nodes. It reports whether it was on. After an
+// *UnansweredError, repeat the call.
 func (s *Store) DisableSearch(ctx context.Context) (wasOn bool, err error) {
-	wasOn, err = s.queries.DisableSearch(ctx)
-	return wasOn, ErrorOf(err)
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (bool, error) { return on.DisableSearch(ctx) })
+	for _, answered := range replies {
+		wasOn = wasOn || answered.value
+	}
+	return wasOn, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -87,7 +88,7 @@ type VersionsOptions struct {
 func (s Sessions) Save(
 	ctx context.Context, key SessionKey, document json.RawMessage, options SaveOptions,
 ) (version int64, err error) {
-	version, err = s.store.queries.SaveSessionState(ctx, db.SaveSessionStateParams{
+	version, err = s.store.of(key.ThreadID).SaveSessionState(ctx, db.SaveSessionStateParams{
 		ThreadID: key.ThreadID, Key: key.Key, Document: rawjson.Text(document), RunID: orNull(options.RunID),
 		ExpectedVersion: options.ExpectedVersion, Overwrite: options.Overwrite, Scope: s.store.scope,
 	})
@@ -100,7 +101,7 @@ func (s Sessions) Save(
 // Errors: ErrUnknownSessionState if there is nothing to remove; ErrStaleVersion, ErrUnknownThread and ErrUnknownRun (if a run is named), ErrThreadErased,
 // ErrInvalidEvents (no key), ErrLimitExceeded (keys of 1,024 bytes), ErrKeyCollision.
 func (s Sessions) Remove(ctx context.Context, key SessionKey, options SaveOptions) (version int64, err error) {
-	version, err = s.store.queries.RemoveSessionState(ctx, db.RemoveSessionStateParams{
+	version, err = s.store.of(key.ThreadID).RemoveSessionState(ctx, db.RemoveSessionStateParams{
 		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID),
 		ExpectedVersion: options.ExpectedVersion, Overwrite: options.Overwrite, Scope: s.store.scope,
 	})
@@ -116,7 +117,7 @@ func (s Sessions) Remove(ctx context.Context, key SessionKey, options SaveOption
 // ErrUnknownThread and ErrUnknownRun if a run is named; ErrInvalidEvents (an empty thread id),
 // ErrKeyCollision.
 func (s Sessions) Load(ctx context.Context, key SessionKey, options LoadOptions) (SessionState, error) {
-	rows, err := s.store.queries.LoadSessionState(ctx, db.LoadSessionStateParams{
+	rows, err := s.store.of(key.ThreadID).LoadSessionState(ctx, db.LoadSessionStateParams{
 		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Version: orNull(options.Version), Scope: s.store.scope,
 	})
 	switch {
@@ -136,7 +137,7 @@ func (s Sessions) Load(ctx context.Context, key SessionKey, options LoadOptions)
 // Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
 // id), ErrKeyCollision.
 func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState, error) {
-	rows, err := s.store.queries.SessionStates(ctx, db.SessionStatesParams{
+	rows, err := s.store.of(session.ThreadID).SessionStates(ctx, db.SessionStatesParams{
 		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState,
 // Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
 // id), ErrKeyCollision.
 func (s Sessions) Versions(ctx context.Context, key SessionKey, options VersionsOptions) ([]SessionState, error) {
-	rows, err := s.store.queries.SessionVersions(ctx, db.SessionVersionsParams{
+	rows, err := s.store.of(key.ThreadID).SessionVersions(ctx, db.SessionVersionsParams{
 		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Scope: s.store.scope,
 	})
 	if err != nil {
@@ -181,25 +182,32 @@ func sessionStateOf(row db.LoadSessionStateRow) SessionState {
 // Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
 // id), ErrKeyCollision.
 func (s Sessions) LoadAll(ctx context.Context, session SessionRef) (json.RawMessage, error) {
-	document, err := s.store.queries.LoadSession(ctx, db.LoadSessionParams{
+	document, err := s.store.of(session.ThreadID).LoadSession(ctx, db.LoadSessionParams{
 		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
 	})
 	return json.RawMessage(document), ErrorOf(err)
 }
 
-// LoadMany returns several documents as LoadAll does, in the given order, in one call.
+// LoadMany returns several documents as LoadAll does, in the given order, in one call; in a cluster, one
+// for each node.
 //
 // Errors: those of LoadAll.
 func (s Sessions) LoadMany(ctx context.Context, sessions []SessionRef) ([]json.RawMessage, error) {
-	params := db.LoadSessionsParams{ThreadIds: make([]string, len(sessions)), RunIds: make([]string, len(sessions)), Scope: s.store.scope}
+	keys := make([]live.Key, len(sessions))
 	for i, session := range sessions {
-		params.ThreadIds[i], params.RunIds[i] = session.ThreadID, session.RunID
+		keys[i] = live.Key{Scope: s.store.scope, ThreadID: session.ThreadID}
 	}
-	documents, err := s.store.queries.LoadSessions(ctx, params)
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	return split(documents)
+	return forAll(ctx, s.store, keys, func(ctx context.Context, on *db.Queries, items []int) ([]json.RawMessage, error) {
+		params := db.LoadSessionsParams{ThreadIds: make([]string, len(items)), RunIds: make([]string, len(items)), Scope: s.store.scope}
+		for i, item := range items {
+			params.ThreadIds[i], params.RunIds[i] = sessions[item].ThreadID, sessions[item].RunID
+		}
+		documents, err := on.LoadSessions(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		return split(documents)
+	})
 }
 
 // SaveAll saves a document as LoadAll returns it, all keys or none, and returns the versions that
@@ -212,7 +220,7 @@ func (s Sessions) LoadMany(ctx context.Context, sessions []SessionRef) ([]json.R
 //
 // Errors: those of Save; ErrInvalidEvents also for a document of another form.
 func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versions map[string]int64, err error) {
-	answer, err := s.store.queries.SaveSession(ctx, db.SaveSessionParams{Session: rawjson.Text(document), Scope: s.store.scope})
+	answer, err := s.store.of(sessionThread(document)).SaveSession(ctx, db.SaveSessionParams{Session: rawjson.Text(document), Scope: s.store.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -223,16 +231,63 @@ func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versio
 }
 
 // SaveMany saves several documents as SaveAll does, of any threads, all of them or none, and returns
-// the versions of each. It saves those of one thread in the given order.
+// the versions of each. It saves those of one thread in the given order. In a cluster it saves all or
+// none of those of a node: after an error, load them to see which nodes have saved theirs.
 //
 // Errors: those of SaveAll.
 func (s Sessions) SaveMany(ctx context.Context, documents []json.RawMessage) (versions []map[string]int64, err error) {
-	answer, err := s.store.queries.SaveSessions(ctx, db.SaveSessionsParams{Sessions: rawjson.Array(documents), Scope: s.store.scope})
-	if err != nil {
+	keys := make([]live.Key, len(documents))
+	if s.store.cluster != nil {
+		for i, document := range documents {
+			keys[i] = live.Key{Scope: s.store.scope, ThreadID: sessionThread(document)}
+		}
+	}
+	return forAll(ctx, s.store, keys, func(ctx context.Context, on *db.Queries, items []int) (versions []map[string]int64, err error) {
+		answer, err := on.SaveSessions(ctx, db.SaveSessionsParams{Sessions: rawjson.Array(pick(documents, items)), Scope: s.store.scope})
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(answer, &versions); err != nil {
+			return nil, fmt.Errorf("versions of the saved session state: %w", err)
+		}
+		return versions, nil
+	})
+}
+
+// sessionThread returns the thread of a document. Empty: it does not say, and is refused.
+func sessionThread(document json.RawMessage) string {
+	if !json.Valid(document) {
+		return ""
+	}
+	return textMember(document, "threadId")
+}
+
+// forAll makes a call for several threads, in a cluster one for each node, and returns the results in
+// the order of the threads.
+func forAll[T any](ctx context.Context, s *Store, keys []live.Key, call func(ctx context.Context, on *db.Queries, items []int) ([]T, error)) ([]T, error) {
+	if s.cluster == nil {
+		items := make([]int, len(keys))
+		for i := range items {
+			items[i] = i
+		}
+		results, err := call(ctx, s.queries, items)
+		return results, ErrorOf(err)
+	}
+	results := make([]T, len(keys))
+	failed := s.split(ctx, keys, func(ctx context.Context, on *db.Queries, _ *member, items []int) ([]int, error) {
+		part, err := call(ctx, on, items)
+		if err == nil && len(part) != len(items) {
+			err = fmt.Errorf("the node answered for %d of %d threads", len(part), len(items))
+		}
+		if err == nil {
+			for i, item := range items {
+				results[item] = part[i]
+			}
+		}
+		return nil, err
+	})
+	if err := firstError(failed); err != nil {
 		return nil, ErrorOf(err)
 	}
-	if err := json.Unmarshal(answer, &versions); err != nil {
-		return nil, fmt.Errorf("versions of the saved session state: %w", err)
-	}
-	return versions, nil
+	return results, nil
 }

@@ -42,9 +42,9 @@ func mustExec(t testing.TB, pool *pgxpool.Pool, statement string) {
 	}
 }
 
-func ask[Answer any](t testing.TB, pool *pgxpool.Pool, question string) (answer Answer) {
+func ask[Answer any](t testing.TB, pool *pgxpool.Pool, question string, arguments ...any) (answer Answer) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), question).Scan(&answer); err != nil {
+	if err := pool.QueryRow(t.Context(), question, arguments...).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", question, err)
 	}
 	return answer

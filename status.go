@@ -59,7 +59,7 @@ type RunStatus struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) Status(ctx context.Context, run RunRef) (*RunStatus, error) {
-	row, err := s.queries.RunStatus(ctx, db.RunStatusParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	row, err := s.of(run.ThreadID).RunStatus(ctx, db.RunStatusParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -83,7 +83,7 @@ type RequestStopOptions struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) RequestStop(ctx context.Context, run RunRef, options RequestStopOptions) (runs int, err error) {
-	n, err := s.queries.RequestStop(ctx, db.RequestStopParams{
+	n, err := s.of(run.ThreadID).RequestStop(ctx, db.RequestStopParams{
 		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Reason: orNull(options.Reason), Scope: s.scope,
 	})
 	return int(n), ErrorOf(err)

@@ -60,6 +60,7 @@ type Store struct {
 	setsScope bool
 	queries   *db.Queries
 	live      *live.Hub // serves all followers; nil where there is no pool
+	cluster   *cluster  // nil: one database. Else db, liveDB and queries are nil.
 }
 
 // RunRef names a run of a thread.
@@ -91,13 +92,23 @@ func New(pool DB, config *Config) *Store {
 	switch pool.(type) {
 	case interface{ Conn() *pgx.Conn }, interface{ PgConn() *pgconn.PgConn }: // one connection, or what embeds one
 	default:
-		follow := store.forLive()
-		store.live = live.NewHub(live.HubConfig{
-			Queries:   func(scope string) live.Poller { return queriesIn(follow.db, scope, follow.setsScope) },
-			SetsScope: follow.setsScope, Interval: config.PollInterval, CallTimeout: config.CallTimeout, Logger: config.Logger,
-		})
+		store.live = store.newHub(config)
 	}
 	return store
+}
+
+// newHub returns the hub of the followers.
+func (s *Store) newHub(config *Config) *live.Hub {
+	follow := s.forLive()
+	hub := live.HubConfig{
+		Queries:   func(scope string) live.Poller { return follow.InScope(scope).forMany() },
+		SetsScope: follow.setsScope, Interval: config.PollInterval, CallTimeout: config.CallTimeout, Logger: config.Logger,
+	}
+	if s.cluster != nil {
+		hub.LaneOf = s.cluster.directory.nodeOf
+		hub.OnLane = func(node, scope string) live.Poller { return follow.InScope(scope).onLane(node) }
+	}
+	return live.NewHub(hub)
 }
 
 // on returns the Store on another database, or in another scope.
@@ -107,35 +118,70 @@ func (s *Store) on(database DB, scope string) *Store {
 	return &bound
 }
 
+// alone returns the Store on one database, without followers.
+func (s *Store) alone(database DB) *Store {
+	alone := s.on(database, s.scope)
+	alone.live, alone.cluster = nil, nil
+	return alone
+}
+
 // forLive returns the Store on the pool of recorders and followers.
 func (s *Store) forLive() *Store {
-	if s.liveDB == nil {
-		return s
-	}
 	live := *s
 	live.setsScope = false
-	return live.on(s.liveDB, s.scope)
+	switch {
+	case s.cluster != nil && s.cluster.live != nil:
+		live.cluster = s.cluster.live
+		return &live
+	case s.liveDB != nil:
+		return live.on(s.liveDB, s.scope)
+	}
+	return s
+}
+
+// of returns the queries for a thread of the scope.
+func (s *Store) of(threadID string) *db.Queries { return s.ofScope(s.scope, threadID) }
+
+// ofScope returns the queries for a thread of any scope.
+func (s *Store) ofScope(scope, threadID string) *db.Queries {
+	if s.cluster == nil {
+		return s.queries
+	}
+	return db.New(routed{s.cluster, live.Key{Scope: scope, ThreadID: threadID}, s.scope, s.setsScope})
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or
 // rolled back, together with the caller's own changes. An append holds the lock of its thread until
 // the transaction ends, so keep such transactions short.
-func (s *Store) WithTx(tx pgx.Tx) *Store {
-	inTx := s.on(tx, s.scope)
-	inTx.live = nil
-	return inTx
-}
+//
+// In a cluster the transaction is one on a node. Calls for threads of other nodes fail with ErrMoved,
+// and lists are those of the node.
+func (s *Store) WithTx(tx pgx.Tx) *Store { return s.alone(tx) }
 
 // Scope returns the scope of the Store's threads.
 func (s *Store) Scope() string { return s.scope }
 
 // InScope returns the Store for the threads of another scope.
-func (s *Store) InScope(scope string) *Store { return s.on(s.db, scope) }
+func (s *Store) InScope(scope string) *Store {
+	if s.cluster == nil {
+		return s.on(s.db, scope)
+	}
+	bound := *s
+	bound.scope = scope
+	return &bound
+}
 
 // WrapDB returns the Store with its calls through another DB, which wrap makes of the one that it
-// has: one that counts the calls, or sends them to another server. Followers still poll on the pool
-// of the Store, and share the polls with its other followers.
-func (s *Store) WrapDB(wrap func(DB) DB) *Store { return s.on(wrap(s.db), s.scope) }
+// has, or of that of each node of a cluster: one that counts the calls, or sends them to another
+// server. Followers still poll on the pool of the Store, and share the polls with its other followers.
+func (s *Store) WrapDB(wrap func(DB) DB) *Store {
+	if s.cluster == nil {
+		return s.on(wrap(s.db), s.scope)
+	}
+	wrapped := *s
+	wrapped.cluster = s.cluster.wrap(wrap)
+	return &wrapped
+}
 
 // pageSize is the number of rows of a page that a caller asks for, as a query takes it. 0: usual.
 func pageSize(limit, usual int) int32 {

@@ -79,7 +79,7 @@ type SubagentsOptions struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) Subagents(ctx context.Context, threadID string, options SubagentsOptions) ([]Subagent, error) {
-	rows, err := s.queries.Subagents(ctx, db.SubagentsParams{
+	rows, err := s.of(threadID).Subagents(ctx, db.SubagentsParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Lineage: !options.NoLineage, Scope: s.scope,
 	})

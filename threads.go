@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -114,7 +115,8 @@ type ThreadChanges struct {
 // Since. To list all threads as of one point in time, read the pages in a transaction of the
 // isolation level REPEATABLE READ (WithTx), or use ThreadIDs.
 //
-// Errors: ErrLimitExceeded, ErrInvalidArgument (a text that is no cursor).
+// Errors: ErrLimitExceeded, ErrInvalidArgument (a text that is no cursor). In a cluster an
+// *UnansweredError comes with the threads of the nodes that answered; later pages do not have the others.
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
 		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)), HeadOnly: options.HeadOnly,
@@ -129,10 +131,30 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	if options.Stale {
 		parameters.Status = new("stale")
 	}
-	rows, err := s.queries.ThreadPage(ctx, parameters)
-	if err != nil {
-		return ThreadPage{}, ErrorOf(err)
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (ThreadPage, error) {
+		rows, err := on.ThreadPage(ctx, parameters)
+		return threadPageOf(rows), err
+	})
+	if replies == nil {
+		return ThreadPage{}, err
 	}
+	merged := threadOrder.merge(pagesOf(replies, func(page ThreadPage) listPage[Thread] { return listPage[Thread]{page.Threads, page.Cursor} }), int(parameters.MaxRows))
+	page := ThreadPage{Threads: merged.items, Cursor: merged.next, HasMore: merged.next != ""}
+	for _, answered := range replies {
+		if answered.value.Cursor == page.Cursor && len(page.Threads) < int(parameters.MaxRows) {
+			page.SearchedTo = answered.value.SearchedTo
+		}
+	}
+	return page, err
+}
+
+var threadOrder = listOrder[Thread]{
+	cursorOf: func(thread Thread) string { return thread.Cursor },
+	keyOf:    func(thread Thread) any { return thread.ID },
+	compare:  compareRecent,
+}
+
+func threadPageOf(rows []db.ThreadPageRow) ThreadPage {
 	page := ThreadPage{Threads: []Thread{}}
 	for _, row := range rows {
 		page.Cursor, page.HasMore, page.SearchedTo = row.NextCursor, row.NextCursor != "", row.SearchedTo
@@ -146,31 +168,49 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 			ErrorCode: row.ErrorCode, ErrorMessage: row.ErrorMessage, StopReason: row.StopReason, CutOffReason: row.CutOffReason,
 		}))
 	}
-	return page, nil
+	return page
 }
 
 // ThreadIDs yields the ids of all threads of the scope, archived ones too, in an order without
 // meaning. It reads a page at a time. A thread that exists all the time is yielded once, whatever
-// becomes active meanwhile. An error ends the iteration.
+// becomes active meanwhile. An error ends the iteration. In a cluster an *UnansweredError comes last,
+// behind the threads of the nodes that answered.
 func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 	const page = 1000
 	return func(yield func(string, error) bool) {
+		order := listOrder[db.ThreadIDsRow]{
+			cursorOf: func(row db.ThreadIDsRow) string { return string(row.ThreadKey.Bytes[:]) },
+			keyOf:    func(row db.ThreadIDsRow) any { return row.ThreadKey },
+			compare:  strings.Compare,
+		}
 		after := pgtype.UUID{Valid: true}
+		var missing UnansweredError
 		for {
-			rows, err := s.queries.ThreadIDs(ctx, db.ThreadIDsParams{Scope: s.scope, After: after, Page: page})
-			if err != nil {
-				yield("", ErrorOf(err))
+			replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.ThreadIDsRow, error) {
+				return on.ThreadIDs(ctx, db.ThreadIDsParams{Scope: s.scope, After: after, Page: page})
+			})
+			if err = missing.take(err); err != nil {
+				yield("", err)
 				return
 			}
-			for _, row := range rows {
+			merged := order.merge(pagesOf(replies, func(rows []db.ThreadIDsRow) (of listPage[db.ThreadIDsRow]) {
+				if of.items = rows; len(rows) == page {
+					of.next = order.cursorOf(rows[page-1])
+				}
+				return of
+			}), page)
+			for _, row := range merged.items {
 				if !yield(row.ThreadID, nil) {
 					return
 				}
-				after = row.ThreadKey
 			}
-			if len(rows) < page {
-				return
+			if merged.next == "" {
+				break
 			}
+			copy(after.Bytes[:], merged.next)
+		}
+		if err := missing.orNil(); err != nil {
+			yield("", err)
 		}
 	}
 }
@@ -179,7 +219,7 @@ func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 //
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
-	row, err := s.queries.GetThread(ctx, db.GetThreadParams{ThreadID: threadID, Scope: s.scope})
+	row, err := s.of(threadID).GetThread(ctx, db.GetThreadParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
 		return Thread{}, ErrorOf(err)
 	}
@@ -194,7 +234,7 @@ func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
 // of more than 64 KB); ErrInvalidEvents (an empty thread id); ErrInvalidArgument (metadata that is no
 // object); ErrThreadErased; ErrKeyCollision.
 func (s *Store) SetThread(ctx context.Context, threadID string, changes ThreadChanges) (Thread, error) {
-	row, err := s.queries.SetThread(ctx, db.SetThreadParams{
+	row, err := s.of(threadID).SetThread(ctx, db.SetThreadParams{
 		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived,
 		Metadata: rawjson.Binary(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
 	})
@@ -258,7 +298,9 @@ type RunPage struct {
 // ListRuns returns a page of the runs of all threads of the scope that ended as options.Status says,
 // those that ended last first. It reads the runs that it returns, and the end of each.
 //
-// Errors: ErrLimitExceeded, ErrInvalidArgument (another status; a text that is no cursor).
+// Errors: ErrLimitExceeded, ErrInvalidArgument (another status; a text that is no cursor). In a cluster
+// an *UnansweredError comes with the runs of the nodes that answered; later pages do not have the
+// others.
 func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage, error) {
 	parameters := db.ListRunsParams{Status: []string{string(Failed), string(CutOff)}, MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope}
 	if len(options.Status) > 0 {
@@ -270,22 +312,37 @@ func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage,
 	if !options.Since.IsZero() {
 		parameters.Since = &options.Since
 	}
-	rows, err := s.queries.ListRuns(ctx, parameters)
-	if err != nil {
-		return RunPage{}, ErrorOf(err)
+	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.ListRunsRow, error) {
+		return on.ListRuns(ctx, parameters)
+	})
+	if replies == nil {
+		return RunPage{}, err
 	}
-	page := RunPage{Runs: []ListedRun{}}
+	merged := runOrder.merge(pagesOf(replies, func(rows []db.ListRunsRow) (page listPage[ListedRun]) {
+		if page.items = listedRuns(rows); len(rows) > 0 && len(rows) == int(parameters.MaxRows) {
+			page.next = rows[len(rows)-1].Cursor
+		}
+		return page
+	}), int(parameters.MaxRows))
+	return RunPage{Runs: merged.items, Cursor: merged.next, HasMore: merged.next != ""}, err
+}
+
+var runOrder = listOrder[ListedRun]{
+	cursorOf: func(run ListedRun) string { return run.Cursor },
+	keyOf:    func(run ListedRun) any { return RunRef{run.ThreadID, run.RunID} },
+	compare:  compareRecent,
+}
+
+func listedRuns(rows []db.ListRunsRow) []ListedRun {
+	runs := []ListedRun{}
 	for _, row := range rows {
-		page.Runs = append(page.Runs, ListedRun{
+		runs = append(runs, ListedRun{
 			ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Title: row.Title, Agent: row.Agent,
 			FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
 			RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason}, Cursor: row.Cursor,
 		})
 	}
-	if len(rows) > 0 && len(rows) == int(parameters.MaxRows) {
-		page.HasMore, page.Cursor = true, rows[len(rows)-1].Cursor
-	}
-	return page, nil
+	return runs
 }
 
 // EraseOptions belong to Erase.
@@ -310,6 +367,6 @@ type Erased struct {
 //
 // Errors: ErrUnknownThread, ErrKeyCollision; ErrThreadHeld until Maintenance.LiftHold.
 func (s *Store) Erase(ctx context.Context, threadID string, options EraseOptions) (Erased, error) {
-	row, err := s.queries.Erase(ctx, db.EraseParams{ThreadID: threadID, Scope: s.scope, Reason: orNull(options.Reason)})
+	row, err := s.of(threadID).Erase(ctx, db.EraseParams{ThreadID: threadID, Scope: s.scope, Reason: orNull(options.Reason)})
 	return Erased{Runs: int(row.Runs), Events: row.Events}, ErrorOf(err)
 }

@@ -45,7 +45,7 @@ type RunPair struct{ A, B string }
 //
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
-	rows, err := s.queries.Runs(ctx, db.RunsParams{ThreadID: threadID, Scope: s.scope})
+	rows, err := s.of(threadID).Runs(ctx, db.RunsParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -61,7 +61,7 @@ func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) Lineage(ctx context.Context, run RunRef) ([]Run, error) {
-	rows, err := s.queries.Lineage(ctx, db.LineageParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	rows, err := s.of(run.ThreadID).Lineage(ctx, db.LineageParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -76,7 +76,7 @@ func (s *Store) Lineage(ctx context.Context, run RunRef) ([]Run, error) {
 //
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Branches(ctx context.Context, threadID string) ([]Branch, error) {
-	rows, err := s.queries.Branches(ctx, db.BranchesParams{ThreadID: threadID, Scope: s.scope})
+	rows, err := s.of(threadID).Branches(ctx, db.BranchesParams{ThreadID: threadID, Scope: s.scope})
 	if err != nil {
 		return nil, ErrorOf(err)
 	}
@@ -94,7 +94,7 @@ func (s *Store) Branches(ctx context.Context, threadID string) ([]Branch, error)
 //
 // Errors: ErrUnknownThread (also if the thread has no run yet), ErrKeyCollision.
 func (s *Store) Head(ctx context.Context, threadID string) (runID string, err error) {
-	runID, err = s.queries.Head(ctx, db.HeadParams{ThreadID: threadID, Scope: s.scope})
+	runID, err = s.of(threadID).Head(ctx, db.HeadParams{ThreadID: threadID, Scope: s.scope})
 	return runID, ErrorOf(err)
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Head(ctx context.Context, threadID string) (runID string, err er
 // Errors: ErrUnrelatedRuns if the runs have different roots; ErrUnknownThread, ErrUnknownRun,
 // ErrKeyCollision.
 func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (runID string, err error) {
-	runID, err = s.queries.MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runs.A, RunB: runs.B, Scope: s.scope})
+	runID, err = s.of(threadID).MergeBase(ctx, db.MergeBaseParams{ThreadID: threadID, RunA: runs.A, RunB: runs.B, Scope: s.scope})
 	if err == nil && runID == "" {
 		return "", unknown(ErrUnrelatedRuns, "runs %q and %q of thread %q have different roots", runs.A, runs.B, threadID)
 	}
@@ -118,7 +118,7 @@ func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (r
 // Errors: ErrUnknownMessage if no run of the lineage brought it; ErrUnknownThread, ErrUnknownRun,
 // ErrKeyCollision.
 func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (Run, error) {
-	rows, err := s.queries.MessageOrigin(ctx, db.MessageOriginParams{
+	rows, err := s.of(run.ThreadID).MessageOrigin(ctx, db.MessageOriginParams{
 		ThreadID: run.ThreadID, MessageID: messageID, RunID: orNull(run.RunID), Scope: s.scope,
 	})
 	switch {

@@ -48,7 +48,7 @@ type ModelUsage struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrInvalidArgument.
 func (s *Store) Usage(ctx context.Context, threadID string, options UsageOptions) (Usage, error) {
-	rows, err := s.queries.Usage(ctx, db.UsageParams{
+	rows, err := s.of(threadID).Usage(ctx, db.UsageParams{
 		ThreadID: threadID, RunID: orNull(options.RunID), Lineage: !options.NoLineage, WholeThread: options.WholeThread, Scope: s.scope,
 	})
 	if err != nil {

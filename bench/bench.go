@@ -71,6 +71,7 @@ var phases = []phase{
 	{name: "live", run: (*bench).live},
 	{name: "serve", run: (*bench).serve},
 	{name: "rest", run: (*bench).rest},
+	{name: "cluster", run: (*bench).cluster},
 	{name: "scale-events", run: (*bench).scaleEvents, isLong: true},
 	{name: "scale-runs", run: (*bench).scaleRuns, isLong: true},
 	{name: "scale-threads", run: (*bench).scaleThreads, isLong: true},
@@ -120,6 +121,7 @@ type sizes struct {
 	restFor                        time.Duration // of such reads
 	slowReaders, slowAnswer        int           // clients that do not read, and the bytes of the answer
 
+	movedThreads                         int // from one node of a cluster to another
 	factThreads                          int // in a store whose conversations are asked all at once
 	scaleEvents, scaleRuns, scaleThreads int
 }
@@ -131,7 +133,7 @@ var (
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
-		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000,
+		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000, movedThreads: 1000,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
@@ -139,7 +141,7 @@ var (
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
-		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10, factThreads: 50,
+		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10, movedThreads: 20, factThreads: 50,
 	}
 )
 

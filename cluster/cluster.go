@@ -244,6 +244,9 @@ type NodeStatus struct {
 	// Outdated is the number of buckets of which its own map has an older place. Calls are then sent to
 	// the right node all the same.
 	Outdated int `json:"outdated"`
+	// Unfinished is the number of threads that a move has taken from the node, or was about to take, and
+	// whose rows are still there. If no move is in progress, it was interrupted: move again.
+	Unfinished int64 `json:"unfinished"`
 	// IsNode is false for a database that has not joined.
 	IsNode bool `json:"isNode"`
 	// Error says why the node did not answer.
@@ -260,6 +263,10 @@ func (c *Cluster) Status(ctx context.Context) []NodeStatus {
 		var err error
 		if maps[i], err = node.readMap(ctx); err != nil {
 			statuses[i].Error = err.Error()
+			continue
+		}
+		if statuses[i].Unfinished, err = node.queries.UnfinishedMoves(ctx); err != nil {
+			statuses[i].Error = inNode(node, err).Error()
 			continue
 		}
 		statuses[i].IsNode = maps[i].Node != ""

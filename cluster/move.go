@@ -147,17 +147,20 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 		return fmt.Errorf("node %q: %w", first.name, err)
 	}
 	defer connection.Release()
-	const lock = `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
+	const (
+		lock   = `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
+		unlock = `select pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
+	)
 	var isAlone bool
 	if err := connection.QueryRow(ctx, lock).Scan(&isAlone); err != nil {
 		return fmt.Errorf("node %q: %w", first.name, err)
 	}
 	defer func() {
-		// The server takes a moment to notice that a connection was closed. The next move must not be refused in it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 		defer cancel()
-		_, _ = connection.Exec(ctx, `select pg_catalog.pg_advisory_unlock_all()`)
-		_ = connection.Conn().Close(ctx)
+		if _, err := connection.Exec(ctx, unlock); err != nil {
+			_ = connection.Conn().Close(ctx) // which frees it too
+		}
 	}()
 	if !isAlone {
 		return ErrMoving

@@ -271,3 +271,36 @@ func TestMovesThatAreRefused(t *testing.T) {
 		t.Errorf("a database with threads joins: %v", err)
 	}
 }
+
+// A thread comes back to a node that still has its rows, because the mover died before it removed
+// them.
+func TestAThreadComesBackToItsRows(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	if err := c.append("t", "r", `[`+start+`]`); err != nil {
+		t.Fatal(err)
+	}
+	bucket := []int{bucketOf(t, c, "t")}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := c.Move(ctx, bucket, "b", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+		if moved.Buckets == 1 {
+			cancel() // before the rows are removed
+		}
+	}}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := c.append("t", "r", `[`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, "the lock of the mover to be free", func() bool {
+		_, err := c.Move(t.Context(), bucket, "a", cluster.MoveOptions{})
+		if err != nil && !errors.Is(err, cluster.ErrMoving) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	c.checkPlaces()
+	if n := ask[int](t, c.pools["a"], `select count(*) from agui.events('t')`); n != 2 {
+		t.Errorf("%d events, want 2", n)
+	}
+}

@@ -111,7 +111,7 @@ from agui.attach(
         when $4::boolean then (
             select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1
             from agui.run
-            where run.thread_key operator(pg_catalog.=) agui.thread_key($5::pg_catalog.text, $1::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+            where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key($5::pg_catalog.text, $1::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
             having pg_catalog.bool_or(exists (select from agui.run as later where later.thread_key operator(pg_catalog.=) run.thread_key and later.run_no operator(pg_catalog.>) run.run_no))
         )
     end),
@@ -353,7 +353,7 @@ const OpeningEvents = `-- name: OpeningEvents :many
 select agui_internal.json_unguard((part).event::pg_catalog.text)::pg_catalog.json as event
 from agui.run
 cross join lateral agui_internal.open_parts(run, $1::bigint) as part
-where run.thread_key operator(pg_catalog.=) agui.thread_key($2::pg_catalog.text, $3::pg_catalog.text) and run.run_id operator(pg_catalog.=) $4::pg_catalog.text
+where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key($2::pg_catalog.text, $3::pg_catalog.text) and run.run_id operator(pg_catalog.=) $4::pg_catalog.text
 order by (part).opened_at
 `
 
@@ -607,14 +607,14 @@ select
     coalesce((
         select batch.first_seq operator(pg_catalog.+) batch.n operator(pg_catalog.-) 1
         from agui.batch
-        where batch.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)
+        where batch.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key($1::pg_catalog.text, $2::pg_catalog.text)
         order by batch.first_seq desc
         limit 1
     ), 0)::bigint as log_end,
     array(
         select run.run_id
         from agui.run
-        where run.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+        where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key($1::pg_catalog.text, $2::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
     )::pg_catalog.text[] as run_ids
 `
 

@@ -224,3 +224,19 @@ func (q *Queries) ThreadsOn(ctx context.Context, arg ThreadsOnParams) ([]Threads
 	}
 	return items, nil
 }
+
+const UnfinishedMoves = `-- name: UnfinishedMoves :one
+select pg_catalog.count(*)::bigint as threads
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key operator(pg_catalog.=) moved.thread_key
+where moved.node operator(pg_catalog.<>) agui_internal.this_node()
+`
+
+// Threads that were moved away, or are about to be, and whose rows are here.
+func (q *Queries) UnfinishedMoves(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, UnfinishedMoves)
+	var threads int64
+	err := row.Scan(&threads)
+	return threads, err
+}

@@ -126,11 +126,11 @@ with page as materialized (
     from (
         select coalesce(pg_catalog.max(holder.first_seq), 1) as first_seq
         from agui.batch as holder
-        where holder.thread_key operator(pg_catalog.=) agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text)
+        where holder.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key($1::pg_catalog.text, $2::pg_catalog.text)
             and holder.first_seq operator(pg_catalog.<=) (least($3::bigint, 9223372036854775806) operator(pg_catalog.+) 1)
     ) as beginning
     cross join lateral agui_internal.page_of_batches(
-        agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[$4::int], $5::int, $6::bigint
+        agui_internal.visible_thread_key($1::pg_catalog.text, $2::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[$4::int], $5::int, $6::bigint
     ) as span
 )
 select
@@ -140,7 +140,7 @@ select
     (batch).events::pg_catalog.json as events,
     coalesce((batch).earlier_us, '{}')::int[] as earlier_us,
     (select page.has_more from page)::boolean as has_more
-from agui_internal.batches_behind(agui.thread_key($1::pg_catalog.text, $2::pg_catalog.text), $3::bigint) as batch
+from agui_internal.batches_behind(agui_internal.visible_thread_key($1::pg_catalog.text, $2::pg_catalog.text), $3::bigint) as batch
 where (batch).run_no operator(pg_catalog.=) $4::int
     and (batch).first_seq operator(pg_catalog.+) (batch).n operator(pg_catalog.-) 1 operator(pg_catalog.>) $3::bigint
     and (batch).first_seq operator(pg_catalog.<=) (select page.last_seq from page)

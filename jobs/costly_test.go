@@ -307,10 +307,14 @@ func TestCostlyRuns(t *testing.T) {
 	}
 }
 
-// costOfAppend appends a run, in one call.
+// costOfAppend appends a run, in one call. Events may begin with its RUN_STARTED.
 func costOfAppend(t *testing.T, url, threadID string, events []string) cost {
 	t.Helper()
-	array := `[{"type":"RUN_STARTED"},` + strings.Join(events, ",") + `,{"type":"RUN_FINISHED"}]`
+	array := strings.Join(events, ",") + `,{"type":"RUN_FINISHED"}]`
+	if !strings.HasPrefix(array, `{"type":"RUN_STARTED"`) {
+		array = `{"type":"RUN_STARTED"},` + array
+	}
+	array = "[" + array
 	return costOfStatement(t, url, `select agui.append($1, 'r', $2)`, false, threadID, json.RawMessage(array))
 }
 

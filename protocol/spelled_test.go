@@ -107,7 +107,7 @@ func TestNamesFitTheHotPaths(t *testing.T) {
 		reads(path, `^@ 'TOOL_CALL_'`)
 	}
 	reads("core/append/inspect_events.sql", `"RUN\\_%'`)
-	reads("upkeep/verify/life_cycle.sql", `'RUN_'`)
+	reads("upkeep/verify/may_begin_or_end.sql", `%RUN\\_%`)
 	reads("fold/streams/compact_runs.sql", `'_CHUNK'`)
 	const ends = `_(START|END|FINISHED|ERROR)`
 	reads("core/live/open_parts.sql", "'"+ends+"'")

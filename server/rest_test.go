@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -99,6 +100,15 @@ func TestThreadsAsResources(t *testing.T) {
 		t.Errorf("delete of a held thread: %v", known)
 	}
 	p.json(200, "GET", "/threads/t1", "")
+	// Its runs go on.
+	if _, err := maintenance.SetHold(t.Context(), "t2", "case 4711"); err != nil {
+		t.Fatal(err)
+	}
+	p.json(200, "POST", "/threads/t2/runs/live/events", `{"events":[{"type":"RUN_STARTED"}]}`)
+	p.json(409, "DELETE", "/threads/t2", "")
+	if status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: "t2", RunID: "live"}); err != nil || !status.StopRequestedAt.IsZero() {
+		t.Errorf("a run of a held thread after the refused delete: %+v, %v", status, err)
+	}
 	if wasHeld, err := maintenance.LiftHold(t.Context(), "t1"); err != nil || !wasHeld {
 		t.Fatal(wasHeld, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -162,13 +163,16 @@ func TestDepth(t *testing.T) {
 		{strings.Repeat("[", 9) + strings.Repeat("]", 9), 9},
 		{strings.Repeat(`[[1,{}],{"a":`, 500) + `"x"` + strings.Repeat("}]", 500), 1001},
 		{`[` + strings.Repeat(`[[[[[[[[[[]]]]]]]]]],`, 1000) + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `]`, 31},
+		// Parts of a large document, which are cut in strings, in escapes and at any depth.
+		{`["` + strings.Repeat(`\\\\\"[{é`, 60_000) + `",` + strings.Repeat(`[[["[",{"a\\\"]":[]}]]],`, 40_000) + `{}]`, 6},
+		{`[` + strings.Repeat(`{},`, 100_000) + strings.Repeat("[", 300) + `"` + strings.Repeat(`\\`, 300_000) + `",` + strings.Repeat("[", 400) + strings.Repeat("]", 701), 701},
 		// To take one level away at a time would be 500 times as long here.
 		{`[` + strings.Repeat(strings.Repeat("[", 500)+strings.Repeat("]", 500)+",", 2000) + `1]`, 501},
 	} {
 		var depth int
 		var tooDeep, deepEnough bool
 		if err := pool.QueryRow(context.Background(), `
-			select agui_internal.json_depth($1), agui_internal.json_too_deep($1, $2 - 1), not agui_internal.json_too_deep($1, $2)`,
+			select agui_internal.json_depth($1), agui_internal.json_too_deep($1::json, $2 - 1), not agui_internal.json_too_deep($1::json, $2)`,
 			test.document, test.depth).Scan(&depth, &tooDeep, &deepEnough); err != nil {
 			t.Fatal(err)
 		}
@@ -505,6 +509,45 @@ func TestJobsKeepTheLimits(t *testing.T) {
 	for _, inSQL := range []bool{false, true} {
 		if found, err := jobs.Verify(ctx, pool, jobs.VerifyOptions{InSQL: inSQL}); err != nil || found.Problems != 0 || found.Snapshots == 0 {
 			t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)
+		}
+	}
+}
+
+// What a large event says of the life cycle of its run counts as that of a small one, also beside strings that PostgreSQL cannot read.
+func TestLargeEventsBeginAndEndRuns(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for name, filling := range map[string]string{
+		"short": "x", "large": strings.Repeat("some words ", 200_000), "lone halves": strings.Repeat(`a\\u00e9\ud83d `, 200_000),
+	} {
+		for events, want := range map[string]string{
+			`[{"type":"RUN_STARTED","runId":"r"},{"x":"%s","type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[]}}]`: "interrupted",
+			`[{"type":"RUN_STARTED"},{"x":"%s","\u0074ype":"\u0052UN_ERROR","message":"m"}]`:                                       "failed",
+			`[{"type":"RUN_STARTED"},{"x":"%s","type":"CUSTOM","a":{"type":"RUN_FINISHED"}}]`:                                      "running",
+			`[{"x":"%s","type":"RUN_STARTED","runId":"other"}]`:                                                                    "UI009",
+			`[{"type":"RUN_STARTED"},{"x":"%s","a":{"type":"CUSTOM"}}]`:                                                            "UI008",
+			`[{"type":"RUN_STARTED"},{"x":"%s","type":7}]`:                                                                         "UI008",
+			`[{"x":"%s","type":"CUSTOM","a":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}]`:                       "UI011",
+			`[{"type":"RUN_STARTED"},{"x":"%s","type":"CUSTOM","a":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}]`:  "running",
+		} {
+			var found string
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), `select agui.append('t', 'r', $1::json)`, strings.Replace(events, "%s", filling, 1)); err != nil {
+				var refused *pgconn.PgError
+				if !errors.As(err, &refused) {
+					t.Fatal(err)
+				}
+				found = refused.Code
+			} else if err := tx.QueryRow(t.Context(), `select status from agui.run`).Scan(&found); err != nil {
+				t.Fatal(err)
+			}
+			tx.Rollback(context.Background())
+			if found != want {
+				t.Errorf("%s, %.90s: %s, want %s", name, events, found, want)
+			}
 		}
 	}
 }

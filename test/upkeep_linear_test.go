@@ -363,3 +363,40 @@ func insertMessages(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 			json_build_object('type', 'RUN_FINISHED')))
 		from generate_series(1, $2::int) as no`, thread, runs)
 }
+
+// Verify folds the runs between two snapshots together: a call of the fold looks at all messages so far.
+func TestVerifyFoldsRunsTogether(t *testing.T) {
+	t.Parallel()
+	const runs = 200
+	pool := testdb.Pool(t)
+	mustExec(t, pool, `
+		select agui.append('t', 'r' || i, format(
+			'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m%s"}%s,{"type":"RUN_FINISHED"}]', i, repeat(',{"type":"CUSTOM"}', 50)
+		)::json)
+		from generate_series(1, $1::int) as i`, runs)
+	mustExec(t, pool, `call agui.compact()`)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	var damages, snapshots, folds int
+	for _, step := range []struct {
+		statement string
+		results   []any
+	}{
+		{`select set_config('track_functions', 'all', true) is null`, []any{new(bool)}},
+		{`select count(*) from agui.verify('t')`, []any{&damages}},
+		{`
+			select (select count(*) from agui.snapshot), sum(calls)
+			from pg_stat_xact_user_functions
+			where funcname = 'fold_events'`, []any{&snapshots, &folds}},
+	} {
+		if err := tx.QueryRow(t.Context(), step.statement).Scan(step.results...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if damages != 0 || snapshots < 2 || snapshots > runs/4 || folds > snapshots+1 {
+		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
+	}
+}

@@ -29,7 +29,7 @@ from agui.keep_alive(@thread_ids::pg_catalog.text[], @run_ids::pg_catalog.text[]
 select agui_internal.json_unguard((part).event::pg_catalog.text)::pg_catalog.json as event
 from agui.run
 cross join lateral agui_internal.open_parts(run, @at_seq::bigint) as part
-where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.run_id operator(pg_catalog.=) @run_id::pg_catalog.text
+where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.run_id operator(pg_catalog.=) @run_id::pg_catalog.text
 order by (part).opened_at;
 
 -- name: Poll :many
@@ -125,14 +125,14 @@ select
     coalesce((
         select batch.first_seq operator(pg_catalog.+) batch.n operator(pg_catalog.-) 1
         from agui.batch
-        where batch.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)
+        where batch.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)
         order by batch.first_seq desc
         limit 1
     ), 0)::bigint as log_end,
     array(
         select run.run_id
         from agui.run
-        where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+        where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
     )::pg_catalog.text[] as run_ids;
 
 -- name: Attach :one
@@ -151,7 +151,7 @@ from agui.attach(
         when @all_runs::boolean then (
             select pg_catalog.min(run.first_seq) operator(pg_catalog.-) 1
             from agui.run
-            where run.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
+            where run.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text) and run.status operator(pg_catalog.=) 'running'
             having pg_catalog.bool_or(exists (select from agui.run as later where later.thread_key operator(pg_catalog.=) run.thread_key and later.run_no operator(pg_catalog.>) run.run_no))
         )
     end),

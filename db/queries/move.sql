@@ -11,6 +11,14 @@ select salt from agui_internal.erasure_salt;
 -- name: ClusterMap :one
 select agui.cluster_map()::pg_catalog.json as map;
 
+-- name: UnfinishedMoves :one
+-- Threads that were moved away, or are about to be, and whose rows are here.
+select pg_catalog.count(*)::bigint as threads
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key operator(pg_catalog.=) moved.thread_key
+where moved.node operator(pg_catalog.<>) agui_internal.this_node();
+
 -- name: ThreadsOn :many
 select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
 from agui_internal.threads_on(@node::pg_catalog.text, @buckets::int[], @after::pg_catalog.uuid, @page::int) as listed;

@@ -33,11 +33,11 @@ with page as materialized (
     from (
         select coalesce(pg_catalog.max(holder.first_seq), 1) as first_seq
         from agui.batch as holder
-        where holder.thread_key operator(pg_catalog.=) agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)
+        where holder.thread_key operator(pg_catalog.=) agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text)
             and holder.first_seq operator(pg_catalog.<=) (least(@after_seq::bigint, 9223372036854775806) operator(pg_catalog.+) 1)
     ) as beginning
     cross join lateral agui_internal.page_of_batches(
-        agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[@run_no::int], @page::int, @page_bytes::bigint
+        agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text), beginning.first_seq, 9223372036854775807, array[@run_no::int], @page::int, @page_bytes::bigint
     ) as span
 )
 select
@@ -47,7 +47,7 @@ select
     (batch).events::pg_catalog.json as events,
     coalesce((batch).earlier_us, '{}')::int[] as earlier_us,
     (select page.has_more from page)::boolean as has_more
-from agui_internal.batches_behind(agui.thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text), @after_seq::bigint) as batch
+from agui_internal.batches_behind(agui_internal.visible_thread_key(@scope::pg_catalog.text, @thread_id::pg_catalog.text), @after_seq::bigint) as batch
 where (batch).run_no operator(pg_catalog.=) @run_no::int
     and (batch).first_seq operator(pg_catalog.+) (batch).n operator(pg_catalog.-) 1 operator(pg_catalog.>) @after_seq::bigint
     and (batch).first_seq operator(pg_catalog.<=) (select page.last_seq from page)

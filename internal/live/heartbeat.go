@@ -11,14 +11,14 @@ import (
 // connection.
 const keepAliveTimeout = 10 * time.Second
 
-// keepAlive sends heartbeats for the runs, and receives requests to stop.
-func (s *Sender) keepAlive() {
+// keepAlive sends heartbeats for the runs of a lane, and receives requests to stop.
+func (s *Sender) keepAlive(l *lane) {
 	ticker := time.NewTicker(s.config.CheckEvery)
 	defer ticker.Stop()
-	report, end := s.reporter("keep alive")
+	report, end := s.reporter("keep alive", l)
 	defer end()
 	failing := outage{
-		logger: s.config.Logger,
+		logger: s.logger(l),
 		lost:   "pgagui: the runs that are recorded cannot be kept alive",
 		still:  "pgagui: the runs that are recorded still cannot be kept alive",
 		back:   "pgagui: the runs that are recorded are kept alive again",
@@ -29,11 +29,11 @@ func (s *Sender) keepAlive() {
 		case <-s.background.Done():
 			return
 		}
-		if len(s.running()) == 0 {
+		if len(s.running(l)) == 0 {
 			continue
 		}
 		_, err := Retry(s.background, RetryPolicy{Timeout: min(keepAliveTimeout, s.config.CallTimeout), report: report}, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.sayAlive(ctx)
+			return struct{}{}, s.sayAlive(ctx, l)
 		})
 		if s.background.Err() == nil {
 			failing.report(err)
@@ -41,21 +41,32 @@ func (s *Sender) keepAlive() {
 	}
 }
 
-// sayAlive calls agui.keep_alive for the runs in progress, also if there is none: it tells the
-// database that writers can reach it.
-func (s *Sender) sayAlive(ctx context.Context) error {
-	select {
-	case s.alive <- struct{}{}:
-		defer func() { <-s.alive }()
-	case <-ctx.Done():
-		return ctx.Err()
+// sayAlive calls agui.keep_alive for the runs in progress of a lane, also if there is none: it tells
+// the database that writers can reach it.
+func (s *Sender) sayAlive(ctx context.Context, l *lane) error {
+	if err := l.hold(ctx); err != nil {
+		return err
 	}
-	parts := s.running()
+	defer l.release()
+	for attempt := 1; ; attempt++ {
+		err := s.sayAllAlive(ctx, l)
+		// The call names threads that are on other nodes now: then they are in other lanes.
+		if !isMoved(err) || s.config.OnLane == nil || attempt == maxMovedAttempts {
+			return err
+		}
+	}
+}
+
+// maxMovedAttempts bounds the calls of a heartbeat while threads of the lane are being moved away.
+const maxMovedAttempts = 5
+
+func (s *Sender) sayAllAlive(ctx context.Context, l *lane) error {
+	parts := s.running(l)
 	if len(parts) == 0 {
 		parts = [][]*Run{nil}
 	}
 	for _, runs := range parts {
-		signals, err := s.config.Database.KeepAlive(ctx, keepAliveParams(runs...))
+		signals, err := l.database.KeepAlive(ctx, keepAliveParams(runs...))
 		if err != nil {
 			return err
 		}
@@ -65,6 +76,18 @@ func (s *Sender) sayAlive(ctx context.Context) error {
 	}
 	return nil
 }
+
+// hold waits until no other call of agui.keep_alive is in progress in the lane, until release.
+func (l *lane) hold(ctx context.Context) error {
+	select {
+	case l.alive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *lane) release() { <-l.alive }
 
 // follow acts on the answer to a heartbeat.
 func (s *Sender) follow(run *Run, answer db.KeepAliveRow) {
@@ -100,12 +123,13 @@ func (s *Sender) setDetached(run *Run, isDetached bool) {
 }
 
 func (s *Sender) detach(ctx context.Context, run *Run) error {
-	select {
-	case s.alive <- struct{}{}: // otherwise a heartbeat in progress could undo the detach
-		defer func() { <-s.alive }()
-	case <-ctx.Done():
-		return ctx.Err()
+	s.mu.Lock()
+	l := s.laneOf(run)
+	s.mu.Unlock()
+	if err := l.hold(ctx); err != nil { // otherwise a heartbeat in progress could undo the detach
+		return err
 	}
+	defer l.release()
 	params := keepAliveParams(run)
 	params.Detach = true
 	_, err := Retry(ctx, s.RetryPolicy(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
@@ -123,12 +147,12 @@ func keepAliveParams(runs ...*Run) (params db.KeepAliveParams) {
 	return params
 }
 
-// running returns the runs in progress, in parts of the size of a call.
-func (s *Sender) running() (parts [][]*Run) {
+// running returns the runs in progress of a lane, in parts of the size of a call.
+func (s *Sender) running(l *lane) (parts [][]*Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for run := range s.runs {
-		if !run.isInProgress() {
+		if !run.isInProgress() || s.laneOf(run) != l {
 			continue
 		}
 		if len(parts) == 0 || len(parts[len(parts)-1]) == maxCallRuns {

@@ -23,23 +23,35 @@ import (
 // follower has its own position and takes the events behind it from the topic. A follower that is
 // further back than the topic reads from the database itself. So no follower waits for a slow one,
 // and live events join those that were read without a gap or a double, because seq alone decides.
+//
+// Of a cluster it polls each node by itself, so that one that does not answer holds up only the
+// followers of its threads.
 type Hub struct {
-	config  HubConfig
-	outage  outage
-	readers chan struct{} // bounds the followers that read from the database at once
+	config HubConfig
 
-	mu     sync.Mutex // guards the fields below, and all topics
-	topics map[Key]*Topic
-	kept   list.List          // topics that keep chunks, the one without new events for the longest time first
-	bytes  int                // of the chunks of all topics
-	stop   context.CancelFunc // ends the polling; nil: there are no followers
-	woken  chan struct{}      // a topic became due earlier
+	mu      sync.Mutex // guards the fields below, and all topics
+	topics  map[Key]*Topic
+	kept    list.List // topics that keep chunks, the one without new events for the longest time first
+	bytes   int       // of the chunks of all topics
+	lanes   map[string]*hubLane
+	polling context.Context    // ends with the last follower
+	stop    context.CancelFunc // ends the polling; nil: there are no followers
+}
+
+// hubLane is a database that is polled by itself.
+type hubLane struct {
+	name    string
+	outage  outage
+	readers chan struct{}   // bounds the followers that read from the database at once
+	woken   chan struct{}   // a topic became due earlier
+	polled  context.Context // the Hub.polling for which it is being polled; nil: it is not
 }
 
 // Topic is a thread that is followed.
 type Topic struct {
 	key       Key
 	followers int
+	lane      *hubLane // that of the thread when the topic was opened
 
 	// isOpen is true if the hub polls for new events. Before, the first follower reads up to the
 	// end of the log, and so finds where they begin.
@@ -111,6 +123,12 @@ type HubConfig struct {
 	// scope, otherwise for all of them.
 	Queries   func(scope string) Poller
 	SetsScope bool
+	// LaneOf names the node of a cluster that has a thread, as far as that is known, and OnLane returns
+	// what queries that node alone. A thread that it refuses (the problem UI027) is read with Queries,
+	// which finds it, and then polled on its node. Both are nil for one database. The hub calls LaneOf
+	// with its lock.
+	LaneOf func(Key) string
+	OnLane func(lane, scope string) Poller
 	// Interval is how often the hub polls while a run streams. 20 ms if zero.
 	Interval time.Duration
 	// CallTimeout is how long a query waits for its answer. 30 seconds if zero.
@@ -124,23 +142,42 @@ func NewHub(config HubConfig) *Hub {
 	config.Interval = cmp.Or(config.Interval, 20*time.Millisecond)
 	config.CallTimeout = cmp.Or(config.CallTimeout, 30*time.Second)
 	config.Logger = cmp.Or(config.Logger, slog.Default())
-	return &Hub{
-		config: config, readers: make(chan struct{}, maxReaders), topics: map[Key]*Topic{},
-		outage: outage{
-			logger: config.Logger,
-			lost:   "pgagui: followers get no new events, they retry until the database answers",
-			still:  "pgagui: followers still get no new events",
-			back:   "pgagui: followers get new events again",
-		},
+	return &Hub{config: config, topics: map[Key]*Topic{}, lanes: map[string]*hubLane{}}
+}
+
+// laneOf returns the lane of a thread. The caller holds the lock.
+func (h *Hub) laneOf(key Key) *hubLane {
+	name := ""
+	if h.config.LaneOf != nil {
+		name = h.config.LaneOf(key)
 	}
+	l := h.lanes[name]
+	if l == nil {
+		l = &hubLane{
+			name: name, readers: make(chan struct{}, maxReaders), woken: make(chan struct{}, 1),
+			outage: outage{
+				logger: h.config.Logger,
+				lost:   "pgagui: followers get no new events, they retry until the database answers",
+				still:  "pgagui: followers still get no new events",
+				back:   "pgagui: followers get new events again",
+			},
+		}
+		if name != "" {
+			l.outage.logger = l.outage.logger.With("node", name)
+		}
+		h.lanes[name] = l
+	}
+	return l
 }
 
 // Interval is how often the hub polls while a run streams.
 func (h *Hub) Interval() time.Duration { return h.config.Interval }
 
-// RetryPolicy says how queries of followers are retried.
-func (h *Hub) RetryPolicy() RetryPolicy {
-	return RetryPolicy{Timeout: h.config.CallTimeout, report: h.outage.report}
+// RetryPolicy says how queries of the followers of a thread are retried.
+func (h *Hub) RetryPolicy(key Key) RetryPolicy {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return RetryPolicy{Timeout: h.config.CallTimeout, report: h.laneOf(key).outage.report}
 }
 
 // Join returns the topic of a thread for one more follower, which must call leave in the end.
@@ -154,10 +191,7 @@ func (h *Hub) Join(key Key) *Topic {
 	}
 	t.followers++
 	if h.stop == nil {
-		var ctx context.Context
-		ctx, h.stop = context.WithCancel(context.Background())
-		h.woken = make(chan struct{}, 1)
-		go h.run(ctx, h.woken)
+		h.polling, h.stop = context.WithCancel(context.Background())
 	}
 	return t
 }
@@ -187,7 +221,12 @@ func (h *Hub) Open(t *Topic, end Position, running []string) {
 		t.running[runID] = true
 	}
 	t.pause, t.due = h.config.Interval, time.Now()
-	h.wakeUp()
+	t.lane = h.laneOf(t.key)
+	if t.lane.polled != h.polling {
+		t.lane.polled, t.lane.woken = h.polling, make(chan struct{}, 1) // another run may still be reading the one before
+		go h.run(h.polling, t.lane, t.lane.woken)
+	}
+	t.lane.wakeUp()
 }
 
 // Wake makes the hub poll at once for new events of a thread, if it is followed.
@@ -202,7 +241,7 @@ func (h *Hub) Wake(key Key) {
 // pollNow makes the hub poll for a topic at once. The caller holds the lock.
 func (h *Hub) pollNow(t *Topic) {
 	t.due = time.Time{}
-	h.wakeUp()
+	t.lane.wakeUp()
 }
 
 // Stored passes events that this process has stored to the followers of their thread, if it is
@@ -231,9 +270,9 @@ func (h *Hub) Stored(key Key, runID string, stored []json.RawMessage, last Posit
 	t.due = time.Now().Add(storedPause * h.config.Interval)
 }
 
-func (h *Hub) wakeUp() {
+func (l *hubLane) wakeUp() {
 	select {
-	case h.woken <- struct{}{}:
+	case l.woken <- struct{}{}:
 	default:
 	}
 }
@@ -293,12 +332,12 @@ func (t *Topic) contradicts(position Position) bool {
 	return !event.RecordedAt.Equal(position.RecordedAt)
 }
 
-// run polls until there are no followers. A follower that joins before run has ended starts another
-// run.
-func (h *Hub) run(ctx context.Context, woken <-chan struct{}) {
+// run polls a lane until there are no followers. A follower that joins before run has ended starts
+// another run.
+func (h *Hub) run(ctx context.Context, l *hubLane, woken <-chan struct{}) {
 	outagePauses := Pauses(2*h.config.Interval, longestBackoff)
 	for {
-		due, wait := h.dueTopics(ctx)
+		due, wait := h.dueTopics(ctx, l)
 		if due == nil {
 			select {
 			case <-time.After(wait):
@@ -309,7 +348,7 @@ func (h *Hub) run(ctx context.Context, woken <-chan struct{}) {
 			continue
 		}
 		begin := time.Now()
-		err := h.poll(ctx, due)
+		err := h.poll(ctx, l, due)
 		// With very many threads, or a slow server, events arrive later, but the server has time
 		// for other work.
 		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))
@@ -318,10 +357,10 @@ func (h *Hub) run(ctx context.Context, woken <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			h.outage.report(nil)
+			l.outage.report(nil)
 			outagePauses.Reset()
 		case classify(err) == transient:
-			h.outage.report(err)
+			l.outage.report(err)
 			rest = outagePauses.NextBackOff()
 		default:
 			// The followers read from the database, and get the error.
@@ -337,8 +376,8 @@ func (h *Hub) run(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// dueTopics returns the topics to poll for. If there are none, wait is how long to wait.
-func (h *Hub) dueTopics(ctx context.Context) (due []*Topic, wait time.Duration) {
+// dueTopics returns the topics of a lane to poll for. If there are none, wait is how long to wait.
+func (h *Hub) dueTopics(ctx context.Context, l *hubLane) (due []*Topic, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
@@ -348,7 +387,7 @@ func (h *Hub) dueTopics(ctx context.Context) (due []*Topic, wait time.Duration) 
 	wait = time.Hour
 	var cut []*Topic
 	for _, t := range h.topics {
-		if !t.isOpen {
+		if !t.isOpen || t.lane != l {
 			continue
 		}
 		left := t.due.Sub(now)
@@ -364,8 +403,8 @@ func (h *Hub) dueTopics(ctx context.Context) (due []*Topic, wait time.Duration) 
 	return append(cut, due...), wait
 }
 
-// poll queries the new events of topics.
-func (h *Hub) poll(ctx context.Context, topics []*Topic) error {
+// poll queries the new events of topics of a lane.
+func (h *Hub) poll(ctx context.Context, l *hubLane, topics []*Topic) error {
 	for part := range h.parts(topics) {
 		var params db.PollParams
 		h.mu.Lock()
@@ -379,7 +418,7 @@ func (h *Hub) poll(ctx context.Context, topics []*Topic) error {
 		h.mu.Unlock()
 		params.MaxRows, params.PageBytes = maxBatchesPerPoll, maxBytesPerPoll
 		timed, cancel := context.WithTimeout(ctx, h.config.CallTimeout)
-		rows, err := h.config.Queries(part[0].key.Scope).Poll(timed, params)
+		rows, err := h.onLane(l, part[0].key.Scope).Poll(timed, params)
 		cancel()
 		if err != nil {
 			return err
@@ -387,6 +426,14 @@ func (h *Hub) poll(ctx context.Context, topics []*Topic) error {
 		h.take(part, rows)
 	}
 	return nil
+}
+
+// onLane returns where to query the threads of a lane.
+func (h *Hub) onLane(l *hubLane, scope string) Poller {
+	if h.config.OnLane == nil {
+		return h.config.Queries(scope)
+	}
+	return h.config.OnLane(l.name, scope)
 }
 
 // parts splits topics into those of one query each.
@@ -551,9 +598,12 @@ func (p *Problem) Error() string { return "the thread cannot be followed from th
 // that is further back than its topic. isMore is true if there may be more.
 // The error may be a *Problem.
 func (h *Hub) Read(ctx context.Context, key Key, after Position, page int) (chunks []Chunk, isMore bool, err error) {
+	h.mu.Lock()
+	l := h.laneOf(key)
+	h.mu.Unlock()
 	select {
-	case h.readers <- struct{}{}:
-		defer func() { <-h.readers }()
+	case l.readers <- struct{}{}:
+		defer func() { <-l.readers }()
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
@@ -561,7 +611,7 @@ func (h *Hub) Read(ctx context.Context, key Key, after Position, page int) (chun
 		ThreadIds: []string{key.ThreadID}, Scopes: []string{key.Scope},
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page), PageBytes: maxPageBytes,
 	}
-	rows, err := Retry(ctx, h.RetryPolicy(), func(ctx context.Context) ([]db.PollRow, error) {
+	rows, err := Retry(ctx, h.RetryPolicy(key), func(ctx context.Context) ([]db.PollRow, error) {
 		return h.config.Queries(key.Scope).Poll(ctx, params)
 	})
 	if err != nil {

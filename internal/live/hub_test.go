@@ -12,7 +12,6 @@ func TestTheHubKeepsABoundedPartOfAllThreads(t *testing.T) {
 	t.Parallel()
 	const each = 3 << 20 // more than a thread keeps of several chunks
 	h := NewHub(HubConfig{})
-	h.woken = make(chan struct{}, 1)
 	h.stop = func() {} // nothing asks
 	news := func(seq int64) []Chunk {
 		return []Chunk{{Events: []Event{{Seq: seq, RunID: "r", RecordedAt: time.Unix(seq, 0), JSON: json.RawMessage("{}")}}, bytes: each, isRunning: true}}

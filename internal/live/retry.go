@@ -180,6 +180,14 @@ func isOfUpgrade(cause *pgconn.PgError) bool {
 	return false
 }
 
+// Moved is the SQLSTATE of a call for a thread that another node of the cluster has.
+const Moved = "UI027"
+
+func isMoved(err error) bool {
+	var cause *pgconn.PgError
+	return errors.As(err, &cause) && cause.Code == Moved
+}
+
 // isCostly reports whether a call failed because it takes too long or too much of the server's
 // memory.
 func isCostly(err error) bool {

@@ -47,8 +47,8 @@ type Run struct {
 	failure      error         // what ended it early
 	inCall       int           // of the pending events, those that a call under way brings
 	changed      chan struct{} // closed at the next change; nil: no call waits for one
-	isQueued     bool
-	isAlone      bool // sent in calls of its own
+	queuedIn     *lane         // nil: it is in no queue
+	isAlone      bool          // sent in calls of its own
 	isFinishing  bool
 	isDetached   bool
 }
@@ -131,7 +131,7 @@ func (r *Run) flush(ctx context.Context) error {
 		if r.failure != nil {
 			return r.failure
 		}
-		r.sender.hurry()
+		r.sender.hurry(r)
 		if err := r.wait(ctx); err != nil {
 			return fmt.Errorf("%s: %d events are not stored: %w", r, target-r.kept, err)
 		}

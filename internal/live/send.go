@@ -29,21 +29,21 @@ const (
 	maxCostlyCalls, maxCostlyAttempts = 4, 3
 )
 
-// sendQueue sends the pending events of runs, one call after the other.
-func (s *Sender) sendQueue() {
-	for s.linger() {
-		if next := s.nextCall(); len(next.runs) > 0 {
+// sendQueue sends the pending events of the runs of a lane, one call after the other.
+func (s *Sender) sendQueue(l *lane) {
+	for s.linger(l) {
+		if next := s.nextCall(l); len(next.runs) > 0 {
 			s.sendShared(next)
 		}
 	}
 }
 
 // linger waits until the queue must be sent, and returns false when the sender ends.
-func (s *Sender) linger() bool {
+func (s *Sender) linger(l *lane) bool {
 	for {
 		s.mu.Lock()
-		isEmpty, left := len(s.queue) == 0, time.Until(s.since.Add(s.config.Linger))
-		if s.isUrgent {
+		isEmpty, left := len(l.queue) == 0, time.Until(l.since.Add(s.config.Linger))
+		if l.isUrgent {
 			left = 0
 		}
 		s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Sender) linger() bool {
 		}
 		select {
 		case <-timer:
-		case <-s.wake:
+		case <-l.wake:
 		case <-s.background.Done():
 			return false
 		}
@@ -69,62 +69,71 @@ func (s *Sender) enqueue(run *Run) {
 	if run.isAlone || !run.hasMore() {
 		return
 	}
-	if !run.isQueued {
-		if len(s.queue) == 0 {
-			s.since = time.Now()
-			s.wakeUp()
+	if run.queuedIn == nil {
+		l := s.laneOf(run)
+		if len(l.queue) == 0 {
+			l.since = time.Now()
+			l.wakeUp()
 		}
-		run.isQueued = true
-		s.queue = append(s.queue, run)
+		run.queuedIn = l
+		l.queue = append(l.queue, run)
 	}
 	if len(run.pending) >= s.config.MaxBatchEvents || run.pendingBytes >= s.config.MaxBatchBytes {
-		s.hurry()
+		s.hurry(run)
 	}
 }
 
-// hurry makes the queue be sent without lingering. The caller holds the lock.
-func (s *Sender) hurry() {
-	if !s.isUrgent {
-		s.isUrgent = true
-		s.wakeUp()
+// hurry makes the queue of a run be sent without lingering. The caller holds the lock.
+func (s *Sender) hurry(run *Run) {
+	l := run.queuedIn
+	if l == nil {
+		l = s.laneOf(run)
+	}
+	if !l.isUrgent {
+		l.isUrgent = true
+		l.wakeUp()
 	}
 }
 
-func (s *Sender) wakeUp() {
+func (l *lane) wakeUp() {
 	select {
-	case s.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
 // call is a call of append_many: events of several runs, stored in one transaction.
 type call struct {
-	runs   []*Run
-	counts []int // of the events of each
-	size   int   // of all events and inputs, in bytes
-	params db.AppendManyParams
+	lane     *lane
+	database Database
+	runs     []*Run
+	counts   []int // of the events of each
+	size     int   // of all events and inputs, in bytes
+	params   db.AppendManyParams
 }
 
-// nextCall takes the runs that have waited longest from the queue.
-func (s *Sender) nextCall() call {
+// nextCall takes the runs that have waited longest from the queue of a lane.
+func (s *Sender) nextCall(l *lane) call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var next call
-	for len(s.queue) > 0 && len(next.runs) < maxCallRuns && next.size < maxCallBytes {
-		run := s.queue[0]
-		s.queue = s.queue[1:]
-		run.isQueued = false
-		// Since it was queued, it may have failed or be sent alone.
+	next := call{lane: l, database: l.database}
+	for len(l.queue) > 0 && len(next.runs) < maxCallRuns && next.size < maxCallBytes {
+		run := l.queue[0]
+		l.queue = l.queue[1:]
+		run.queuedIn = nil
+		// Since it was queued, it may have failed, be sent alone, or be in another lane.
 		switch {
 		case !run.hasMore() || run.isAlone:
+		case s.laneOf(run) != l:
+			s.enqueue(run)
 		case len(run.pending[0])+run.inputSize() > maxSharedBytes:
 			s.sendAlone(run, true)
 		default:
 			next.add(run)
 		}
 	}
-	if len(s.queue) == 0 {
-		s.queue, s.isUrgent = nil, false
+	if len(l.queue) == 0 {
+		l.queue, l.isUrgent = nil, false
 	}
 	return next
 }
@@ -204,15 +213,16 @@ func (s *Sender) sendShared(c call) {
 const lockNotAvailable = "55P03"
 
 // sendAlone sends the next events of a run in a call of their own, so that no other run waits
-// for it: because another transaction holds the lock of its thread, or because they are costly. The
-// caller holds the lock.
+// for it: because another transaction holds the lock of its thread, because its thread is on another
+// node, or because they are costly. The caller holds the lock.
 func (s *Sender) sendAlone(run *Run, isCostly bool) {
 	run.isAlone = true
+	l := s.laneOf(run)
 	s.tasks.Go(func() {
 		if isCostly {
 			select {
-			case s.costly <- struct{}{}:
-				defer func() { <-s.costly }()
+			case l.costly <- struct{}{}:
+				defer func() { <-l.costly }()
 			case <-s.background.Done():
 				return
 			}
@@ -237,8 +247,8 @@ func (s *Sender) sendAlone(run *Run, isCostly bool) {
 func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 	failures := 0
 	for {
-		var alone call
 		s.mu.Lock()
+		alone := call{lane: s.laneOf(run), database: s.config.Database}
 		if run.hasMore() {
 			alone.add(run)
 			// If the thread is locked, the call waits for the lock.
@@ -275,20 +285,20 @@ var errLocked = errors.New("another transaction writes to the thread")
 // send makes a call and retries it until it is answered or fails permanently.
 func (s *Sender) send(c call) error {
 	c.fill()
-	report, end := s.reporter("append")
+	report, end := s.reporter("append", c.lane)
 	defer end()
 	isFirst := true
 	timeout := s.config.CallTimeout + time.Duration(c.size>>20)*timePerMiB
-	answers, err := Retry(s.background, RetryPolicy{timeout, report, s.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
+	answers, err := Retry(s.background, RetryPolicy{timeout, report, c.isOwnFault}, func(ctx context.Context) ([]db.AppendManyRow, error) {
 		if !isFirst {
 			// After an outage the heartbeats come first. Otherwise a run that begins here could
 			// cut off a run whose writer could not reach the database.
-			if err := s.sayAlive(ctx); err != nil {
+			if err := s.sayAlive(ctx, c.lane); err != nil {
 				return nil, err
 			}
 		}
 		isFirst = false
-		return s.config.Database.AppendMany(ctx, c.params)
+		return c.database.AppendMany(ctx, c.params)
 	})
 	if err != nil {
 		return err
@@ -307,7 +317,7 @@ func (s *Sender) send(c call) error {
 			run.stored(c.counts[i], answer)
 		case answer.ErrorCode == lockNotAvailable && run.isAlone:
 			return errLocked
-		case answer.ErrorCode == lockNotAvailable:
+		case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:
 			s.sendAlone(run, false)
 		default:
 			run.fail(s.config.ErrorOf(&pgconn.PgError{
@@ -320,16 +330,17 @@ func (s *Sender) send(c call) error {
 
 // isOwnFault reports whether a call that began then failed because of its own content: the database
 // answers others.
-func (s *Sender) isOwnFault(err error, began time.Time) bool {
+func (c *call) isOwnFault(err error, began time.Time) bool {
+	s := c.runs[0].sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return isCostly(err) || isTimeout(err) && s.answered.After(began)
+	return isCostly(err) || isTimeout(err) && c.lane.answered.After(began)
 }
 
-// reporter returns the functions to call after each attempt of a call, and at its end.
-func (s *Sender) reporter(call string) (report func(error), end func()) {
+// reporter returns the functions to call after each attempt of a call in a lane, and at its end.
+func (s *Sender) reporter(call string, l *lane) (report func(error), end func()) {
 	o := &outage{
-		logger: s.config.Logger.With("call", call),
+		logger: s.logger(l).With("call", call),
 		lost:   "pgagui: the recorder retries a call that the database did not answer",
 		still:  "pgagui: the recorder still retries a call that the database does not answer",
 		back:   "pgagui: the database answers the recorder again",
@@ -339,7 +350,7 @@ func (s *Sender) reporter(call string) (report func(error), end func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err == nil {
-			s.answered = time.Now()
+			l.answered = time.Now()
 			delete(s.outages, o)
 		} else {
 			s.stats.Retries++

@@ -21,6 +21,9 @@ func newTestSender(t *testing.T) *Sender {
 	return s
 }
 
+// onlyLane is that of all runs.
+func (s *Sender) onlyLane() *lane { return s.laneOf(&Run{}) }
+
 func eventOf(size int) json.RawMessage {
 	return json.RawMessage(`{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}`)
 }
@@ -38,14 +41,14 @@ func TestACallTakesTheRunsThatWaitLongest(t *testing.T) {
 	for n := range maxCallRuns + 2 {
 		mustAdd(t, s.Begin(t.Context(), RunConfig{RunID: fmt.Sprint(n)}), eventOf(10))
 	}
-	first, second := s.nextCall(), s.nextCall()
+	first, second := s.nextCall(s.onlyLane()), s.nextCall(s.onlyLane())
 	if len(first.runs) != maxCallRuns || first.params.RunIds[0] != "0" || first.params.RunIds[maxCallRuns-1] != fmt.Sprint(maxCallRuns-1) {
 		t.Errorf("the first call has %d runs", len(first.runs))
 	}
 	if want := []string{fmt.Sprint(maxCallRuns), fmt.Sprint(maxCallRuns + 1)}; !reflect.DeepEqual(second.params.RunIds, want) {
 		t.Errorf("the second call has runs %v, want %v", second.params.RunIds, want)
 	}
-	if third := s.nextCall(); len(third.runs) != 0 {
+	if third := s.nextCall(s.onlyLane()); len(third.runs) != 0 {
 		t.Errorf("the third call has %d runs", len(third.runs))
 	}
 }
@@ -57,7 +60,7 @@ func TestTheBytesOfACallAreBounded(t *testing.T) {
 	for n := range 2 * maxCallBytes / size {
 		mustAdd(t, s.Begin(t.Context(), RunConfig{RunID: fmt.Sprint(n)}), eventOf(size))
 	}
-	if next := s.nextCall(); len(next.runs) != maxCallBytes/size {
+	if next := s.nextCall(s.onlyLane()); len(next.runs) != maxCallBytes/size {
 		t.Errorf("a call has %d runs of %d bytes", len(next.runs), size)
 	}
 }
@@ -78,7 +81,7 @@ func TestABatchIsBounded(t *testing.T) {
 		for _, size := range test.sizes {
 			mustAdd(t, run, eventOf(size))
 		}
-		if next := s.nextCall(); next.counts[0] != test.want || run.inCall != test.want {
+		if next := s.nextCall(s.onlyLane()); next.counts[0] != test.want || run.inCall != test.want {
 			t.Errorf("%s: the batch has %d events, want %d", name, next.counts[0], test.want)
 		}
 	}
@@ -92,7 +95,7 @@ func TestOnlyBeginningsBringInputsAndParents(t *testing.T) {
 		for _, config := range configs {
 			mustAdd(t, s.Begin(t.Context(), config), eventOf(10))
 		}
-		next := s.nextCall()
+		next := s.nextCall(s.onlyLane())
 		next.fill()
 		return next
 	}
@@ -138,7 +141,7 @@ func TestALargeCallHasMoreTime(t *testing.T) {
 		} {
 			run := s.Begin(t.Context(), RunConfig{Input: make([]byte, test.input)})
 			mustAdd(t, run, eventOf(test.event))
-			var next call
+			next := call{lane: s.onlyLane(), database: database}
 			next.add(run)
 			if err := s.send(next); err != nil {
 				t.Fatal(err)

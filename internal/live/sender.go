@@ -12,9 +12,10 @@ import (
 // Sender stores the events of many runs in shared calls, retries calls while the database is away,
 // and keeps the runs alive.
 //
-// Runs with pending events wait in a queue. One goroutine takes them from there and makes one call
-// after the other (send.go); what cannot share a call is sent in calls of its own. Another goroutine
-// sends heartbeats (heartbeat.go).
+// Runs with pending events wait in the queue of their lane. One goroutine takes them from there and
+// makes one call after the other (send.go); what cannot share a call is sent in calls of its own.
+// Another goroutine sends heartbeats (heartbeat.go). One database is one lane. Of a cluster each node
+// is one, so that a node that does not answer holds up its own runs only.
 type Sender struct {
 	config SenderConfig
 	hub    *Hub
@@ -22,18 +23,27 @@ type Sender struct {
 	background context.Context // of what the sender itself does
 	stop       context.CancelFunc
 	tasks      sync.WaitGroup
-	wake       chan struct{} // there is something to send, or it became urgent
-	alive      chan struct{} // holds one while agui.keep_alive is called
-	costly     chan struct{} // holds one for each call of a run that was too costly to share one
 
-	mu       sync.Mutex // guards what follows, and all runs
-	runs     map[*Run]struct{}
+	mu      sync.Mutex // guards what follows, all lanes and all runs
+	runs    map[*Run]struct{}
+	lanes   map[string]*lane
+	isBegun bool // Start was called
+	stats   SenderStats
+	outages map[*outage]struct{} // of the calls that are being retried
+}
+
+// lane is a database that is called by itself.
+type lane struct {
+	name     string
+	database Database
+	wake     chan struct{} // there is something to send, or it became urgent
+	alive    chan struct{} // holds one while agui.keep_alive is called
+	costly   chan struct{} // holds one for each call of a run that was too costly to share one
+
 	queue    []*Run    // those with events to send, the one that waits longest first
 	since    time.Time // when the queue was last empty
 	isUrgent bool      // send without lingering
-	stats    SenderStats
-	outages  map[*outage]struct{} // of the calls that are being retried
-	answered time.Time            // when the database last answered a call
+	answered time.Time // when the database last answered a call
 }
 
 // Database is what a sender calls: methods of *db.Queries.
@@ -42,9 +52,16 @@ type Database interface {
 	KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error)
 }
 
-// SenderConfig holds what a sender needs. All of it is required but Linger, Relaxed and Strict.
+// SenderConfig holds what a sender needs. All of it is required but Linger, Relaxed, Strict, LaneOf and
+// OnLane.
 type SenderConfig struct {
 	Database Database
+	// LaneOf names the node of a cluster that has a thread, as far as that is known, and OnLane returns
+	// what calls that node alone. What it refuses because the thread is on another node (UI027) is sent
+	// to Database, which finds the thread. Both are nil for one database. The sender calls LaneOf with
+	// its lock.
+	LaneOf func(Key) string
+	OnLane func(lane string) Database
 	// Linger is how long an event waits for others to share a call with.
 	Linger time.Duration
 	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch, MaxBufferBytes the
@@ -74,8 +91,7 @@ type SenderStats struct {
 // NewSender returns a sender whose runs are followed in a hub. Start begins its work.
 func NewSender(hub *Hub, config SenderConfig) *Sender {
 	s := &Sender{
-		config: config, hub: hub, wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
-		runs: map[*Run]struct{}{}, outages: map[*outage]struct{}{},
+		config: config, hub: hub, runs: map[*Run]struct{}{}, lanes: map[string]*lane{}, outages: map[*outage]struct{}{},
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
 	return s
@@ -83,14 +99,49 @@ func NewSender(hub *Hub, config SenderConfig) *Sender {
 
 // Start begins to send, until Stop.
 func (s *Sender) Start() {
-	s.tasks.Go(s.sendQueue)
-	s.tasks.Go(s.keepAlive)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isBegun = true
 }
 
 // Stop ends all calls and waits until they have ended.
 func (s *Sender) Stop() {
+	s.mu.Lock()
 	s.stop()
+	s.mu.Unlock()
 	s.tasks.Wait()
+}
+
+// laneOf returns the lane of a run. The caller holds the lock.
+func (s *Sender) laneOf(run *Run) *lane {
+	name := ""
+	if s.config.LaneOf != nil {
+		name = s.config.LaneOf(run.config.Key)
+	}
+	if l := s.lanes[name]; l != nil {
+		return l
+	}
+	l := &lane{
+		name: name, database: s.config.Database,
+		wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
+	}
+	if s.config.OnLane != nil {
+		l.database = s.config.OnLane(name)
+	}
+	s.lanes[name] = l
+	if s.isBegun && s.background.Err() == nil { // after Stop, it does not wait for them
+		s.tasks.Go(func() { s.sendQueue(l) })
+		s.tasks.Go(func() { s.keepAlive(l) })
+	}
+	return l
+}
+
+// logger is for what concerns a lane.
+func (s *Sender) logger(l *lane) *slog.Logger {
+	if l.name == "" {
+		return s.config.Logger
+	}
+	return s.config.Logger.With("node", l.name)
 }
 
 // Stats returns the counters of the sender.
@@ -117,6 +168,7 @@ func (s *Sender) Begin(ctx context.Context, config RunConfig) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs[run] = struct{}{}
+	s.laneOf(run) // so that it gets heartbeats
 	return run
 }
 

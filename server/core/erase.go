@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui"
@@ -12,10 +13,18 @@ import (
 const stopTimeout = 5 * time.Second
 
 // Erase stops the runs of a thread and erases it. It is no error if the thread does not exist or
-// was erased before.
+// was erased before. A held thread is refused, and its runs go on.
 func (s *Server) Erase(ctx context.Context, from Tenant, threadID string) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout+30*time.Second)
 	defer cancel()
+	holds, err := from.Maintenance().Holds(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(holds, func(hold pgagui.Hold) bool { return hold.ThreadID == threadID }) {
+		_, err := from.Erase(ctx, threadID, pgagui.EraseOptions{}) // it says why
+		return err
+	}
 	stopped, err := from.RequestStop(ctx, pgagui.RunRef{ThreadID: threadID}, pgagui.RequestStopOptions{Reason: "the thread is erased"})
 	if err != nil && !errors.Is(err, pgagui.ErrNotFound) {
 		return err

@@ -29,7 +29,7 @@ from agui.keep_alive(@thread_ids::text[], @run_ids::text[], @detach::boolean, @s
 select agui_internal.json_unguard((part).event::text)::json as event
 from agui.run
 cross join lateral agui_internal.open_parts(run, @at_seq::bigint) as part
-where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.run_id = @run_id::text
+where run.thread_key = agui_internal.visible_thread_key(@scope::text, @thread_id::text) and run.run_id = @run_id::text
 order by (part).opened_at;
 
 -- name: Poll :many
@@ -125,14 +125,14 @@ select
     coalesce((
         select batch.first_seq + batch.n - 1
         from agui.batch
-        where batch.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+        where batch.thread_key = agui_internal.visible_thread_key(@scope::text, @thread_id::text)
         order by batch.first_seq desc
         limit 1
     ), 0)::bigint as log_end,
     array(
         select run.run_id
         from agui.run
-        where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.status = 'running'
+        where run.thread_key = agui_internal.visible_thread_key(@scope::text, @thread_id::text) and run.status = 'running'
     )::text[] as run_ids;
 
 -- name: Attach :one
@@ -151,7 +151,7 @@ from agui.attach(
         when @all_runs::boolean then (
             select min(run.first_seq) - 1
             from agui.run
-            where run.thread_key = agui.thread_key(@scope::text, @thread_id::text) and run.status = 'running'
+            where run.thread_key = agui_internal.visible_thread_key(@scope::text, @thread_id::text) and run.status = 'running'
             having bool_or(exists (select from agui.run as later where later.thread_key = run.thread_key and later.run_no > run.run_no))
         )
     end),

@@ -11,6 +11,14 @@ select salt from agui_internal.erasure_salt;
 -- name: ClusterMap :one
 select agui.cluster_map()::json as map;
 
+-- name: UnfinishedMoves :one
+-- Threads that were moved away, or are about to be, and whose rows are here.
+select count(*)::bigint as threads
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key = moved.thread_key
+where moved.node <> agui_internal.this_node();
+
 -- name: ThreadsOn :many
 select listed.thread_key::uuid as thread_key, listed.scope::text as scope, listed.thread_id::text as thread_id, listed.created_at::timestamptz as created_at
 from agui_internal.threads_on(@node::text, @buckets::int[], @after::uuid, @page::int) as listed;

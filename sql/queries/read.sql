@@ -33,11 +33,11 @@ with page as materialized (
     from (
         select coalesce(max(holder.first_seq), 1) as first_seq
         from agui.batch as holder
-        where holder.thread_key = agui.thread_key(@scope::text, @thread_id::text)
+        where holder.thread_key = agui_internal.visible_thread_key(@scope::text, @thread_id::text)
             and holder.first_seq <= (least(@after_seq::bigint, 9223372036854775806) + 1)
     ) as beginning
     cross join lateral agui_internal.page_of_batches(
-        agui.thread_key(@scope::text, @thread_id::text), beginning.first_seq, 9223372036854775807, array[@run_no::int], @page::int, @page_bytes::bigint
+        agui_internal.visible_thread_key(@scope::text, @thread_id::text), beginning.first_seq, 9223372036854775807, array[@run_no::int], @page::int, @page_bytes::bigint
     ) as span
 )
 select
@@ -47,7 +47,7 @@ select
     (batch).events::json as events,
     coalesce((batch).earlier_us, '{}')::int[] as earlier_us,
     (select page.has_more from page)::boolean as has_more
-from agui_internal.batches_behind(agui.thread_key(@scope::text, @thread_id::text), @after_seq::bigint) as batch
+from agui_internal.batches_behind(agui_internal.visible_thread_key(@scope::text, @thread_id::text), @after_seq::bigint) as batch
 where (batch).run_no = @run_no::int
     and (batch).first_seq + (batch).n - 1 > @after_seq::bigint
     and (batch).first_seq <= (select page.last_seq from page)

@@ -13,11 +13,13 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
+	conversations := cli.OverNodes(
+		p.threadsCommand(), p.runsCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.subagentsCommand(),
+		p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(),
+	)
+	events := cli.OverNodes(p.exportCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand())
 	return append(
-		cli.Conversations.With(
-			p.threadsCommand(), p.runsCommand(), p.logCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(),
-			p.subagentsCommand(), p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(),
-		),
-		cli.Events.With(p.exportCommand(), p.archiveCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand())...,
+		cli.Conversations.With(append(conversations, p.logCommand())...),
+		cli.Events.With(append(events, p.archiveCommand())...)...,
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -80,25 +80,18 @@ the input of the run.`,
 					return wrong("--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
 				}
 			}
-			pool, err := p.Connect(command.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
 			if options.all {
-				if threads, err = p.allThreads(command.Context(), pool); err != nil {
+				var err error
+				if threads, err = p.allThreads(command); err != nil {
 					return err
 				}
 			}
-			if options.compact != "" {
-				err = p.exportCompacted(command.Context(), p.Store(pool), threads, options, shape)
-			} else {
-				err = p.export(command.Context(), p.Store(pool), threads, options)
-			}
-			if err == nil && options.all && (len(threads) == 0 || !cli.ScopeIsGiven(command)) {
-				err = p.HintAtOtherScopes(command.Context(), pool, "are not exported")
-			}
-			return err
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				if options.compact != "" {
+					return p.exportCompacted(command.Context(), store, threads, options, shape)
+				}
+				return p.export(command.Context(), store, threads, options)
+			})
 		},
 	}
 	addRunFlags(command, &options.runID, &options.lineage)
@@ -115,12 +108,19 @@ func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 	command.Flags().BoolVar(lineage, "lineage", true, "include the runs before it; --lineage=false: only the events of the run itself (without --run: of the head)")
 }
 
-// allThreads returns the ids of the threads of the scope, in order.
-func (p *program) allThreads(ctx context.Context, pool *pgxpool.Pool) (ids []string, err error) {
-	threads, _, err := p.listThreads(ctx, pool, pgagui.ThreadsOptions{Archived: pgagui.WithArchived, Limit: 1000}, true)
-	for _, thread := range threads {
-		ids = append(ids, thread.ID)
-	}
+// allThreads returns the ids of the threads of the scope, in order, and says if there are others.
+func (p *program) allThreads(command *cobra.Command) (ids []string, err error) {
+	ctx := command.Context()
+	err = p.WithSnapshot(ctx, func(store *pgagui.Store, tx pgx.Tx) error {
+		threads, _, err := listThreads(ctx, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived, Limit: 1000}, true)
+		for _, thread := range threads {
+			ids = append(ids, thread.ID)
+		}
+		if err == nil && tx != nil && (len(ids) == 0 || !cli.ScopeIsGiven(command)) {
+			err = p.HintAtOtherScopes(ctx, tx, "are not exported")
+		}
+		return err
+	})
 	slices.Sort(ids)
 	return ids, err
 }

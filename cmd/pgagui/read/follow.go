@@ -65,12 +65,10 @@ To continue after it, use --after.`,
 }
 
 func (p *program) follow(ctx context.Context, threadID string, options pgagui.FollowOptions, null bool) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	store := pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+	return p.WithStore(ctx, func(store *pgagui.Store) error { return p.followOn(ctx, store, threadID, options, null) })
+}
+
+func (p *program) followOn(ctx context.Context, store *pgagui.Store, threadID string, options pgagui.FollowOptions, null bool) error {
 	out := newEventWriter(p.Out, null, "pgagui follow")
 	for event, err := range store.Follow(ctx, threadID, options) {
 		if err != nil {

@@ -156,7 +156,7 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	commands.Must("import", clitest.WriteFile(t, "other.ndjson", clitest.Started("other", "r"), failedWithCode), "--scope", "elsewhere")
-	if empty := commands.Run("runs"); strings.Count(empty.Out, "\n") > 1 || !strings.Contains(empty.Messages, "1 thread of other scopes") {
+	if empty := commands.Run("runs"); strings.Count(empty.Out, "\n") > 1 || !strings.Contains(empty.Messages, "1 thread of another scope is not listed") {
 		t.Errorf("without runs: %s%s", empty.Out, empty.Messages)
 	}
 	importOutcomes(t, commands)
@@ -223,7 +223,7 @@ func TestRuns(t *testing.T) {
 			paged = append(paged, run)
 		}
 		cursor := paged[len(paged)-1].Cursor
-		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\nscope \"\": 1 thread of other scopes are not listed\n" {
+		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\nscope \"\": 1 thread of another scope is not listed\n" {
 			t.Errorf("page %d: %q", page, result.Messages)
 		}
 		arguments = []string{"runs", "--json", "--limit", "2", "--cursor", cursor}

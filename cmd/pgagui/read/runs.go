@@ -59,7 +59,9 @@ cursor, the value for --cursor.`,
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
 			}
-			return p.runs(command.Context(), options, given.all, cli.ScopeIsGiven(command))
+			return p.WithSnapshot(command.Context(), func(store *pgagui.Store, tx pgx.Tx) error {
+				return p.runs(command.Context(), store, tx, options, given.all, cli.ScopeIsGiven(command))
+			})
 		},
 	}
 	flags := command.Flags()
@@ -96,38 +98,27 @@ func (f endedRuns) complete(options *pgagui.ListRunsOptions, limited bool, now t
 }
 
 // runs prints runs. hasScope: the command line sets it.
-func (p *program) runs(ctx context.Context, options pgagui.ListRunsOptions, all, hasScope bool) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) runs(ctx context.Context, store *pgagui.Store, tx pgx.Tx, options pgagui.ListRunsOptions, all, hasScope bool) error {
 	var runs []pgagui.ListedRun
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
-		store := p.Store(pool).WithTx(tx)
-		for {
-			page, err := store.ListRuns(ctx, options)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, page.Runs...)
-			if options.Cursor = page.Cursor; !page.HasMore || !all {
-				return nil
-			}
+	for {
+		page, err := store.ListRuns(ctx, options)
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		runs = append(runs, page.Runs...)
+		if options.Cursor = page.Cursor; !page.HasMore || !all {
+			break
+		}
 	}
 	if err := p.printRuns(runs); err != nil {
 		return err
 	}
+	var err error
 	if options.Cursor != "" {
 		_, err = fmt.Fprintf(p.Messages, "more runs may follow: continue with --cursor %s, or use --all\n", options.Cursor)
 	}
-	if err == nil && (len(runs) == 0 || !hasScope) {
-		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
+	if err == nil && tx != nil && (len(runs) == 0 || !hasScope) {
+		err = p.HintAtOtherScopes(ctx, tx, "are not listed")
 	}
 	return err
 }

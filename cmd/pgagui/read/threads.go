@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -50,12 +49,9 @@ branches, and cursor, the value for --cursor.`,
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
 			}
-			pool, err := p.Connect(command.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			return p.threads(command.Context(), pool, options, given.all, cli.ScopeIsGiven(command))
+			return p.WithSnapshot(command.Context(), func(store *pgagui.Store, tx pgx.Tx) error {
+				return p.threads(command.Context(), store, tx, options, given.all, cli.ScopeIsGiven(command))
+			})
 		},
 	}
 	flags := command.Flags()
@@ -126,8 +122,8 @@ func isJSONObject(text string) bool {
 }
 
 // threads prints threads. hasScope: the command line sets it.
-func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all, hasScope bool) error {
-	threads, cursor, err := p.listThreads(ctx, pool, options, all)
+func (p *program) threads(ctx context.Context, store *pgagui.Store, tx pgx.Tx, options pgagui.ThreadsOptions, all, hasScope bool) error {
+	threads, cursor, err := listThreads(ctx, store, options, all)
 	if err != nil {
 		return err
 	}
@@ -137,35 +133,30 @@ func (p *program) threads(ctx context.Context, pool *pgxpool.Pool, options pgagu
 	if cursor != "" {
 		_, err = fmt.Fprintf(p.Messages, "more threads follow: continue with --cursor %s, or use --all\n", cursor)
 	}
-	if err == nil && (len(threads) == 0 || !hasScope) {
-		err = p.HintAtOtherScopes(ctx, pool, "are not listed")
+	if err == nil && tx != nil && (len(threads) == 0 || !hasScope) {
+		err = p.HintAtOtherScopes(ctx, tx, "are not listed")
 	}
 	return err
 }
 
 // listThreads returns the threads, and the cursor to continue from: "" if there are no more. With all it ignores the limit.
-func (p *program) listThreads(ctx context.Context, pool *pgxpool.Pool, options pgagui.ThreadsOptions, all bool) (threads []pgagui.Thread, cursor string, err error) {
+func listThreads(ctx context.Context, store *pgagui.Store, options pgagui.ThreadsOptions, all bool) (threads []pgagui.Thread, cursor string, err error) {
 	// A search may return pages with fewer threads than the limit, so it may need several pages
-	// even without --all. One transaction gives all pages as of one point in time.
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
-		store := p.Store(pool).WithTx(tx)
-		limit := options.Limit
-		for {
-			page, err := store.Threads(ctx, options)
-			if err != nil {
-				return err
-			}
-			threads = append(threads, page.Threads...)
-			if options.Cursor = page.Cursor; page.Cursor == "" || !all && len(threads) == limit {
-				return nil
-			}
-			if !all {
-				options.Limit = limit - len(threads)
-			}
+	// even without --all.
+	limit := options.Limit
+	for {
+		page, err := store.Threads(ctx, options)
+		if err != nil {
+			return nil, "", err
 		}
-	})
-	return threads, options.Cursor, err
+		threads = append(threads, page.Threads...)
+		if options.Cursor = page.Cursor; page.Cursor == "" || !all && len(threads) == limit {
+			return threads, options.Cursor, nil
+		}
+		if !all {
+			options.Limit = limit - len(threads)
+		}
+	}
 }
 
 func (p *program) printThreads(threads []pgagui.Thread) error {

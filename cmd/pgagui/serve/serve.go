@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -226,7 +228,7 @@ func (p *program) serve(ctx context.Context, command *cobra.Command, config *ser
 		return configError(command, err)
 	}
 	defer s.close()
-	if err := cli.CheckSchema(ctx, s.pool); err != nil {
+	if err := s.checkSchemas(ctx); err != nil {
 		return err
 	}
 	if s.upkeep != nil {
@@ -238,6 +240,36 @@ func (p *program) serve(ctx context.Context, command *cobra.Command, config *ser
 		return configError(command, err)
 	}
 	return s.run(ctx)
+}
+
+// checkSchemas fails if the database cannot be used. Of a cluster one node has to answer, and no node
+// may have a schema that this program cannot use.
+func (s *service) checkSchemas(ctx context.Context) error {
+	if s.pool != nil {
+		return cli.CheckSchema(ctx, s.pool)
+	}
+	answered, failures := false, []error{}
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		err := cli.CheckSchema(ctx, s.nodes[name])
+		if err != nil {
+			err = fmt.Errorf("node %q: %w", name, err)
+		}
+		switch {
+		case err == nil:
+			answered = true
+		case cli.IsUnfit(err):
+			return err
+		default:
+			failures = append(failures, err)
+		}
+	}
+	if answered {
+		for _, err := range failures {
+			s.logger.Warn("a node of the cluster cannot be used now", "error", err)
+		}
+		return nil
+	}
+	return errors.Join(failures...)
 }
 
 // serveLogger returns the log of the server.
@@ -253,7 +285,8 @@ func (p *program) serveLogger(config *serveConfig) *slog.Logger {
 type service struct {
 	config       *serveConfig
 	logger       *slog.Logger
-	pool         *pgxpool.Pool
+	pool         *pgxpool.Pool         // nil: nodes
+	nodes        cli.NodePools         // of a cluster; nil: pool
 	live         *pgxpool.Pool         // nil: pool
 	reads        *pgxpool.Pool         // of the replica; nil: none
 	upkeep       *pgxpool.Pool         // nil: this process does no jobs
@@ -295,7 +328,15 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 			Name: "pgagui_server_certificate_not_after_timestamp_seconds", Help: "When the certificate of the server expires.",
 		}, func() float64 { return float64(s.certificates.current.Load().Leaf.NotAfter.Unix()) }))
 	}
-	if s.pool, err = cli.OpenPool(ctx, p.DatabaseURL, config.connections); err != nil {
+	if p.Nodes != "" {
+		if config.liveDatabaseURL != "" || config.readDatabaseURL != "" || config.isWorker {
+			return nil, errors.New("with --nodes there is no --live-database-url, --read-database-url or --worker: run \"pgagui worker --node NAME\" for each node")
+		}
+		s.nodes, err = p.OpenNodes(ctx, config.connections)
+	} else {
+		s.pool, err = cli.OpenPool(ctx, p.DatabaseURL, config.connections)
+	}
+	if err != nil {
 		return nil, err
 	}
 	storeConfig := pgagui.Config{SetScope: config.rowSecurity, Logger: logger}
@@ -315,7 +356,7 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	}
 	options := server.Options{
 		Agents: config.agents, AgentNetworks: config.networks, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
-		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, live: s.live}).check,
+		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, nodes: s.nodes, live: s.live}).check,
 		Logger: logger, Metrics: s.registry, Version: cli.Version(),
 	}
 	if s.reads != nil {
@@ -325,12 +366,12 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	if s.tracing != nil {
 		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
 	}
-	if s.core, err = server.New(pgagui.New(s.pool, &storeConfig), options); err != nil {
+	if s.core, err = server.New(s.newStore(&storeConfig), options); err != nil {
 		return nil, err
 	}
 	s.handler = s.core
 	if config.explorer {
-		s.addExplorer(pgagui.New(s.pool, &storeConfig), authenticator)
+		s.addExplorer(s.newStore(&storeConfig), authenticator)
 	}
 	if config.insecure {
 		s.handler = access.LocalOnly(access.Audit{Logger: logger}, s.handler)
@@ -341,6 +382,13 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	return s, nil
 }
 
+func (s *service) newStore(config *pgagui.Config) *pgagui.Store {
+	if s.nodes != nil {
+		return pgagui.NewCluster(s.nodes.Members(), config)
+	}
+	return pgagui.New(s.pool, config)
+}
+
 // explorerPrefix is where the explorer is.
 const explorerPrefix = "/explorer"
 
@@ -348,7 +396,7 @@ const explorerPrefix = "/explorer"
 // shows the whole database: the token of a tenant must not.
 func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenticator) {
 	options := explorer.Options{Access: authenticator, Agents: s.core, Limits: s.config.limits, Logger: s.logger}
-	if s.config.insecure || s.config.isDevelopment {
+	if s.pool != nil && (s.config.insecure || s.config.isDevelopment) {
 		options.Database, options.Examine = s.pool, examine(s.pool.Config().ConnString())
 	}
 	s.explorer = explorer.New(store, options)
@@ -364,7 +412,13 @@ func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenti
 
 // addUpkeep prepares the jobs, and the metrics of what they leave.
 func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error) {
-	pools := metrics.PoolMetrics{"requests": s.pool}
+	pools := metrics.PoolMetrics{}
+	if s.pool != nil {
+		pools["requests"] = s.pool
+	}
+	for name, pool := range s.nodes {
+		pools["requests of node "+name] = pool
+	}
 	if s.live != nil {
 		pools["live"] = s.live
 	}
@@ -384,7 +438,7 @@ func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error)
 		}
 	}
 	s.registry.MustRegister(pools)
-	if s.config.metricsListen == "" {
+	if s.config.metricsListen == "" || s.nodes != nil { // the worker of each node has the metrics of its store
 		return nil
 	}
 	if s.store, err = metrics.NewStoreMetrics(ctx, databaseURL, s.logger); err == nil {
@@ -558,7 +612,7 @@ func (s *service) close() {
 	if s.store != nil {
 		s.store.Close()
 	}
-	for _, pool := range []*pgxpool.Pool{s.pool, s.live, s.reads, s.upkeep} {
+	for _, pool := range append(slices.Collect(maps.Values(s.nodes)), s.pool, s.live, s.reads, s.upkeep) {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}
@@ -620,6 +674,7 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // readiness checks the databases for /readyz, once in readyInterval at most.
 type readiness struct {
 	pool, live *pgxpool.Pool
+	nodes      cli.NodePools // in place of pool: one of them has to answer
 
 	mu      sync.Mutex
 	checked time.Time
@@ -640,10 +695,36 @@ func (r *readiness) check(context.Context) error {
 	// Not the context of the request: a client that goes away must not make the next one fail.
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
-	r.err = schema.Check(ctx, r.pool)
+	if r.pool != nil {
+		r.err = schema.Check(ctx, r.pool)
+	} else {
+		r.err = r.anyNode(ctx)
+	}
 	if r.err == nil && r.live != nil { // its role cannot read the version
 		r.err = r.live.Ping(ctx)
 	}
 	r.checked = time.Now()
 	return r.err
+}
+
+func (r *readiness) anyNode(ctx context.Context) error {
+	answers := make(chan error, len(r.nodes))
+	for name, pool := range r.nodes {
+		go func() {
+			err := schema.Check(ctx, pool)
+			if err != nil {
+				err = fmt.Errorf("node %q: %w", name, err)
+			}
+			answers <- err
+		}()
+	}
+	var failures []error
+	for range r.nodes {
+		err := <-answers
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 )
 
 func (p *program) clusterCommand() *cobra.Command {
-	var file string
 	command := &cobra.Command{
 		Use:   "cluster",
 		Short: "Spread threads over several databases",
@@ -32,21 +30,23 @@ variables of the environment:
   {"nodes": [{"name": "a", "url": "postgres://agui:${PASSWORD_A}@db-a/agui"},
              {"name": "b", "url": "postgres://agui:${PASSWORD_B}@db-b/agui"}]}
 
-The first node coordinates. In a cluster that is made of a store in use it is that store.`,
-		Example: `  pgagui cluster migrate --nodes nodes.json
-  pgagui cluster init --nodes nodes.json
-  pgagui cluster rebalance --nodes nodes.json`,
+The first node coordinates. In a cluster that is made of a store in use it is that store.
+
+With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes.
+Commands for one database (jobs, verify, stats, doctor, …) name one with --node.`,
+		Example: `  pgagui cluster init --nodes nodes.json
+  pgagui threads --nodes nodes.json
+  pgagui worker --nodes nodes.json --node a`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, rebalance or front)", Command: command.CommandPath()}
 		},
 	}
-	command.PersistentFlags().StringVar(&file, "nodes", os.Getenv("PGAGUI_NODES"), "`file` that describes the nodes (default: $PGAGUI_NODES)")
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
-		if file == "" {
+		if p.Nodes == "" {
 			return nil, &cli.UsageError{Problem: "no file that describes the nodes: expected --nodes or $PGAGUI_NODES", Command: command.CommandPath()}
 		}
-		return cluster.ReadFile(file)
+		return cluster.ReadFile(p.Nodes)
 	}
 	// with opens the cluster for a subcommand.
 	with := func(work func(*cobra.Command, []string, *cluster.Cluster) error) func(*cobra.Command, []string) error {
@@ -87,8 +87,8 @@ the other (see docs/install.md).`,
 others. The others must have no threads. The command needs the owner of the schema. It can be
 repeated.
 
-From then on clients have to know the nodes. A client that does not is told by the database, if a
-thread is on another node (UI027).`,
+From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if a
+thread is on another node.`,
 			Example: `  pgagui cluster init`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -117,8 +117,10 @@ have to know a node before it gets threads: give them the new description first.
 			Use:   "status",
 			Short: "Show how many buckets each node has",
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
-of which a node does not know the place yet; the next move tells it. If a node does not answer, the
-exit code is 5.`,
+of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
+that a move took from the node, or was about to take, and whose rows are still there: if no move is
+in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
+answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -183,7 +185,7 @@ func (p *program) migrateNodes(ctx context.Context, nodes []cluster.Node) error 
 }
 
 func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
-	rows := [][]string{{"NODE", "BUCKETS", "OUTDATED", "STATE"}}
+	rows := [][]string{{"NODE", "BUCKETS", "OUTDATED", "UNFINISHED", "STATE"}}
 	var failed error
 	for _, status := range c.Status(ctx) {
 		state := "node of the cluster"
@@ -199,10 +201,10 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 				return err
 			}
 		}
-		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), state})
+		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), strconv.FormatInt(status.Unfinished, 10), state})
 	}
 	if !p.JSON {
-		if err := p.PrintTable(rows, 3); err != nil {
+		if err := p.PrintTable(rows, 4); err != nil {
 			return err
 		}
 	}
@@ -228,9 +230,9 @@ go on. The database of the target compares what it has stored with hashes from t
 checks it as "pgagui verify" does, before a thread counts as moved.
 
 All nodes must answer. The command can be killed at any time: the next one goes on where it was. A
-thread that was being copied then is not available until that. Messages of threads, snapshots and
-facts are made anew on the target, by its jobs. Rows of moved threads go from the source after some
-seconds; those about which requests of webhooks are waiting go with the next move.`,
+thread that was being copied then is not available until that. The jobs of the target make snapshots
+and facts again. Rows of moved threads go from the source after some seconds; those about which
+requests of webhooks are waiting go with the next move.`,
 		Example: `  pgagui cluster move 0-341 --to b
   pgagui cluster move --thread hot --to c`,
 		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {

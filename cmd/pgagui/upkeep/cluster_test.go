@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -24,21 +25,50 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := clitest.WriteFile(t, "nodes.json", string(text))
-	cluster := func(arguments ...string) []string {
-		return append(append([]string{"cluster"}, arguments...), "--nodes", file)
+	// run runs a command on the nodes, and returns its exit code and what it prints on one line.
+	run := func(arguments ...string) (code int, printed string) {
+		var out, messages bytes.Buffer
+		code = clitest.Run(t.Context(), append(arguments, "--nodes", file), strings.NewReader(""), &out, &messages)
+		return code, strings.Join(strings.Fields(out.String()+messages.String()), " ")
 	}
 	expect := func(want string, arguments ...string) {
 		t.Helper()
-		if got := strings.Join(strings.Fields(commands.Must(cluster(arguments...)...)), " "); !strings.Contains(got, want) {
-			t.Errorf("pgagui cluster %s prints\n%s\nwant %s", strings.Join(arguments, " "), got, want)
+		if code, got := run(append([]string{"cluster"}, arguments...)...); code != cli.ExitOK || !strings.Contains(got, want) {
+			t.Errorf("pgagui cluster %s: exit code %d, prints\n%s\nwant %s", strings.Join(arguments, " "), code, got, want)
 		}
 	}
 	expect("", "migrate")
-	expect("b 0 0 has not joined", "status")
-	expect("a 1024 0 node of the cluster b 0 0 node of the cluster", "init")
+	expect("b 0 0 0 has not joined", "status")
+	expect("a 1024 0 0 node of the cluster b 0 0 0 node of the cluster", "init")
 	expect("moved 512 buckets and ", "rebalance")
-	expect("a 512 0 node of the cluster b 512 0 node of the cluster", "status")
+	expect("a 512 0 0 node of the cluster b 512 0 0 node of the cluster", "status")
 	expect("moved 0 buckets and 0 threads", "rebalance")
+
+	// Commands over all nodes, and over one.
+	if code, got := run("threads"); code != cli.ExitOK || !containsAll(got, "t1", "t2", "t3", "t4") {
+		t.Errorf("pgagui threads: %d, %s", code, got)
+	}
+	listed := 0
+	for _, node := range []string{"a", "b"} {
+		if code, got := run("compact", "--node", node); code != cli.ExitOK {
+			t.Errorf("pgagui compact on %s: %d, %s", node, code, got)
+		}
+		_, got := run("threads", "--node", node)
+		listed += strings.Count(got, "finished")
+	}
+	if listed != 4 {
+		t.Errorf("the nodes list %d threads, want 4", listed)
+	}
+	for _, thread := range []string{"t1", "t2", "t3", "t4"} {
+		for _, command := range [][]string{{"show", thread}, {"status", thread}, {"export", thread}, {"restore", thread}, {"follow", thread}} {
+			if code, got := run(command...); code != cli.ExitOK {
+				t.Errorf("pgagui %s: %d, %s", strings.Join(command, " "), code, got)
+			}
+		}
+	}
+	if code, got := run("export", "--all"); code != cli.ExitOK || strings.Count(got, "RUN_STARTED") != 4 {
+		t.Errorf("pgagui export --all: %d, %s", code, got)
+	}
 	expect("moved 512 buckets", "move", "0-1023", "--to", "b")
 	there := clitest.On(t, b)
 	if got := there.Must("threads"); strings.Count(got, "t1")+strings.Count(got, "t4") != 2 {
@@ -51,11 +81,16 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	expect("moved 1,024 buckets", "move", "0-1023", "--to", "a")
 
 	for _, wrong := range [][]string{
-		{"cluster"}, {"cluster", "status"}, cluster("move"), cluster("move", "1"), cluster("move", "--to", "b"), cluster("move", "1024", "--to", "b"),
-		cluster("move", "2-1", "--to", "b"), cluster("move", "x", "--to", "b"), cluster("move", "1", "--thread", "t1", "--to", "b"),
+		{"cluster"}, {"cluster", "move"}, {"cluster", "move", "1"}, {"cluster", "move", "--to", "b"}, {"cluster", "move", "1024", "--to", "b"},
+		{"cluster", "move", "2-1", "--to", "b"}, {"cluster", "move", "x", "--to", "b"}, {"cluster", "move", "1", "--thread", "t1", "--to", "b"},
+		{"compact"}, {"verify"}, {"compact", "--node", "z"}, {"threads", "--database-url", b},
 	} {
-		commands.MustFail(cli.ExitUsage, wrong...)
+		if code, got := run(wrong...); code != cli.ExitUsage {
+			t.Errorf("pgagui %s: exit code %d, %s", strings.Join(wrong, " "), code, got)
+		}
 	}
+	commands.MustFail(cli.ExitUsage, "cluster", "status")
+	commands.MustFail(cli.ExitUsage, "threads", "--node", "a")
 	for text, want := range map[string]string{
 		`{"nodes":[{"name":"a","url":"${NOT_SET_ANYWHERE}"}]}`:      "NOT_SET_ANYWHERE of its address is not set",
 		`{"nodes":[{"name":"A","url":"x"}]}`:                        `"A" is no name of a node`,
@@ -64,13 +99,22 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 		`{"nodes":[{"name":"a","dsn":"x"}]}`: "dsn",
 		`{"nodes":[{"name":"a","url":""}]}`:  `node "a" has no address`,
 	} {
-		message := commands.MustFail(cli.ExitInput, "cluster", "status", "--nodes", clitest.WriteFile(t, "wrong.json", text))
-		if !strings.Contains(message, want) {
-			t.Errorf("%s: %s", text, message)
+		file = clitest.WriteFile(t, "wrong.json", text)
+		if code, message := run("cluster", "status"); code != cli.ExitInput || !strings.Contains(message, want) {
+			t.Errorf("%s: %d, %s", text, code, message)
 		}
 	}
-	gone := clitest.WriteFile(t, "gone.json", `{"nodes":[{"name":"a","url":"postgres://127.0.0.1:1/none"}]}`)
-	if result := commands.Run("cluster", "status", "--nodes", gone); result.Code != cli.ExitUnavailable || !strings.Contains(result.Messages, `node "a"`) {
-		t.Errorf("a node that does not answer: %d, %s", result.Code, result.Messages)
+	file = clitest.WriteFile(t, "gone.json", `{"nodes":[{"name":"a","url":"postgres://127.0.0.1:1/none"}]}`)
+	if code, message := run("cluster", "status"); code != cli.ExitUnavailable || !strings.Contains(message, `node "a"`) {
+		t.Errorf("a node that does not answer: %d, %s", code, message)
 	}
+}
+
+func containsAll(text string, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
 }

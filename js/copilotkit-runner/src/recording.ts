@@ -74,7 +74,7 @@ export class Recording implements Beating {
     this.threadId = options.threadId;
     this.runId = options.runId;
     this.scope = database.scope;
-    this.#database = database;
+    this.#database = database.ofThread(options.threadId);
     this.#heartbeats = heartbeats;
     this.#options = options;
     this.#outage = new Outage(options.log, "appends");
@@ -258,7 +258,7 @@ export class Recording implements Beating {
         this.#outage.failed(error);
         // After an outage the heartbeats come first. Otherwise a run that begins now could cut off a run whose writer could not
         // reach the database. A permanent error may concern another run. Whether this run has one, the append shows.
-        await this.#heartbeats.beat(scope).catch((failure: unknown) => {
+        await this.#heartbeats.beat(this).catch((failure: unknown) => {
           if (isTransient(failure)) {
             throw failure;
           }

@@ -1,5 +1,5 @@
 import type { AgentRunner } from "@copilotkit/runtime/v2";
-import { Database, Heartbeats, isUnknown, Poller, retry, type AguiEvent } from "@pgagui/postgres";
+import { Database, Heartbeats, isUnknown, Poller, retry, type AguiEvent, type ClusterNode } from "@pgagui/postgres";
 import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
 import { isObject, textOf } from "./events.ts";
@@ -12,10 +12,12 @@ export type { LogEntry };
 
 /** Where the threads are, and whose. */
 export interface DatabaseOptions {
-  /** A pool of pg, which its owner ends. Either this or `connectionString` is required. */
+  /** A pool of pg, which its owner ends. This, `connectionString` or `nodes` is required. */
   pool?: pg.Pool | undefined;
   /** The address of the database, for a pool of its own, which `close` ends. */
   connectionString?: string | undefined;
+  /** The databases of a cluster, each with its name there and with one of the above. */
+  nodes?: ClusterNode[] | undefined;
   /**
    * The tenant whose threads are meant: a scope, or a function that returns the scope of the request at hand, for instance from
    * an AsyncLocalStorage. The runner calls it once in each of its methods, before they return. It must throw if there is no
@@ -77,11 +79,11 @@ export class PgaguiAgentRunner implements AgentRunner {
   readonly #streams = new Set<AbortController>();
   readonly #closing = new AbortController();
 
-  /** Errors: a TypeError if neither a pool nor a connectionString is given. It makes no connection. */
+  /** Errors: a TypeError if no database is given. It makes no connection. */
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#log = guarded(options.log ?? logToConsole);
-    this.#database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout: statementTimeout });
+    this.#database = new Database({ ...placeOf(options), timeout: statementTimeout });
     this.#heartbeats = new Heartbeats(this.#database, { interval: options.heartbeatInterval, ...new Outage(this.#log, "heartbeats").listeners });
     this.#poller = new Poller(this.#database, { interval: options.pollInterval ?? 20, ...new Outage(this.#log, "polls").listeners });
   }
@@ -146,7 +148,7 @@ export class PgaguiAgentRunner implements AgentRunner {
 
   /** Whether a run of the thread is in progress, in any process that is alive. */
   async isRunning({ threadId }: Request<"isRunning">): Promise<boolean> {
-    const database = this.#here().within(callTimeout / 3);
+    const database = this.#here().ofThread(threadId).within(callTimeout / 3);
     if (this.#recordingsOf(database.scope, threadId).length > 0) {
       return true; // also before it is claimed
     }
@@ -168,7 +170,7 @@ export class PgaguiAgentRunner implements AgentRunner {
    * process that runs the agent aborts it, with its next heartbeat, and ends the run.
    */
   async stop({ threadId, runId }: Request<"stop">): Promise<boolean> {
-    const database = this.#here().within(callTimeout / 3);
+    const database = this.#here().ofThread(threadId).within(callTimeout / 3);
     const isMeant = (recording: Recording) => (runId ?? recording.runId) === recording.runId;
     const isBeginning = this.#recordingsOf(database.scope, threadId).some((recording) => isMeant(recording) && !recording.isClaimed);
     let runs = 0;
@@ -286,7 +288,7 @@ export class PgaguiAgentRunner implements AgentRunner {
       return messages;
     }
     try {
-      const rows = await retry(() => database.within(callTimeout / 3).query<{ message_id: string | null }>(
+      const rows = await retry(() => database.ofThread(threadId).within(callTimeout / 3).query<{ message_id: string | null }>(
         "select message_id from agui.messages(thread_id => $1, run_id => $2, scope => $3)", [threadId, parentRunId, database.scope],
       ), { forAtMost: callTimeout });
       const known = new Set(rows.map((row) => row.message_id));
@@ -296,6 +298,11 @@ export class PgaguiAgentRunner implements AgentRunner {
       return messages;
     }
   }
+}
+
+/** The options that say where the database is. */
+export function placeOf({ pool, connectionString, nodes }: DatabaseOptions): Pick<DatabaseOptions, "pool" | "connectionString" | "nodes"> {
+  return { pool, connectionString, nodes };
 }
 
 /** The scope of the request at hand. */

@@ -29,7 +29,7 @@ export class Stream {
 
   /** The signal ends the stream: either the client has left, or the client receives the reason of the signal. */
   constructor(database: Database, poller: Poller, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; log: Log }) {
-    this.#database = database;
+    this.#database = database.ofThread(options.threadId);
     this.#poller = poller;
     this.#threadId = options.threadId;
     this.#send = options.send;

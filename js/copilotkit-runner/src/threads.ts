@@ -1,11 +1,11 @@
 // The thread endpoints of CopilotKit's runtime. The runtime asks a runner for threads with a synchronous interface, which no
 // database can meet, so these hooks answer the requests before the runtime does.
 
-import { codeOf, Database, retry } from "@pgagui/postgres";
+import { codeOf, Database, mergePages, retry, type Page } from "@pgagui/postgres";
 import type pg from "pg";
 import { isObject, textOf } from "./events.ts";
 import { userMember } from "./recording.ts";
-import { scopeOf, userOf, type DatabaseOptions } from "./runner.ts";
+import { placeOf, scopeOf, userOf, type DatabaseOptions } from "./runner.ts";
 
 /** A request that the runtime has routed, as its hooks receive it. */
 interface Routed {
@@ -30,6 +30,7 @@ interface ThreadRow {
   active_at: Date;
   head_run_id: string | null;
   metadata: Record<string, unknown>;
+  cursor: string;
 }
 
 interface StoredMessage {
@@ -49,18 +50,22 @@ const timeout = 60_000;
  * and tell clients that the runtime has them. Deletion is permanent and needs the role agui_maintainer. Reads are retried for up
  * to a minute while the database does not answer.
  *
- * Errors: a TypeError if neither a pool nor a connectionString is given. Requests are answered 404 for an unknown thread, 400
+ * Errors: a TypeError if no database is given. Requests are answered 404 for an unknown thread, 400
  * for invalid parameters, and otherwise with the error of the database, as the runtime answers errors.
  */
 export function threadHooks(options: DatabaseOptions): ThreadHooks {
-  const database = new Database({ pool: options.pool, connectionString: options.connectionString, timeout });
+  const database = new Database({ ...placeOf(options), timeout });
   return {
     close: () => database.close(),
     async onBeforeHandler({ request, route }) {
       const answer = route.method.startsWith("threads/") && endpoints[route.method];
       if (answer) {
         // The runtime takes a response that is thrown for the answer.
-        throw await respond(() => answer(database.inScope(scopeOf(options)), request, route.threadId ?? "", userOf(options)));
+        const { threadId = "" } = route;
+        throw await respond(() => {
+          const ours = database.inScope(scopeOf(options));
+          return answer(threadId === "" ? ours : ours.ofThread(threadId), request, threadId, userOf(options));
+        });
       }
     },
     async onResponse({ route, response }) {
@@ -83,14 +88,17 @@ type Endpoint = (database: Database, request: Request, threadId: string, user: s
 const endpoints: Record<string, Endpoint> = {
   async "threads/list"(database, request, _threadId, user) {
     const query = new URL(request.url).searchParams;
-    const [page] = await read<{ threads: ThreadRow[]; next_cursor: string | null }>(
-      database,
-      `select coalesce((select json_agg(thread) from unnest(page.threads) as thread), '[]') as threads, page.next_cursor
+    const limit = limitOf(query.get("limit"));
+    const pages = await Promise.all(database.nodes.map(async (node) => (await read<Page<ThreadRow>>(
+      node,
+      `select coalesce((select json_agg(thread) from unnest(page.threads) as thread), '[]') as items, page.next_cursor as next
       from agui.thread_page(agent => $1, archived => $2, metadata => $3, max_rows => $4, cursor => $5, scope => $6) as page`,
       [query.get("agentId"), query.get("includeArchived") === "true" ? null : false,
-        user === undefined ? null : JSON.stringify({ [userMember]: user }), limitOf(query.get("limit")), query.get("cursor"), database.scope],
-    );
-    return { threads: page!.threads.map(threadOf), nextCursor: page!.next_cursor };
+        user === undefined ? null : JSON.stringify({ [userMember]: user }), limit, query.get("cursor"), database.scope],
+    ))[0]!));
+    // A cursor is the time of the thread and its key, in hexadecimal digits.
+    const page = mergePages(pages, limit, { placeOf: (cursor) => cursor, idOf: (thread) => thread.thread_id });
+    return { threads: page.items.map(threadOf), nextCursor: page.next };
   },
   async "threads/update"(database, request, threadId) {
     if (request.method.toUpperCase() === "DELETE") {

@@ -305,5 +305,5 @@ test("thread hooks retry reads whose answers are lost, and close ends their pool
 });
 
 test("a runner needs a database", () => {
-  expect(() => new PgaguiAgentRunner({})).toThrow("set pool or connectionString");
+  expect(() => new PgaguiAgentRunner({})).toThrow("set pool, connectionString or nodes");
 });

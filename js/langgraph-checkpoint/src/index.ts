@@ -16,14 +16,16 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { Database, isUnknown, retry } from "@pgagui/postgres";
+import { Database, isUnknown, mergePages, retry, type ClusterNode, type Page } from "@pgagui/postgres";
 import type pg from "pg";
 
 export interface PgaguiSaverOptions {
-  /** A pool of the caller, who also ends it. Without one, `connectionString` is needed. */
+  /** A pool of the caller, who also ends it. Without one, `connectionString` or `nodes` is needed. */
   pool?: pg.Pool;
   /** The address of the database, for a pool that `end` ends. */
   connectionString?: string;
+  /** The databases of a cluster, each with its name there and with one of the above. */
+  nodes?: ClusterNode[];
   /** The tenant whose threads are meant. The default is the scope '', for databases without tenants. */
   scope?: string;
   /** How values become JSON or bytes. The default is that of LangGraph, which makes JSON of most. */
@@ -89,7 +91,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   }
 
   /** Makes a saver for the database at this address, with a pool of its own. */
-  static fromConnString(connectionString: string, options: Omit<PgaguiSaverOptions, "pool" | "connectionString"> = {}): PgaguiSaver {
+  static fromConnString(connectionString: string, options: Omit<PgaguiSaverOptions, "pool" | "connectionString" | "nodes"> = {}): PgaguiSaver {
     return new PgaguiSaver({ ...options, connectionString });
   }
 
@@ -104,7 +106,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     if (place.threadId === null) {
       return undefined;
     }
-    const [found] = await this.#tuples({ ...place, namespace: place.namespace ?? "" }, { limit: 1 });
+    const { items: [found] } = await this.#tuples({ ...place, namespace: place.namespace ?? "" }, { limit: 1 });
     return found?.tuple;
   }
 
@@ -117,15 +119,15 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     let cursor: string | null = null;
     while (left > 0) {
       const wanted = Math.min(left, pageRows);
-      const page: FoundTuple[] = await this.#tuples(placeOf(config), { ...options, limit: wanted, cursor });
-      for (const { tuple } of page) {
+      const { items, next }: Page<FoundTuple> = await this.#tuples(placeOf(config), { ...options, limit: wanted, cursor });
+      for (const { tuple } of items) {
         yield tuple;
       }
-      if (page.length < wanted) {
+      if (next === null) {
         return;
       }
-      left -= page.length;
-      cursor = page[page.length - 1]!.cursor;
+      left -= items.length;
+      cursor = next;
     }
   }
 
@@ -141,6 +143,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     const contents = await this.#contents(changed.map(([channel]) => values[channel]));
     const runId: unknown = config.configurable?.run_id;
     await this.#query(
+      threadId,
       "select agui.put_checkpoint($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
       [
         threadId, checkpoint.id, JSON.stringify(document), await this.#metadataText(metadata), checkpointId,
@@ -159,6 +162,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     }
     const contents = await this.#contents(writes.map(([, value]) => value));
     await this.#query(
+      threadId,
       "select agui.put_checkpoint_writes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
       [
         threadId, checkpointId, taskId, writes.map(([channel]) => channel), contents.types, contents.json,
@@ -177,7 +181,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
 
   /** Removes the checkpoints of a thread. Its log stays. */
   async deleteThread(threadId: string): Promise<void> {
-    await this.#query("select agui.remove_checkpoints($1, $2)", [threadId, this.#database.scope]);
+    await this.#query(threadId, "select agui.remove_checkpoints($1, $2)", [threadId, this.#database.scope]);
   }
 
   /**
@@ -189,7 +193,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     const { threadId, runId, checkpointNs = "" } = run;
     try {
       const [row] = await this.#query<{ checkpoint_id: string }>(
-        "select checkpoint_id from agui.load_checkpoint($1, null, $2, $3, $4)", [threadId, checkpointNs, runId, this.#database.scope]);
+        threadId, "select checkpoint_id from agui.load_checkpoint($1, null, $2, $3, $4)", [threadId, checkpointNs, runId, this.#database.scope]);
       return row && { configurable: { thread_id: threadId, checkpoint_ns: checkpointNs, checkpoint_id: row.checkpoint_id } };
     } catch (error) {
       if (isUnknown(error)) { // The thread or the run has no log.
@@ -210,7 +214,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
       return history;
     }
     const rows = await this.#query<Pick<PieceRow, "task_id" | "type" | "body" | "bytes"> & { channel: string }>(
-      `select channel, task_id, type, body::text, bytes from agui.channel_history($1, $2, $3, $4, $5) order by place`,
+      threadId, `select channel, task_id, type, body::text, bytes from agui.channel_history($1, $2, $3, $4, $5) order by place`,
       [threadId, options.channels, checkpointId, namespace ?? "", this.#database.scope]);
     const values = await Promise.all(rows.map((row) => this.#load(row)));
     for (const [n, { channel, task_id: taskId }] of rows.entries()) {
@@ -223,19 +227,32 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     return history;
   }
 
-  /** Runs a statement, and retries it while errors are transient: all statements are idempotent. */
-  #query<Row extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<Row[]> {
-    return retry(() => this.#database.query<Row>(text, values), { forAtMost: retryTimeout });
+  /** Runs a statement about a thread, and retries it while errors are transient: all statements are idempotent. */
+  #query<Row extends pg.QueryResultRow>(threadId: string, text: string, values: unknown[]): Promise<Row[]> {
+    return retried(() => this.#database.ofThread(threadId).query<Row>(text, values));
   }
 
   async #tuples(
     { threadId, namespace, checkpointId }: Place,
     { limit, before, filter, cursor = null }: CheckpointListOptions & { limit: number; cursor?: string | null },
-  ): Promise<FoundTuple[]> {
-    const rows = await this.#query<PieceRow>(tuplesQuery, [
+  ): Promise<Page<FoundTuple>> {
+    const values = [
       threadId, checkpointId, namespace, before?.configurable?.checkpoint_id ?? null, filter ? JSON.stringify(filter) : null, limit, cursor,
       this.#database.scope,
-    ]);
+    ];
+    const databases = threadId === null ? this.#database.nodes : [this.#database.ofThread(threadId)];
+    const pages = await Promise.all(databases.map(async (database) => {
+      const items = await this.#found(await retried(() => database.query<PieceRow>(tuplesQuery, values)));
+      return { items, next: items.length < limit ? null : items.at(-1)!.cursor };
+    }));
+    return mergePages(pages, limit, {
+      // A cursor is the key of the thread and a number, in 48 digits, and the id, which orders the list first.
+      placeOf: (cursor) => `${cursor.slice(48)}\0${cursor.slice(0, 48)}`,
+      idOf: ({ tuple }) => JSON.stringify(tuple.config.configurable),
+    });
+  }
+
+  async #found(rows: PieceRow[]): Promise<FoundTuple[]> {
     const tuples: PieceRow[][] = [];
     for (const row of rows) {
       if (row.kind === "document") { // the first piece of each
@@ -307,13 +324,17 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   }
 }
 
+function retried<Result>(call: () => Promise<Result>): Promise<Result> {
+  return retry(call, { forAtMost: retryTimeout });
+}
+
 function textOf(data: Uint8Array): string {
   return new TextDecoder().decode(data);
 }
 
 function placeOf(config: RunnableConfig): Place {
   const { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpointId } = config.configurable ?? {};
-  return { threadId: threadId ?? null, namespace: namespace ?? null, checkpointId: checkpointId || null };
+  return { threadId: threadId == null ? null : String(threadId), namespace: namespace ?? null, checkpointId: checkpointId || null };
 }
 
 /** The place in a config that must name a thread, with the default namespace. */

@@ -5,12 +5,12 @@
 
 import { MemorySaver, type BaseCheckpointSaver, type Checkpoint, type CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { HumanMessage } from "@langchain/core/messages";
-import { database } from "@pgagui/testing";
+import { cluster, database } from "@pgagui/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { PgaguiSaver } from "../src/index.ts";
+import { PgaguiSaver, type PgaguiSaverOptions } from "../src/index.ts";
 
-async function saver(): Promise<PgaguiSaver> {
-  const opened = PgaguiSaver.fromConnString(await database());
+async function saver(options?: PgaguiSaverOptions): Promise<PgaguiSaver> {
+  const opened = new PgaguiSaver(options ?? { connectionString: await database() });
   onTestFinished(() => opened.end());
   return opened;
 }
@@ -48,9 +48,13 @@ const values: (() => unknown)[] = [
   () => Array.from({ length: 90 }).reduce((inner) => [{ inner }], 1), () => Array.from({ length: 300 }, (_, n) => ({ n: n % 7 })), () => [], () => ({}), () => -0.5,
 ];
 
-test.each([1, 2, 3, 4])("random calls have the results of MemorySaver (seed %i)", async (seed) => {
+const inCluster = async () => ({ nodes: (await cluster()).nodes });
+
+test.each<[string, number, (() => Promise<PgaguiSaverOptions>)?]>([
+  ["one database", 1], ["one database", 2], ["one database", 3], ["one database", 4], ["a cluster", 5, inCluster],
+])("random calls have the results of MemorySaver (%s, seed %i)", async (_, seed, options) => {
   const random = randomNumbers(seed);
-  const pg = await saver();
+  const pg = await saver(await options?.());
   const both: BaseCheckpointSaver[] = [new MemorySaver(), pg];
   const equal = async (call: (saver: BaseCheckpointSaver) => Promise<unknown>) => {
     const [expected, got] = await Promise.all(both.map(call));

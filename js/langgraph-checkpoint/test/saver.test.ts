@@ -1,19 +1,19 @@
-import { cutProxy, database } from "@pgagui/testing";
+import { cluster, cutProxy, database } from "@pgagui/testing";
 import { emptyCheckpoint, type CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { codeOf } from "@pgagui/postgres";
 import { expect, onTestFinished, test } from "vitest";
-import { PgaguiSaver } from "../src/index.ts";
+import { PgaguiSaver, type PgaguiSaverOptions } from "../src/index.ts";
 
-function saverOf(connectionString: string): PgaguiSaver {
-  const saver = PgaguiSaver.fromConnString(connectionString);
+function saverOf(place: string | PgaguiSaverOptions): PgaguiSaver {
+  const saver = typeof place === "string" ? PgaguiSaver.fromConnString(place) : new PgaguiSaver(place);
   onTestFinished(() => saver.end());
   return saver;
 }
 
 /** Stores a lineage of checkpoints of a growing list, with writes, reads the way back and removes a thread. */
-async function work(saver: PgaguiSaver, length: number): Promise<CheckpointTuple[]> {
+async function work(saver: PgaguiSaver, length: number, kept = ["kept"]): Promise<CheckpointTuple[]> {
   const idOf = (thread: string, step: number) => `${thread}-${String(step).padStart(3, "0")}`;
-  for (const thread of ["kept", "removed"]) {
+  for (const thread of [...kept, "removed"]) {
     let config: Parameters<PgaguiSaver["put"]>[0] = { configurable: { thread_id: thread, checkpoint_ns: "" } };
     for (let step = 1; step <= length; step++) {
       const checkpoint = {
@@ -55,4 +55,29 @@ test("what the database refuses fails at once", async () => {
   const error: unknown = await saver.put({ configurable: { thread_id: "x".repeat(5000) } }, emptyCheckpoint(), { source: "loop", step: 1, parents: {} }, {})
     .catch((error: unknown) => error);
   expect(codeOf(error), String(error)).toBeDefined();
+});
+
+test("a cluster has the contents and the lists of one database, also while threads move", async () => {
+  const threads = Array.from({ length: 12 }, (_, i) => `thread ${i}`);
+  const expected = await work(saverOf(await database()), 9, threads);
+  expect(expected).toHaveLength(9 * threads.length); // some pages
+  const three = await cluster();
+  const saver = saverOf(three);
+  expect(await work(saver, 9, threads)).toEqual(expected);
+
+  let isMoving = true;
+  const moving = (async () => {
+    await three.move(threads[0]!, "c");
+    await three.run("move", "0-1023", "--to", "a");
+  })().finally(() => (isMoving = false));
+  for (let i = 0; isMoving; i++) {
+    const threadId = threads[i % threads.length]!;
+    const found: CheckpointTuple[] = [];
+    for await (const tuple of saver.list({ configurable: { thread_id: threadId } })) found.push(tuple);
+    expect(found).toEqual(expected.filter(({ config }) => config.configurable!.thread_id === threadId));
+    await saver.putWrites(found[0]!.config, [["__error__", "once"]], "task");
+  }
+  await moving;
+  expect(await listOf(saver)).toEqual(expected);
+  expect(await listOf(saverOf(three.nodes[0]!.connectionString))).toEqual(expected);
 });

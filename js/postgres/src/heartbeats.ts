@@ -1,4 +1,5 @@
-import { byScope, type Database } from "./database.ts";
+import type { Thread } from "./cluster.ts";
+import { byScope, groupBy, type Database } from "./database.ts";
 
 /** What a heartbeat says about a run. */
 export interface Signal {
@@ -45,14 +46,21 @@ const firstTimeout = 2_000;
 const shortestTimeout = 1_000;
 const longestTimeout = 10_000;
 
-/** Sends the heartbeats of all runs of the process: one call an interval for the runs of a scope. */
+/** How long a heartbeat waits for a run whose thread is being moved, in milliseconds: the next one comes soon, and others wait. */
+const shortPatience = 100;
+
+/**
+ * Sends the heartbeats of all runs of the process: one call an interval for the runs of a scope. In a cluster each node has calls
+ * of its own, so that one that does not answer costs only its own runs their leases.
+ */
 export class Heartbeats {
   readonly #database: Database;
   readonly #options: HeartbeatOptions;
   readonly #runs = new Set<Beating>();
-  readonly #beats = new Map<string, Promise<void>>(); // those in progress, by scope
+  readonly #beats = new Map<string, Promise<void>>(); // those in progress, by scope and node
+  readonly #beatingNodes = new Set<string | undefined>();
+  readonly #failingNodes = new Set<string | undefined>();
   #timer: NodeJS.Timeout | undefined;
-  #isBeating = false;
   #lease = Infinity;
   #timeout = firstTimeout;
   #isStopped = false;
@@ -68,7 +76,7 @@ export class Heartbeats {
       return false;
     }
     this.#runs.add(run);
-    this.#timer ??= setInterval(() => void this.#beatAll(), this.#options.interval ?? 1000).unref();
+    this.#timer ??= setInterval(() => this.#beatAll(), this.#options.interval ?? 1000).unref();
     return true;
   }
 
@@ -81,12 +89,14 @@ export class Heartbeats {
   }
 
   /**
-   * Sends a heartbeat for each run of a scope, also for those that are added meanwhile. A call while another one for the scope
-   * is in progress waits for that one.
+   * Sends a heartbeat for a run, and for all others of its scope and node, also for those that are added meanwhile. A call while
+   * another one for these is in progress waits for that one.
    */
-  beat(scope: string): Promise<void> {
-    const beat = this.#beats.get(scope) ?? this.#send(scope).finally(() => this.#beats.delete(scope));
-    this.#beats.set(scope, beat);
+  beat(run: Thread): Promise<void> {
+    const node = this.#database.nodeOf(run);
+    const key = JSON.stringify([run.scope, node]);
+    const beat = this.#beats.get(key) ?? this.#send(run.scope, node).finally(() => this.#beats.delete(key));
+    this.#beats.set(key, beat);
     return beat;
   }
 
@@ -97,33 +107,44 @@ export class Heartbeats {
     clearInterval(this.#timer);
   }
 
-  async #beatAll(): Promise<void> {
-    if (this.#isBeating) {
+  #beatAll(): void {
+    const groups = groupBy(this.#runs, (run) => this.#database.nodeOf(run));
+    [...this.#failingNodes].filter((node) => !groups.has(node)).forEach((node) => this.#failingNodes.delete(node));
+    for (const [node, runs] of groups) {
+      if (!this.#beatingNodes.has(node)) {
+        void this.#beatAllOf(node, runs);
+      }
+    }
+  }
+
+  async #beatAllOf(node: string | undefined, runs: Beating[]): Promise<void> {
+    this.#beatingNodes.add(node);
+    const failures: unknown[] = [];
+    for (const [first] of byScope(runs).values()) {
+      await this.beat(first!).catch((error: unknown) => failures.push(error));
+    }
+    this.#beatingNodes.delete(node);
+    if (failures.length > 0) {
+      this.#failingNodes.add(node);
+      this.#options.onFailure?.(failures[0]);
       return;
     }
-    this.#isBeating = true;
-    const failures: unknown[] = [];
-    for (const scope of byScope(this.#runs).keys()) {
-      await this.beat(scope).catch((error: unknown) => failures.push(error));
-    }
-    this.#isBeating = false;
-    if (failures.length > 0) {
-      this.#options.onFailure?.(failures[0]);
-    } else {
+    this.#failingNodes.delete(node);
+    if (this.#failingNodes.size === 0) {
       this.#options.onSuccess?.();
     }
   }
 
-  async #send(scope: string): Promise<void> {
+  async #send(scope: string, node: string | undefined): Promise<void> {
     const sent = new Set<Beating>();
     for (;;) {
-      const due = [...this.#runs].filter((run) => run.scope === scope && !sent.has(run));
+      const due = [...this.#runs].filter((run) => run.scope === scope && this.#database.nodeOf(run) === node && !sent.has(run));
       if (due.length === 0) {
         return;
       }
       due.forEach((run) => sent.add(run));
       try {
-        await this.#sendFor(scope, due);
+        await this.#database.inScope(scope).within(this.#timeout).eachNode(due, shortPatience, (on, runs) => this.#sendTo(on, runs));
       } catch (error) {
         this.#timeout = Math.min(2 * this.#timeout, this.#longestTimeout());
         throw error;
@@ -131,8 +152,8 @@ export class Heartbeats {
     }
   }
 
-  async #sendFor(scope: string, runs: Beating[]): Promise<void> {
-    const rows = await this.#database.inScope(scope).within(this.#timeout).query<KeepAliveRow>(
+  async #sendTo(database: Database, runs: Beating[]): Promise<void> {
+    const rows = await database.query<KeepAliveRow>(
       `select call_no, status, stop_requested_at is not null as is_stop_requested, stop_reason, cut_off_reason, lease
       from (select 1000 * (select value::float8 from agui.setting where name = 'heartbeat_lease') as lease) as setting
       left join agui.keep_alive(thread_ids => $1, run_ids => $2, scopes => $3) on true`,

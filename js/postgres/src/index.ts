@@ -1,6 +1,7 @@
-// What the packages that talk to PostgreSQL share: a pool, the scope of a tenant in each transaction,
+// What the packages that talk to PostgreSQL share: a pool or the pools of a cluster, the scope of a tenant in each transaction,
 // which errors are transient, heartbeats and polls.
 
+export { bucketOf, mergePages, type ClusterNode, type Page } from "./cluster.ts";
 export { byScope, Database, type DatabaseOptions, type Queryable } from "./database.ts";
 export { classOf, codeOf, isTimeout, isTransient, isUnknown, type ErrorClass } from "./errors.ts";
 export { Heartbeats, type Beating, type HeartbeatOptions, type Signal } from "./heartbeats.ts";

@@ -1,3 +1,4 @@
+import { movePatience } from "./cluster.ts";
 import { byScope, type Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
 import { pause, retry } from "./retry.ts";
@@ -81,15 +82,23 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Polls the database for new events of all threads that the process follows, many in one query. */
+/** The polls of a node, while it has threads of followers that wait. */
+interface Lane {
+  isWoken: boolean;
+  endPause: () => void;
+}
+
+/**
+ * Polls the database for new events of all threads that the process follows, many in one query. In a cluster each node has polls
+ * of its own, so that one that does not answer holds up only the followers of its threads.
+ */
 export class Poller {
   readonly #database: Database;
   readonly #options: PollerOptions;
   /** In the order in which they began to wait: a thread whose events did not fit comes before those whose events did. */
   readonly #waiting = new Map<Follower, Waiting>();
-  #isRunning = false;
-  #isWoken = false;
-  #endPause = () => {};
+  readonly #lanes = new Map<string | undefined, Lane>(); // by node
+  readonly #failingNodes = new Set<string | undefined>();
 
   constructor(database: Database, options: PollerOptions) {
     this.#database = database.within(pollTimeout);
@@ -104,8 +113,10 @@ export class Poller {
 
   /** Makes the next poll come soon: there are new events. */
   wake(): void {
-    this.#isWoken = true;
-    this.#endPause();
+    for (const lane of this.#lanes.values()) {
+      lane.isWoken = true;
+      lane.endPause();
+    }
   }
 
   /** Fails all followers that wait. */
@@ -145,73 +156,95 @@ export class Poller {
         resolve: (news) => (leave(), resolve(news)),
         reject: (error) => (leave(), reject(error)),
       });
-      if (!this.#isRunning) {
-        this.#isRunning = true;
-        void this.#run();
-      }
+      this.#begin();
     });
   }
 
-  async #run(): Promise<void> {
+  /** Makes sure that the nodes of all that wait are polled: a thread may have moved since. */
+  #begin(): void {
+    for (const follower of this.#waiting.keys()) {
+      const node = this.#database.nodeOf(follower);
+      if (!this.#lanes.has(node)) {
+        const lane = { isWoken: false, endPause: () => {} };
+        this.#lanes.set(node, lane);
+        void this.#run(node, lane);
+      }
+    }
+  }
+
+  async #run(node: string | undefined, lane: Lane): Promise<void> {
     const { interval, forAtMost, onFailure, onSuccess } = this.#options;
+    const onRetry = (error: unknown) => {
+      this.#failingNodes.add(node);
+      onFailure?.(error);
+    };
     let quiet = interval;
-    while (this.#waiting.size > 0) {
-      this.#isWoken = false;
+    while (this.#followersOf(node).length > 0) {
+      lane.isWoken = false;
       let took = 0;
       let isNew = false;
       let hasFailed = false;
-      for (const scope of byScope(this.#waiting.keys()).keys()) {
+      for (const scope of byScope(this.#followersOf(node)).keys()) {
         try {
           isNew = await retry(async () => {
             const begin = Date.now();
-            const found = await this.#pollScope(scope);
+            const found = await this.#pollScope(node, scope);
             took += Date.now() - begin;
             return found;
-          }, { forAtMost, onRetry: onFailure }) || isNew;
+          }, { forAtMost, onRetry }) || isNew;
         } catch (error) {
           hasFailed = true;
-          this.#fail(this.#followersOf(scope), error);
+          this.#fail(this.#followersOf(node, scope), error);
         }
       }
       if (!hasFailed) {
-        onSuccess?.();
+        this.#failingNodes.delete(node);
+        if (this.#failingNodes.size === 0) {
+          onSuccess?.();
+        }
       }
       quiet = isNew ? interval : Math.min(quiet * 1.25, Math.max(interval, longestPause));
       const least = Math.min(Math.max(took * rest, shortestRest), longestRest);
       await pause(least);
-      if (!this.#isWoken && this.#waiting.size > 0) {
+      if (!lane.isWoken && this.#followersOf(node).length > 0) {
         const woken = new AbortController();
-        this.#endPause = () => woken.abort();
+        lane.endPause = () => woken.abort();
         await pause(quiet - least, woken.signal);
       }
     }
-    this.#isRunning = false;
+    this.#failingNodes.delete(node);
+    this.#lanes.delete(node);
+    this.#begin();
   }
 
   /** Returns whether there was something new. */
-  async #pollScope(scope: string): Promise<boolean> {
+  async #pollScope(node: string | undefined, scope: string): Promise<boolean> {
+    await this.#database.ready();
+    this.#begin();
     let isNew = false;
-    for (const items of itemsOf(this.#followersOf(scope))) {
-      isNew = await this.#poll(scope, items) || isNew;
+    for (const items of itemsOf(this.#followersOf(node, scope))) {
+      isNew = await this.#poll(node, scope, items) || isNew;
     }
-    const due = this.#followersOf(scope).filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
+    const due = this.#followersOf(node, scope).filter(({ runId, since }) => runId !== undefined && Date.now() - since >= checkInterval);
     if (due.length > 0) {
-      await this.#checkWriters(scope, due);
+      await this.#checkWriters(node, scope, due);
     }
     return isNew;
   }
 
-  #followersOf(scope: string): Follower[] {
-    return [...this.#waiting.keys()].filter((follower) => follower.scope === scope);
+  #followersOf(node: string | undefined, scope?: string): Follower[] {
+    return [...this.#waiting.keys()]
+      .filter((follower) => (scope === undefined || follower.scope === scope) && this.#database.nodeOf(follower) === node);
   }
 
-  async #poll(scope: string, items: Follower[][]): Promise<boolean> {
+  async #poll(node: string | undefined, scope: string, items: Follower[][]): Promise<boolean> {
     const firsts = items.map(([first]) => first!);
-    const query = this.#database.inScope(scope).query<PollRow>(
+    const seqs = firsts.map(({ seq }) => seq);
+    const query = this.#database.inScope(scope).onNode(node).query<PollRow>(
       `select thread_no, run_id, status, first_seq::float8 as first_seq, events::text, problem,
         to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at
       from agui.poll(thread_ids => $1, after_seqs => $2, after_times => $3::timestamptz[], max_rows => $4, scopes => $5)`,
-      [firsts.map(({ threadId }) => threadId), firsts.map(({ seq }) => seq), firsts.map(({ recordedAt }) => recordedAt), maxBatches,
+      [firsts.map(({ threadId }) => threadId), seqs, firsts.map(({ recordedAt }) => recordedAt), maxBatches,
         firsts.map(() => scope)],
     );
     const rows = await query.catch((error: unknown) => {
@@ -223,14 +256,22 @@ export class Poller {
     });
     const answers = items.map(() => [] as PollRow[]);
     rows.forEach((row) => answers[row.thread_no - 1]!.push(row));
+    const moved: Follower[][] = [];
     for (const [i, answer] of answers.entries()) {
-      const { threadId, seq } = firsts[i]!;
+      const { threadId } = firsts[i]!;
+      const seq = seqs[i]!;
+      const followers = items[i]!.filter((follower) => follower.seq === seq); // the thread's other node was not faster
       const problem = answer.find((row) => row.problem !== null)?.problem;
-      if (problem) {
-        this.#fail(items[i]!, new Error(`thread ${JSON.stringify(threadId)} cannot be read behind seq ${seq}: ${problems[problem] ?? problem}`));
+      if (problem === "UI027") {
+        moved.push(followers);
+      } else if (problem) {
+        this.#fail(followers, new Error(`thread ${JSON.stringify(threadId)} cannot be read behind seq ${seq}: ${problems[problem] ?? problem}`));
       } else {
-        this.#pass(answer, items[i]!);
+        this.#pass(answer, followers);
       }
+    }
+    for (const followers of moved.filter((followers) => followers.length > 0)) {
+      await this.#find(node, followers);
     }
     return rows.length > 0;
   }
@@ -243,6 +284,7 @@ export class Poller {
     }
     const last = rows.at(-1);
     for (const follower of followers) {
+      follower.lostAt = undefined;
       const waiting = this.#waiting.get(follower);
       if (!waiting || !last && !(isAll && follower.hasMore)) {
         continue;
@@ -261,9 +303,27 @@ export class Poller {
     }
   }
 
+  /** Finds the node of a thread that was moved, and polls there. While a thread is being moved, two nodes name each other. */
+  async #find(node: string | undefined, followers: Follower[]): Promise<void> {
+    const { scope, threadId } = followers[0]!;
+    try {
+      await this.#database.inScope(scope).onNode(node).query("select agui.head($1, $2)", [threadId, scope]);
+    } catch (error) {
+      if (isTransient(error)) {
+        throw error;
+      }
+      this.#database.learn(error);
+      const now = Date.now();
+      this.#fail(followers.filter(({ lostAt = now }) => now - lostAt > movePatience), error);
+      followers.forEach((follower) => (follower.lostAt ??= now));
+    }
+    this.#begin();
+    this.wake();
+  }
+
   /** Fails the followers of runs whose writers are gone: the log gets their end only when another run begins. */
-  async #checkWriters(scope: string, followers: Follower[]): Promise<void> {
-    const query = this.#database.inScope(scope).query<{ item: number }>(
+  async #checkWriters(node: string | undefined, scope: string, followers: Follower[]): Promise<void> {
+    const query = this.#database.inScope(scope).onNode(node).query<{ item: number }>(
       `select item.no::int as item
       from unnest($1::text[], $2::text[]) with ordinality as item (thread_id, run_id, no)
       where (agui.status(item.thread_id, item.run_id, $3)).is_stale`,
@@ -273,7 +333,7 @@ export class Poller {
       if (isTransient(error)) {
         throw error;
       }
-      return []; // a thread was erased meanwhile, which its poll says; the others have their next check
+      return []; // a thread was erased or moved meanwhile, which its poll says; the others have their next check
     });
     followers.forEach((follower) => (follower.since = Date.now()));
     this.#fail(rows.map(({ item }) => followers[item - 1]!), new Error("the process that wrote the run is gone"));
@@ -312,6 +372,8 @@ export class Follower {
   since = Date.now();
   /** Whether there may have been more than its last events. */
   hasMore = false;
+  /** Since when no node says that it has the thread, because it is being moved. */
+  lostAt: number | undefined;
   readonly #poller: Poller;
 
   constructor(poller: Poller, position: Position & { scope: string }) {

@@ -31,10 +31,10 @@ test("heartbeats are those of all scopes, and of runs that are added meanwhile",
   expect(heartbeats.add(await begin(all, "one"))).toBe(true);
   heartbeats.add(await begin(acme, "two"));
   const late = await begin(all, "late");
-  const beat = heartbeats.beat("");
+  const beat = heartbeats.beat(late);
   expect(heartbeats.add(late)).toBe(true);
   expect(heartbeats.add(late)).toBe(false);
-  await Promise.all([beat, heartbeats.beat(""), heartbeats.beat("acme")]);
+  await Promise.all([beat, heartbeats.beat(late), heartbeats.beat({ scope: "acme", threadId: "two" })]);
   expect([await isAlive(all, "one"), await isAlive(acme, "two"), await isAlive(all, "late")]).toEqual([true, true, true]);
 });
 
@@ -56,7 +56,7 @@ test("a run hears what it should do, until it is deleted", async () => {
   await expect.poll(() => signals.at(-1)).toMatchObject({ status: "cut_off", cutOffReason: "too late" });
   heartbeats.stop();
   expect(heartbeats.add(await begin(on, "u"))).toBe(false);
-  await heartbeats.beat("");
+  await heartbeats.beat({ scope: "", threadId: "t" });
   expect(await isAlive(on, "u")).toBe(false);
 });
 
@@ -71,7 +71,7 @@ test("failures are reported, and so is the end of an outage", async () => {
   proxy.cutAnswers(() => isAway);
   heartbeats.add(await begin(open(url), "t"));
   await expect.poll(() => reported.at(-1)).toContain("Connection terminated");
-  await expect(heartbeats.beat("")).rejects.toThrow("Connection terminated");
+  await expect(heartbeats.beat({ scope: "", threadId: "t" })).rejects.toThrow("Connection terminated");
   isAway = false;
   await expect.poll(() => reported.at(-1)).toBe("success");
 });

@@ -62,7 +62,7 @@ export class RunStream implements StreamDurability, Beating {
   #appended: Promise<unknown> = Promise.resolve();
 
   constructor(options: StreamOptions) {
-    this.#options = options;
+    this.#options = { ...options, database: options.database.ofThread(options.threadId) };
     this.scope = options.database.scope;
     this.threadId = options.threadId;
     this.runId = options.runId;
@@ -148,7 +148,7 @@ export class RunStream implements StreamDurability, Beating {
     this.#isClosed = false;
     if (heartbeats.add(this)) {
       // From its first heartbeat on, the run has the lease of heartbeats. If this one fails, the next comes in a second.
-      heartbeats.beat(this.scope).catch(() => {});
+      heartbeats.beat(this).catch(() => {});
     }
     return events.map((_, i) => String(lastSeq - events.length + 1 + i));
   }

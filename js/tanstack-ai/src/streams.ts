@@ -58,7 +58,7 @@ export interface PostgresStream extends StreamDurability, Pick<RunStream, "upser
   readonly runId: string;
 }
 
-/** Durable streams in one database. Make one for the process: all its streams share connections, polls and heartbeats. */
+/** Durable streams in one database or in a cluster. Make one for the process: all its streams share connections, polls and heartbeats. */
 export class PostgresStreams {
   readonly #database: Database;
   readonly #poller: Poller;
@@ -66,7 +66,7 @@ export class PostgresStreams {
   readonly #retryTimeout: number;
   readonly #firstChunkDeadline: number;
 
-  /** Throws a TypeError without `pool` and `connectionString`. It connects with the first call. */
+  /** Throws a TypeError if no database is given. It connects with the first call. */
   constructor(options: PostgresStreamsOptions) {
     this.#retryTimeout = options.retryTimeout ?? 30_000;
     this.#database = new Database({ ...options, timeout: options.timeout ?? Math.max(this.#retryTimeout / 3, 1_000) });

@@ -17,11 +17,14 @@ export async function createDatabase(): Promise<{ url: string; drop: () => Promi
   return { url: at(name), drop: () => onServer(`drop database ${name} with (force)`) };
 }
 
-async function onServer(statement: string): Promise<void> {
-  const client = new Client(serverURL());
+const onServer = (text: string) => statement(serverURL(), text);
+
+/** Runs a statement on a connection of its own. */
+export async function statement(url: string, text: string, values: unknown[] = []): Promise<void> {
+  const client = new Client(url);
   await client.connect();
   try {
-    await client.query(statement);
+    await client.query(text, values);
   } finally {
     await client.end();
   }

@@ -1,6 +1,7 @@
 // Databases, servers, proxies and agents for the tests of the packages.
 
 export { serveAgent, type Call } from "./agent.ts";
+export { cluster, type TestCluster } from "./cluster.ts";
 export { cutProxy, type CutProxy } from "./cutproxy.ts";
 export { createDatabase, database } from "./database.ts";
 export { listen } from "./listen.ts";

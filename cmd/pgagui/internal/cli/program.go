@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -27,9 +31,12 @@ type Program struct {
 	Terminal, MessageTerminal *os.File
 
 	DatabaseURL string
-	Scope       string
-	JSON        bool
-	Wide        bool
+	// Nodes is the file that describes the nodes of a cluster; empty: the command works on one database.
+	Nodes string
+	node  string // of --node
+	Scope string
+	JSON  bool
+	Wide  bool
 }
 
 // AddFlags adds the flags that all commands share to the root of the commands.
@@ -41,9 +48,60 @@ func (p *Program) AddFlags(root *cobra.Command) {
 	flags.Var(&AddressFile{Address: &p.DatabaseURL}, "database-url-file",
 		"`file` with the address of the database, which may contain a password (see: pgagui help connection)")
 	root.MarkFlagsMutuallyExclusive("database-url", "database-url-file")
+	flags.StringVar(&p.Nodes, "nodes", os.Getenv("PGAGUI_NODES"), "`file` that describes the nodes of a cluster (see: pgagui cluster; default: $PGAGUI_NODES)")
+	flags.Lookup("nodes").DefValue = ""
+	flags.StringVar(&p.node, "node", "", "`name` of the node to work on, for commands that work on one database")
 	flags.StringVar(&p.Scope, "scope", "", "`name` of the tenant or user whose threads to use (see: pgagui help scopes)")
 	flags.BoolVar(&p.JSON, "json", false, "print results as JSON")
 	flags.BoolVar(&p.Wide, "wide", false, "do not cut the cells of tables to the width of the terminal")
+}
+
+// overNodes is the annotation of commands that take a cluster as they take one database.
+const overNodes = "takes a cluster"
+
+// OverNodes says of commands that they take a cluster as they take one database.
+func OverNodes(commands ...*cobra.Command) []*cobra.Command {
+	for _, command := range commands {
+		if command.Annotations == nil {
+			command.Annotations = map[string]string{}
+		}
+		command.Annotations[overNodes] = "yes"
+		OverNodes(command.Commands()...)
+	}
+	return commands
+}
+
+// ChooseDatabase finds out what a command works on: one database, that of a node, or all nodes of a
+// cluster, for commands that take one.
+func (p *Program) ChooseDatabase(command *cobra.Command) error {
+	flags := command.Flags()
+	isAsked, hasURL := flags.Changed("nodes"), flags.Changed("database-url") || flags.Changed("database-url-file")
+	if !isAsked && hasURL {
+		p.Nodes = "" // of the environment
+	}
+	usage := func(problem string) error { return &UsageError{Problem: problem, Command: command.CommandPath()} }
+	switch {
+	case isAsked && hasURL:
+		return usage("--nodes and --database-url exclude each other")
+	case p.node != "" && p.Nodes == "":
+		return usage("--node needs --nodes or $PGAGUI_NODES, which describe the nodes")
+	case p.node != "":
+		nodes, err := cluster.ReadFile(p.Nodes)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(nodes, func(node cluster.Node) bool { return node.Name == p.node })
+		if i < 0 {
+			return usage(fmt.Sprintf("%s describes no node %q", p.Nodes, p.node))
+		}
+		p.DatabaseURL, p.Nodes = nodes[i].URL, ""
+	case p.Nodes == "" || command.Annotations[overNodes] != "":
+	case isAsked || p.DatabaseURL == "":
+		return usage("this command works on one database: name a node with --node")
+	default:
+		p.Nodes = ""
+	}
+	return nil
 }
 
 // Connect opens a pool with up to this many connections. It fails if the database is not reachable
@@ -90,8 +148,17 @@ func OpenPool(ctx context.Context, databaseURL string, connections int) (*pgxpoo
 	return pool, nil
 }
 
-// WithStore calls work with the store of the scope, on a single connection.
+// WithStore calls work with the store of the scope, on a single connection, or on one to each node of
+// the cluster.
 func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error) error {
+	if p.Nodes != "" {
+		nodes, err := p.OpenNodes(ctx, 1)
+		if err != nil {
+			return err
+		}
+		defer nodes.Close()
+		return work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+	}
 	pool, err := p.Connect(ctx, 1)
 	if err != nil {
 		return err
@@ -100,9 +167,61 @@ func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error)
 	return work(p.Store(pool))
 }
 
+// WithSnapshot is WithStore for lists: all pages are as of one point in time, in a transaction. In a
+// cluster there is none, and tx is nil.
+func (p *Program) WithSnapshot(ctx context.Context, work func(store *pgagui.Store, tx pgx.Tx) error) error {
+	if p.Nodes != "" {
+		return p.WithStore(ctx, func(store *pgagui.Store) error { return work(store, nil) })
+	}
+	pool, err := p.Connect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error { return work(p.Store(pool).WithTx(tx), tx) })
+}
+
+// NodePools are pools to the nodes of a cluster, by their names.
+type NodePools map[string]*pgxpool.Pool
+
+// OpenNodes opens a pool with up to this many connections to each node of the cluster. It does not
+// connect yet: a node that is away concerns its threads alone.
+func (p *Program) OpenNodes(ctx context.Context, connections int) (NodePools, error) {
+	described, err := cluster.ReadFile(p.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	pools := NodePools{}
+	for _, node := range described {
+		if pools[node.Name], err = OpenPool(ctx, node.URL, connections); err != nil {
+			delete(pools, node.Name)
+			pools.Close()
+			return nil, fmt.Errorf("node %q: %w", node.Name, err)
+		}
+	}
+	return pools, nil
+}
+
+// Members are the nodes for a Store.
+func (n NodePools) Members() []pgagui.Node {
+	members := make([]pgagui.Node, 0, len(n))
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		members = append(members, pgagui.Node{Name: name, Pool: n[name]})
+	}
+	return members
+}
+
+// Close closes the pools.
+func (n NodePools) Close() {
+	for _, pool := range n {
+		pool.Close()
+	}
+}
+
 // Store returns the store of the scope.
 func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
-	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope})
+	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
 }
 
 // OneThread requires a single argument, the thread id.

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui"
 )
 
 const scopesText = `A scope is the tenant or user that a thread belongs to. Threads of different scopes are separate,
@@ -55,12 +57,12 @@ func refuseScope(command *cobra.Command, _ []string) error {
 }
 
 // HintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command
-// did with them. It prints nothing if there are none.
-func (p *Program) HintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, treatment string) error {
+// did with them, for instance "were skipped". It prints nothing if there are none.
+func (p *Program) HintAtOtherScopes(ctx context.Context, database pgagui.DB, treatment string) error {
 	const limit = 1000 // it counts no more threads on either side
 	var threads int
 	// The keys of the threads of a scope are a range. Count the keys before it and after it.
-	err := pool.QueryRow(ctx, `
+	err := database.QueryRow(ctx, `
 		with scope as (
 			select pg_catalog.concat(prefix, '-0000-000000000000')::pg_catalog.uuid as low, pg_catalog.concat(prefix, '-ffff-ffffffffffff')::pg_catalog.uuid as high
 			from pg_catalog.left(agui.thread_key($1, '')::pg_catalog.text, 18) as prefix
@@ -78,6 +80,13 @@ func (p *Program) HintAtOtherScopes(ctx context.Context, pool *pgxpool.Pool, tre
 	if threads > limit {
 		count = "more than " + humanize.Comma(limit) + " threads"
 	}
-	_, err = fmt.Fprintf(p.Messages, "scope %q: %s of other scopes %s\n", p.Scope, count, treatment)
+	of := "of other scopes"
+	if threads == 1 {
+		of, treatment = "of another scope", ofOne.Replace(treatment)
+	}
+	_, err = fmt.Fprintf(p.Messages, "scope %q: %s %s %s\n", p.Scope, count, of, treatment)
 	return err
 }
+
+// ofOne turns what a command did with threads into what it did with one.
+var ofOne = strings.NewReplacer("are ", "is ", "were ", "was ", "includes them", "includes it")

@@ -168,6 +168,16 @@ func TestAdviceMends(t *testing.T) {
 			check: "webhooks", severity: doctor.Warning, says: "webhook hook is disabled: 410 Gone",
 			cause: `update agui.webhook set enabled = false, disabled_because = '410 Gone'`, mend: `select agui.remove_webhook('hook')`,
 		},
+		{
+			check: "cluster", severity: doctor.Warning, says: "a move to node z was interrupted 01:00:00 ago: 1 threads",
+			cause: `call agui.join_cluster('a'); insert into agui_internal.moved_thread select thread_key, 'z', now() - interval '1 hour' from agui.thread limit 1`,
+			mend:  `delete from agui_internal.moved_thread`,
+		},
+		{
+			check: "cluster", severity: doctor.Error, says: "this database is node a of a cluster, but does not check",
+			cause: `create or replace function agui_internal.this_node() returns text language sql stable parallel safe return null::text`,
+			mend:  `call agui.leave_cluster()`,
+		},
 		// From here on with row-level security.
 		{
 			check: "tenants", severity: doctor.Note, says: "role application has no scope",

@@ -63,7 +63,10 @@ func Run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 
 	// An error before the command starts is a usage error.
 	hasStarted := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { hasStarted = true }
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		hasStarted = true
+		return p.ChooseDatabase(command)
+	}
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return cli.ExitOK

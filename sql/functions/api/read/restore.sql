@@ -12,20 +12,24 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    run  agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    fold agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
+    run      agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    fold     agui_internal.fold := agui_internal.fold_at(run, at_seq, at_time);
+    restored text;
 begin
-    -- Concatenated as text: the parts are already JSON and keep their spelling.
-    return (
-        '{"threadId":' || to_json(thread_id)
-        || ',"runId":' || to_json(run.run_id)
-        || ',"seq":' || fold.through_seq
-        || ',"status":' || to_json(run.status)
-        || ',"messages":[' || array_to_string(fold.bodies, ',') || ']'
-        || ',"state":' || fold.state
-        || ',"interrupts":' || fold.interrupts
-        || '}'
-    )::json;
+    -- Put together as text: the parts are already JSON and keep their spelling. concat copies large
+    -- ones once, operators would do so one after the other.
+    restored := concat(
+        '{"threadId":', to_json(thread_id),
+        ',"runId":', to_json(run.run_id),
+        ',"seq":', fold.through_seq,
+        ',"status":', to_json(run.status),
+        ',"messages":[', array_to_string(fold.bodies, ','), ']',
+        ',"state":', fold.state,
+        ',"interrupts":', fold.interrupts,
+        '}'
+    );
+    fold := null;
+    return restored;
 end
 $$;
 

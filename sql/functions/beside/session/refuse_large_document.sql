@@ -1,14 +1,14 @@
 create or replace function agui_internal.refuse_large_document(document json, subject text)
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     max_bytes constant int := 64 * 1024 * 1024;
     max_depth constant int := 1000;
-    bytes     constant int := octet_length(document::text);
+    bytes     constant int := agui_internal.json_octets(document);
 begin
     if bytes > max_bytes then
         raise exception using
@@ -16,7 +16,7 @@ begin
             message = format('%s: the document has %s bytes, more than the limit of %s', subject, bytes, max_bytes);
     end if;
     -- Nesting takes bytes: most documents are too short to be nested too deeply.
-    if bytes > 2 * max_depth and agui_internal.json_too_deep(document::text, max_depth) then
+    if bytes > 2 * max_depth and agui_internal.json_too_deep(document, max_depth) then
         raise exception using
             errcode = 'UI011',
             message = format('%s: the document is nested more than %s levels deep', subject, max_depth);

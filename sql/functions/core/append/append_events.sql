@@ -123,7 +123,7 @@ begin
             if log_end.hash is null and agui_internal.is_chained(scope) then
                 log_end.hash := agui_internal.chain_origin(scope, thread_id);
             end if;
-            input_bytes := convert_to(input::text, 'UTF8');
+            input_bytes := agui_internal.json_bytes(input);
             if log_end.hash is not null then
                 beginning := agui_internal.chain_beginning(key, place.parent_no, sha256(input_bytes));
             end if;

@@ -1,24 +1,21 @@
 create or replace function agui_internal.inspect_events(events json, thread_id text, run_id text, subject text)
 returns agui_internal.event_inspection
 language plpgsql
-stable
-parallel safe
+volatile
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
     max_bytes constant int := agui_internal.max_call_bytes();
     max_depth constant int := agui_internal.max_json_depth();
-    -- More levels than max_depth have more than half as many brackets of one kind.
-    deep_patterns constant bytea[] := array[
-        (repeat('%[', max_depth / 2 + 1) || '%')::bytea, (repeat('%{', max_depth / 2 + 1) || '%')::bytea
-    ];
     -- Patterns of events of the life cycle, and of arrays of one.
     life_cycle constant bytea[] := array['{"type":"RUN\\_%', '{"type": "RUN\\_%', '[{"type":"RUN\\_%', '[{"type": "RUN\\_%'];
-    bytes_of_large_call constant int := 1000000;
+    bytes_of_large_event constant int := 1000000;
     call_bytes constant int := agui_internal.json_octets(events);
     found       agui_internal.event_inspection;
     all_plain   boolean;
+    has_large   boolean;
+    large_is_deep boolean;
     bad_at      int;
     deep_at     int;
     untyped_at  int;
@@ -41,13 +38,20 @@ begin
 
     -- Splitting the array takes three copies of a large event, so an array of one is searched as a
     -- whole.
-    if call_bytes > bytes_of_large_call and json_array_length(events) = 1 then
+    if call_bytes > bytes_of_large_event and json_array_length(events) = 1 then
         found.n := 1;
-        select agui_internal.has_evident_type(call.bytes) and call.bytes not like all (life_cycle || deep_patterns) into all_plain
+        select agui_internal.has_evident_type(call.bytes) and call.bytes not like all (life_cycle) into all_plain
         from (select agui_internal.json_bytes(events) as bytes offset 0) as call;
+        has_large := true;
+        all_plain := all_plain or agui_internal.is_typed_plain(events);
     else
-        select scan.n, scan.all_plain into found.n, all_plain
+        select scan.n, scan.all_plain, scan.largest > bytes_of_large_event into found.n, all_plain, has_large
         from agui_internal.scan_events(events) as scan;
+    end if;
+    -- A large event is measured with those around it, because to take it out would copy it.
+    if has_large then
+        large_is_deep := agui_internal.json_too_deep(events, max_depth + 1);
+        all_plain := all_plain and not large_is_deep;
     end if;
     if all_plain then
         return found;
@@ -63,10 +67,10 @@ begin
         select
             element.position,
             element.kind,
-            -- Nesting takes bytes and brackets. Most events have too few.
+            -- Nesting takes bytes.
             case
-                when octet_length(element.bytes) > 2 * max_depth and element.bytes like any (deep_patterns)
-                    then agui_internal.json_too_deep(element.value::text, max_depth)
+                when element.bytes is null and large_is_deep or element.bytes is not null and element.octets > 2 * max_depth
+                    then agui_internal.json_too_deep(element.value, max_depth)
             end as is_deep,
             element.is_evident or coalesce(left(parsed.type::text, 1) = '"', false) as is_typed,
             ends.type,
@@ -79,12 +83,20 @@ begin
             select
                 split.position::int,
                 split.value,
+                split.octets,
                 split.bytes,
                 json_typeof(split.value) as kind,
-                json_typeof(split.value) = 'object' and agui_internal.has_evident_type(split.bytes) as is_evident
+                json_typeof(split.value) = 'object' and coalesce(agui_internal.has_evident_type(split.bytes), false) as is_evident
             from (
-                select given.position, given.value, agui_internal.json_bytes(given.value) as bytes
-                from json_array_elements(events) with ordinality as given (value, position)
+                select
+                    sized.*,
+                    -- null: a copy of the event would be too large
+                    case when sized.octets <= bytes_of_large_event then agui_internal.json_bytes(sized.value) end as bytes
+                from (
+                    select given.position, given.value, agui_internal.json_octets(given.value) as octets
+                    from json_array_elements(events) with ordinality as given (value, position)
+                    offset 0
+                ) as sized
                 offset 0
             ) as split
             offset 0
@@ -93,7 +105,10 @@ begin
             select case
                 when element.kind = 'object'
                     and (not element.is_evident or element.bytes like any (life_cycle))
-                    then agui_internal.json_guarded(element.value)
+                    then case
+                        when element.bytes is null then agui_internal.life_cycle_members(element.value)
+                        else agui_internal.json_guarded(element.value)
+                    end
             end as event
             offset 0
         ) as guarded
@@ -106,7 +121,7 @@ begin
             where parsed.type #>> '{}' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
             offset 0
         ) as ends on true
-        where not element.is_evident or guarded.event is not null or octet_length(element.bytes) > 2 * max_depth
+        where not element.is_evident or guarded.event is not null or element.octets > 2 * max_depth
     loop
         if event.kind <> 'object' then
             bad_at := coalesce(bad_at, event.position);

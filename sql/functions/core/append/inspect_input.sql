@@ -1,7 +1,7 @@
 create or replace function agui_internal.inspect_input(input json, events json, subject text)
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,7 +19,7 @@ begin
                 subject, agui_internal.json_octets(events), agui_internal.json_octets(input), agui_internal.max_call_bytes()),
             hint = 'Begin the run with fewer events, and append the others in later calls.';
     end if;
-    if agui_internal.json_too_deep(input::text, agui_internal.max_json_depth()) then
+    if agui_internal.json_too_deep(input, agui_internal.max_json_depth()) then
         raise exception using
             errcode = 'UI011',
             message = format('%s: its input is nested more than %s levels deep', subject, agui_internal.max_json_depth());

@@ -26,22 +26,7 @@ begin
         brackets := replace(brackets, '[]', '');
     end loop;
 
-    -- The rest is split into stretches of opening brackets followed by closing ones. A single pass
-    -- at any depth.
-    return 8 + (
-        select coalesce(max(stretch.before + stretch.opens), 0)
-        from (
-            select
-                strpos(part || ']', ']') - 1 as opens,
-                coalesce(
-                    sum(2 * strpos(part || ']', ']') - 2 - length(part)) over (
-                        order by position rows between unbounded preceding and 1 preceding
-                    ),
-                    0
-                ) as before
-            from string_to_table(replace(brackets, '][', '],['), ',') with ordinality as split (part, position)
-        ) as stretch
-    );
+    return 8 + agui_internal.bracket_height(brackets);
 end
 $$;
 

@@ -87,6 +87,7 @@ declare
     patched       text;
     is_for_state  boolean;
     is_due        boolean;
+    is_long       boolean;
     begins_run    boolean := false;
     last_seq      bigint;
 
@@ -147,7 +148,7 @@ begin
         if event.type = grown_type
             and event.id is not distinct from grown_id
             and event."subagentRunId"::text is not distinct from grown_owner
-            and event.delta::text ^@ '"'
+            and json_typeof(event.delta) = 'string'
             and coalesce(event.metadata, event.role, event.name, event."toolCallName", event."parentMessageId") is null
             and octet_length(buffer) < long
         then
@@ -182,14 +183,14 @@ begin
 
         case
             when event.type = any (agui_internal.event_types('continue text', 'continue reasoning', 'continue tool')) then
-                continue when (owner_fits and metadata_fits and event.id ^@ '"' and event.delta::text ^@ '"') is not true;
+                continue when (owner_fits and metadata_fits and event.id ^@ '"' and json_typeof(event.delta) = 'string') is not true;
                 piece := event.delta;
 
             when is_chunk then
                 continue when not owner_fits
                     or not metadata_fits
                     or not event.id ^@ '"'
-                    or not event.delta::text ^@ '"'
+                    or json_typeof(event.delta) <> 'string'
                     or is_text and (not event.role::text ^@ '"' or not event.name::text ^@ '"')
                     or step.is_call and (not event."toolCallName"::text ^@ '"' or not event."parentMessageId"::text ^@ '"');
                 chunk := agui_internal.fold_chunk(
@@ -340,6 +341,9 @@ begin
             end;
         end if;
 
+        -- A piece that is large is a step, and never copied to the buffer.
+        is_long := octet_length(piece) > large;
+
         -- Return the strings that grew: before the next step for messages, and when they are many
         -- or long. Steps for the state and the run are independent of steps for the messages.
 
@@ -353,7 +357,7 @@ begin
         if growing is not null
             and (
                 case when is_for_state then messages is not null else coalesce(step.action, patch, messages::text) is not null end
-                or piece is not null and step.metadata is not null
+                or piece is not null and (step.metadata is not null or is_long)
                 or cardinality(grown_keys) > 30
                 or octet_length(buffer) + octet_length(grown_texts[growing]) > 4000
                 or is_due
@@ -390,6 +394,8 @@ begin
                 patch, messages, case when step.action is null then piece end
             )) + left_out_bytes;
             left_out_bytes := 0;
+        elsif is_long then
+            brought := brought + octet_length(piece) + 1;
         end if;
         long := least(4000, next_look - brought);
 
@@ -416,7 +422,7 @@ begin
                 return next step;
             end loop;
 
-        elsif patch is not null or piece is not null and step.metadata is not null then
+        elsif patch is not null or piece is not null and (step.metadata is not null or is_long) then
             step.action := case when patch is not null then 'patch activity' else 'grow' end;
             step.content := coalesce(patch, piece);
             return next step;

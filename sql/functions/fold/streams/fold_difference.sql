@@ -4,6 +4,8 @@ language plpgsql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- Other plans have copies of the fold.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     differs_at bigint;

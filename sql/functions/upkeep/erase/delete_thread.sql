@@ -18,7 +18,6 @@ begin
     delete from agui_internal.consumer_thread as consumed where consumed.thread_key = delete_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = delete_thread.thread_key;
     delete from agui_internal.job_note as note where note.thread_key = delete_thread.thread_key;
-    delete from agui_internal.webhook_request as request where request.thread_key = delete_thread.thread_key;
     delete from agui.hold as held where held.thread_key = delete_thread.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = delete_thread.thread_key;
     perform agui_internal.allow_log_change(true);
@@ -32,6 +31,7 @@ end
 $$;
 
 comment on function agui_internal.delete_thread(uuid) is
-    'Removes all rows of a thread, and records nothing. The caller holds the lock of the thread.';
+    'Removes all rows of a thread but the requests of webhooks, and records nothing. The caller holds '
+    'the lock of the thread.';
 
 revoke execute on function agui_internal.delete_thread(uuid) from public;

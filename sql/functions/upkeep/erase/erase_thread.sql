@@ -77,6 +77,7 @@ begin
     returning * into erasure;
 
     perform agui_internal.delete_thread(thread_key);
+    delete from agui_internal.webhook_request as request where request.thread_key = erase_thread.thread_key;
     return erasure;
 end
 $$;

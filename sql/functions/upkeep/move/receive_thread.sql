@@ -14,6 +14,12 @@ begin
     if agui_internal.node_of(key) = agui_internal.this_node() then
         return null;
     end if;
+    -- It was here before, and its rows have not been removed yet.
+    perform from agui.thread as thread where thread.thread_key = key;
+    if found then
+        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(key), format('thread "%s"', thread_id));
+        perform agui_internal.delete_thread(key);
+    end if;
     insert into agui_internal.moved_thread as moved (thread_key, node)
     values (key, agui_internal.this_node())
     on conflict (thread_key) do update

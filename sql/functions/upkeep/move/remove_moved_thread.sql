@@ -26,6 +26,7 @@ begin
         return false;
     end if;
     perform agui_internal.delete_thread(thread_key);
+    delete from agui_internal.webhook_request as request where request.thread_key = remove_moved_thread.thread_key;
     perform agui_internal.forget_moved_thread(thread_key);
     return true;
 end

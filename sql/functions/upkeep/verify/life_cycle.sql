@@ -18,8 +18,8 @@ begin
             nullif(guarded.event ->> 'parentRunId', ''),
             case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
         from (
-            -- One scan: the planner may know nothing of a thread that was just stored, and would read
-            -- the batches once more for each of them.
+            -- One scan: of a thread that was just stored the planner has no statistics, and would read the
+            -- batches once more for each of them.
             select
                 stored.run_no, stored.first_seq, stored.events,
                 sum(stored.n) over (partition by stored.run_no order by stored.first_seq) - stored.n as events_before
@@ -29,11 +29,9 @@ begin
         -- agui_internal.verify_batches reports a batch that is not an array.
         cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
             with ordinality as element (event, position)
-        cross join lateral (select agui_internal.json_guard(element.event::text)::json) as guarded (event)
-        -- Skip batches and events that cannot have such a type. A type written with escapes has
-        -- \u00 in it.
-        where (strpos(batch.events::text, 'RUN_') > 0 or strpos(batch.events::text, '\u00') > 0)
-            and (strpos(element.event::text, 'RUN_') > 0 or strpos(element.event::text, '\u00') > 0)
+        cross join lateral (select agui_internal.json_guarded(element.event)) as guarded (event)
+        where agui_internal.may_begin_or_end(batch.events)
+            and agui_internal.may_begin_or_end(element.event)
             and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
 end
 $$;

@@ -53,13 +53,9 @@ begin
             union all
             select 4, message.message_no, null, format('message version %s has another id or role than its body', message.message_no)
             from agui.message as message
-            cross join lateral (select agui_internal.json_guard(message.body::text)::json) as guarded (body)
             where message.thread_key = verify_references.thread_key
                 and message.body is not null
-                and (
-                    message.message_id is distinct from agui_internal.json_string_text((guarded.body -> 'id')::text)
-                    or message.role is distinct from agui_internal.json_string_text((guarded.body -> 'role')::text)
-                )
+                and not agui_internal.has_id_and_role(message.body, message.message_id, message.role)
             union all
             -- Compaction processed the run and marked it without the events that its writer appended
             -- after the end in the meantime.

@@ -15,6 +15,10 @@ declare
     -- the fold of the run folded_no at its end; its messages have the numbers in the snapshots
     fold       agui_internal.fold;
     folded_no  int;
+    -- The runs behind it that wait to be folded together: each call looks at all messages so far.
+    wait_nos   int[] := '{}';
+    after_seqs bigint[];
+    through_seqs bigint[];
     is_next    boolean;
 begin
     thread_key := agui_internal.visible_key(thread_key);
@@ -32,7 +36,7 @@ begin
         if run.parent_no is null or run.parent_no < run.run_no and whole[run.parent_no] < run.first_seq then
             whole[run.run_no] := case when run.status = 'running' then 9223372036854775807 else run.last_seq end;
         end if;
-        is_next := run.parent_no = folded_no and whole[run.run_no] is not null and run.status <> 'running';
+        is_next := run.parent_no = coalesce(wait_nos[cardinality(wait_nos)], folded_no) and whole[run.run_no] is not null and run.status <> 'running';
         continue when run.through_seq is null and not coalesce(is_next, false);
 
         difference := null;
@@ -44,9 +48,11 @@ begin
         else
             begin
                 if is_next then
-                    fold := agui_internal.fold_runs(
-                        fold, thread_key, array[run.run_no], array[run.first_seq - 1], array[coalesce(run.through_seq, run.last_seq)]
-                    );
+                    wait_nos := wait_nos || run.run_no;
+                    after_seqs := after_seqs[: cardinality(wait_nos) - 1] || run.first_seq - 1;
+                    through_seqs := through_seqs[: cardinality(wait_nos) - 1] || coalesce(run.through_seq, run.last_seq);
+                    continue when run.through_seq is null;
+                    fold := agui_internal.fold_runs(fold, thread_key, wait_nos, after_seqs, through_seqs);
                 else
                     fold := agui_internal.fold_run(
                         thread_key, run.run_no, run.through_seq,
@@ -54,6 +60,7 @@ begin
                     );
                 end if;
                 folded_no := run.run_no;
+                wait_nos := '{}';
                 if run.through_seq is not null then
                     fold := agui_internal.fold_patched(fold);
                     difference := 'the snapshot is not what the log says: '
@@ -70,6 +77,7 @@ begin
             exception
                 when others then
                     folded_no := null;
+                    wait_nos := '{}';
                     if run.through_seq is not null then
                         difference := 'the snapshot cannot be compared with the log: ' || sqlerrm;
                     end if;

@@ -1,0 +1,49 @@
+package testdb
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Node is a database of a cluster.
+type Node struct {
+	Name, URL string
+	Pool      *pgxpool.Pool
+}
+
+// Nodes makes databases with the schema that are the nodes of a cluster. Each has as many buckets as the others.
+func Nodes(t testing.TB, n int) []Node {
+	t.Helper()
+	addresses := make([]string, n)
+	for i := range addresses {
+		addresses[i] = New(t)
+	}
+	return JoinNodes(t, addresses...)
+}
+
+// JoinNodes makes empty databases with the schema the nodes of a cluster.
+func JoinNodes(t testing.TB, addresses ...string) []Node {
+	t.Helper()
+	const buckets = 1024
+	var ranges []string
+	nameOf := func(i int) string { return string(rune('a' + i)) }
+	for i := range addresses {
+		ranges = append(ranges, fmt.Sprintf(`{"first":%d,"last":%d,"node":%q,"epoch":1}`, i*buckets/len(addresses), (i+1)*buckets/len(addresses)-1, nameOf(i)))
+	}
+	nodes := make([]Node, len(addresses))
+	var salt []byte
+	for i, address := range addresses {
+		nodes[i] = Node{Name: nameOf(i), URL: address, Pool: Connect(t, address)}
+		_, err := nodes[i].Pool.Exec(t.Context(), `call agui.join_cluster($1, $2::json, $3)`, nodes[i].Name, `{"buckets":[`+strings.Join(ranges, ",")+`]}`, salt)
+		if err == nil && i == 0 {
+			err = nodes[i].Pool.QueryRow(t.Context(), `select salt from agui_internal.erasure_salt`).Scan(&salt)
+		}
+		if err != nil {
+			t.Fatal("testdb:", err)
+		}
+	}
+	return nodes
+}
