@@ -22,6 +22,7 @@ const (
 	Frameworks = "frameworks" // frameworks for agents on Node.js, which make test-js installs
 	PgBouncer  = "pgbouncer"  // the pooler
 	PgCron     = "pg_cron"    // the extension, in the server of the tests
+	PLProxy    = "plproxy"    // the extension PL/Proxy, in the server of the tests
 	PgDump     = "pg_dump"    // pg_dump and pg_restore, of the server's version or a newer one
 	Psql       = "psql"       // the client program
 	Python     = "python"     // Python 3.9 or newer

@@ -39,7 +39,7 @@ Commands for one database (jobs, verify, stats, doctor, …) name one with --nod
   pgagui worker --nodes nodes.json --node a`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move or rebalance)", Command: command.CommandPath()}
+			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, rebalance or front)", Command: command.CommandPath()}
 		},
 	}
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
@@ -128,6 +128,21 @@ answer, the exit code is 5.`,
 			}),
 		},
 		p.clusterMoveCommand(with),
+		&cobra.Command{
+			Use:   "front",
+			Short: "Print the SQL of a database that carries calls to the nodes",
+			Long: `Prints SQL that makes a database a front of the cluster: it has the functions of the schema agui, and
+carries each call to the node of its thread. The database needs the extension PL/Proxy (Debian:
+postgresql-15-plproxy), and no store of its own. A superuser runs the SQL there, and again after an
+upgrade, or when the description of the nodes has changed. Moves need no new SQL.
+
+The SQL has the passwords of the nodes, from the description. See docs/guides/front.md.`,
+			Example: `  pgagui cluster front | psql --dbname postgres://postgres@front/agui`,
+			Args:    cobra.NoArgs,
+			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
+				return c.Front(command.Context(), p.Out)
+			}),
+		},
 		&cobra.Command{
 			Use:   "rebalance",
 			Short: "Give each node the same number of buckets",

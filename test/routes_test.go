@@ -1,0 +1,222 @@
+package test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgagui/pgagui/internal/routes"
+	"github.com/pgagui/pgagui/internal/testdb"
+)
+
+var updateRoutes = flag.Bool("update-routes", false, "write docs/reference/routes.md anew")
+
+// A call for a thread of another node is answered by UI027, in whatever form SQL has for it: never as if the thread were unknown or empty.
+func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	a, b := testdb.Pool(t), testdb.Pool(t)
+	mustRun(t, a, `select agui.append('on a', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.append('moved', 'r', '[{"type":"RUN_STARTED"}]')`)
+	mustRun(t, a, `call agui.join_cluster('a')`)
+	var known string
+	if err := a.QueryRow(ctx, `select agui.cluster_map()`).Scan(&known); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Exec(ctx, `call agui.join_cluster('b', $1)`, known); err != nil {
+		t.Fatal(err)
+	}
+	// Its rows are still on a.
+	mustRun(t, a, `select agui_internal.fence_threads(array[agui.thread_key('', 'moved')], 'b')`)
+
+	values := map[string]string{
+		"run_id": `'r'`, "run_a": `'r'`, "run_b": `'r'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`, "events": `'[{"type":"RUN_STARTED"}]'`,
+		"claimant": `'me'`, "consumer": `'c'`, "seq": `1`, "reason": `'x'`, "message_id": `'m'`, "n": `1`, "task_id": `'task'`, "channels": `'{a}'`,
+		"types": `'{json}'`, "channel_values": `'[1]'`, "run_ids": `'{r}'`, "after_seqs": `'{0}'`,
+		"thread_id": `%s`, "thread_ids": `array[%s]`, "session": `json_build_object('threadId', %s, 'state', json_build_object('k', 1))`,
+		"sessions": `json_build_array(json_build_object('threadId', %s, 'state', json_build_object('k', 1)))`,
+	}
+	rows, err := a.Query(ctx, `select proname::text, proargnames[: pronargs - pronargdefaults] from pg_proc where pronamespace = 'agui'::regnamespace`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]string{}
+	all := routes.Of()
+	unlisted := maps.Clone(all)
+	var name string
+	var arguments []string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &arguments}, func() error {
+		route, isListed := all[name]
+		delete(unlisted, name)
+		if !isListed {
+			t.Errorf("agui.%s is not in internal/routes", name)
+		}
+		if route.By != routes.Thread && route.By != routes.Threads && route.By != routes.ThreadIfNamed {
+			return nil
+		}
+		if route.By == routes.ThreadIfNamed {
+			arguments = append(arguments, "thread_id")
+		}
+		var given []string
+		for _, argument := range arguments {
+			value := values[argument]
+			if name == "append_many" && argument == "events" {
+				value = `array['[{"type":"RUN_STARTED"}]']::json[]`
+			}
+			if value == "" {
+				t.Errorf("agui.%s: no value for %s", name, argument)
+			}
+			given = append(given, argument+" => "+value)
+		}
+		calls[name] = fmt.Sprintf("agui.%s(%s)", name, strings.Join(given, ", "))
+		arguments = nil
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name := range unlisted {
+		t.Errorf("internal/routes has agui.%s, which does not exist", name)
+	}
+	if len(calls) < 60 {
+		t.Fatalf("only %d functions name threads", len(calls))
+	}
+
+	forms := map[string]string{
+		"select":   `select (%s)::text`,
+		"from":     `select answer::text from %s as answer`,
+		"subquery": `select (select string_agg(answer::text, '') from %s as answer)`,
+		// A call that answers in rows is found by its row, each other one raises.
+		"condition":         `select 'found' where exists (select from %s as answer where answer::text like '%%UI027%%')`,
+		"materialized CTE":  `with answer as materialized (select answer::text from %s as answer) select * from answer`,
+		"insert":            `insert into pg_temp.answers select answer::text from %s as answer returning answer`,
+		"union":             `select 'UI027' union all select answer::text from %s as answer`,
+		"PL/pgSQL":          `do $do$ begin perform count(answer::text) from %s as answer; end $do$`,
+		"PL/pgSQL, a query": `do $do$ declare answer record; begin for answer in select * from %s loop end loop; end $do$`,
+	}
+	// These answer for each thread, in a row.
+	inRows := []string{"append_many", "poll"}
+	for _, node := range []struct {
+		conn    *pgx.Conn
+		threads []string
+	}{{connectOne(t, a), []string{`'moved'`}}, {connectOne(t, b), []string{`'on a'`, `'unborn'`}}} {
+		mustRun(t, node.conn, `create temp table answers (answer text)`)
+		mustRun(t, node.conn, `set agui.unknown_thread = 'empty'`)
+		for name, call := range calls {
+			for _, thread := range node.threads {
+				for form, statement := range forms {
+					if slices.Contains(inRows, name) && strings.HasPrefix(form, "PL/pgSQL") {
+						continue
+					}
+					statement := fmt.Sprintf(statement, fmt.Sprintf(call, thread))
+					for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
+						if answer, isMoved := movedAnswer(node.conn, statement, mode); !isMoved && !strings.Contains(answer, "found") {
+							t.Errorf("%s: %s\n\t%s", form, statement, answer)
+						}
+					}
+				}
+				// Of another row, by LATERAL.
+				statement := `select answer::text from (values (` + thread + `)) as of (id) cross join lateral ` + fmt.Sprintf(call, "of.id") + ` as answer`
+				if answer, isMoved := movedAnswer(node.conn, statement, pgx.QueryExecModeExec); !isMoved {
+					t.Errorf("lateral: %s\n\t%s", statement, answer)
+				}
+				// Prepared, with a plan for any thread.
+				statement = `select answer::text from ` + fmt.Sprintf(call, "$1::text") + ` as answer`
+				mustRun(t, node.conn, `set plan_cache_mode = force_generic_plan`)
+				if answer, isMoved := movedAnswer(node.conn, statement, pgx.QueryExecModeCacheStatement, strings.Trim(thread, "'")); !isMoved {
+					t.Errorf("prepared: %s\n\t%s", statement, answer)
+				}
+				mustRun(t, node.conn, `reset plan_cache_mode`)
+				// In a pipeline behind a statement that is right. Both are one transaction.
+				batch := &pgx.Batch{}
+				batch.Queue(`insert into pg_temp.answers values ('before')`)
+				batch.Queue(`select answer::text from ` + fmt.Sprintf(call, thread) + ` as answer`)
+				results := node.conn.SendBatch(ctx, batch)
+				_, first := results.Exec()
+				answers, err := results.Query()
+				answer, isMoved := isMovedAnswer(answers, err)
+				if err := results.Close(); first != nil || !isMoved {
+					t.Errorf("pipeline: %s: %v, %s, %v", call, first, answer, err)
+				}
+			}
+		}
+		var kept int
+		if err := node.conn.QueryRow(ctx, `select count(*) from answers where answer = 'before'`).Scan(&kept); err != nil || kept != len(inRows)*len(node.threads) {
+			t.Errorf("%d pipelines were committed, %v", kept, err)
+		}
+	}
+	var threads int
+	if err := b.QueryRow(ctx, `select count(*) from agui.thread`).Scan(&threads); err != nil || threads != 0 {
+		t.Errorf("node b has %d threads, %v", threads, err)
+	}
+}
+
+func movedAnswer(conn *pgx.Conn, statement string, mode pgx.QueryExecMode, arguments ...any) (answer string, isMoved bool) {
+	answers, err := conn.Query(context.Background(), statement, append([]any{mode}, arguments...)...)
+	return isMovedAnswer(answers, err)
+}
+
+// isMovedAnswer reports whether the answer is UI027, as an error or as the one row.
+func isMovedAnswer(answers pgx.Rows, err error) (answer string, isMoved bool) {
+	if err == nil {
+		var texts []*string
+		texts, err = pgx.CollectRows(answers, pgx.RowTo[*string])
+		if err == nil {
+			for _, text := range texts {
+				if text != nil {
+					answer += *text + "; "
+				}
+			}
+			return fmt.Sprintf("%d rows: %s", len(texts), answer), len(texts) > 0 && strings.Count(answer, "UI027") >= len(texts)
+		}
+	}
+	return err.Error(), sqlState(err) == "UI027"
+}
+
+// docs/reference/routes.md says of each function what internal/routes says.
+func TestRoutesReference(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	page.WriteString(`# Functions in a cluster
+
+Which node of a cluster answers a call, for each function of the schema ` + "`agui`" + `. A node refuses a call
+for a thread of another node with UI027: also for a thread that does not exist yet, and in each form
+of SQL. A call that goes to all nodes, or to this node alone, is answered by a node for itself. The
+last column says what a [front](../guides/front.md) does with the call.
+
+The views and tables of a node show the rows of that node. A view cannot refuse: without a row, look
+at the other nodes. Rows of a thread that was moved away are there for some seconds more.
+
+This page is written from a list that a test compares with the catalog and with what nodes answer:
+` + "`go test ./test -run Routes -update-routes`" + `
+
+| function | goes by | through a front |
+|---|---|---|
+`)
+	all := routes.Of()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		route := all[name]
+		front := string(route.Front)
+		if route.Instead != "" {
+			front += ": " + route.Instead
+			if route.Front == routes.Sent || route.Front == routes.OneNode {
+				front = string(route.Front) + "; else " + route.Instead
+			}
+		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", name, route.By, front)
+	}
+	const path = "../docs/reference/routes.md"
+	if *updateRoutes {
+		if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept, err := os.ReadFile(path); err != nil || string(kept) != page.String() {
+		t.Errorf("%s is outdated (%v): go test ./test -run Routes -update-routes", path, err)
+	}
+}
