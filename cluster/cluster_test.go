@@ -342,6 +342,14 @@ func (c *three) contents() map[string]string {
 	return found
 }
 
+// repeats is how often something is repeated: less with -short.
+func repeats(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 const moverEnv = "PGAGUI_TEST_MOVER"
 
 func TestMain(m *testing.M) {
@@ -391,7 +399,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		life := time.Duration(rand.IntN(600)) * time.Millisecond
-		if killed > 20 {
+		if killed > repeats(20) {
 			life = time.Minute
 		}
 		timer := time.AfterFunc(life, func() { _ = command.Process.Kill() })
@@ -422,6 +430,70 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c.checkPlaces()
+	if after := c.contents(); !maps.Equal(before, after) {
+		t.Error("threads that were not written have changed")
+	}
+}
+
+// Sessions of the nodes end all the time, as when servers restart. A move returns the error, and the
+// next one goes on.
+func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 60) })
+	before := c.contents()
+	w := c.write("interrupted", 2)
+	stop := make(chan struct{})
+	var ending sync.WaitGroup
+	ended := 0
+	ending.Go(func() {
+		names := []string{"a", "b", "c"}
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(rand.IntN(150)) * time.Millisecond):
+			}
+			var n int
+			if err := c.pools[names[rand.IntN(3)]].QueryRow(context.Background(), `
+				select count(pg_terminate_backend(pid))
+				from pg_stat_activity
+				where datname = current_database() and pid <> pg_backend_pid() and state = 'active'`).Scan(&n); err == nil {
+				ended += n
+			}
+		}
+	})
+	failed := 0
+	for failed < repeats(15) {
+		_, err := rebalance(t.Context(), c.Cluster)
+		if err == nil {
+			break
+		}
+		if !pgagui.IsTransient(err) && !errors.Is(err, cluster.ErrMoving) {
+			t.Fatal(err)
+		}
+		failed++
+	}
+	close(stop)
+	ending.Wait()
+	t.Logf("%d sessions were ended, %d moves failed", ended, failed)
+	if ended == 0 || failed == 0 {
+		t.Error("no move was interrupted")
+	}
+	all := make([]int, cluster.Buckets)
+	for i := range all {
+		all[i] = i
+	}
+	for _, name := range []string{"b", "a"} {
+		wait.For(t, "the move to "+name, func() bool {
+			_, err := c.Move(t.Context(), all, name, cluster.MoveOptions{})
+			if err != nil && !pgagui.IsTransient(err) && !errors.Is(err, cluster.ErrMoving) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+	}
+	w.end()
 	c.checkPlaces()
 	if after := c.contents(); !maps.Equal(before, after) {
 		t.Error("threads that were not written have changed")
