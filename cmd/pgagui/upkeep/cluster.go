@@ -87,8 +87,8 @@ the other (see docs/install.md).`,
 others. The others must have no threads. The command needs the owner of the schema. It can be
 repeated.
 
-From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if a
-thread is on another node.`,
+From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if
+the thread is on another node.`,
 			Example: `  pgagui cluster init`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -131,10 +131,10 @@ answer, the exit code is 5.`,
 		&cobra.Command{
 			Use:   "front",
 			Short: "Print the SQL of a database that carries calls to the nodes",
-			Long: `Prints SQL that makes a database a front of the cluster: it has the functions of the schema agui, and
-carries each call to the node of its thread. The database needs the extension PL/Proxy (Debian:
-postgresql-15-plproxy), and no store of its own. A superuser runs the SQL there, and again after an
-upgrade, or when the description of the nodes has changed. Moves need no new SQL.
+			Long: `Prints SQL that makes a database a front of the cluster: it has the functions of the schema agui,
+and carries each call to the node of its thread. The database needs the extension PL/Proxy
+(Debian: postgresql-15-plproxy), and no store of its own. A superuser runs the SQL there, and
+again after an upgrade, or when the description of the nodes has changed. Moves need no new SQL.
 
 The SQL has the passwords of the nodes, from the description. See docs/guides/front.md.`,
 			Example: `  pgagui cluster front | psql --dbname postgres://postgres@front/agui`,
