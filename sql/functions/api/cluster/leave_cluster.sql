@@ -2,12 +2,14 @@ create or replace procedure agui.leave_cluster()
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    own constant text := (select node.name from agui_internal.node as node);
 begin
     -- An empty node stays one: a program that has not heard of the moves would begin threads here.
-    if exists (select from agui_internal.bucket as placed where placed.node is distinct from agui_internal.this_node()) then
+    if exists (select from agui_internal.bucket as placed where placed.node is distinct from own) then
         raise exception using
             errcode = '55000',
-            message = format('other nodes have threads of the cluster that node "%s" does not have', agui_internal.this_node()),
+            message = format('other nodes have threads of the cluster that node "%s" does not have', own),
             hint = 'Move all buckets to the node that is to stay ("pgagui cluster move"), leave the cluster there, and drop the other databases.';
     end if;
     delete from agui_internal.moved_thread;
