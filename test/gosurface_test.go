@@ -52,7 +52,7 @@ func TestNoPublicSignatureNamesGeneratedTypes(t *testing.T) {
 func publicParts(declaration ast.Decl) (parts []ast.Node) {
 	switch declaration := declaration.(type) {
 	case *ast.FuncDecl:
-		if declaration.Name.IsExported() {
+		if declaration.Name.IsExported() && hasPublicReceiver(declaration) {
 			parts = append(parts, declaration.Type)
 		}
 	case *ast.GenDecl:
@@ -74,4 +74,24 @@ func publicParts(declaration ast.Decl) (parts []ast.Node) {
 		}
 	}
 	return parts
+}
+
+// hasPublicReceiver reports whether a declaration is a function, or a method of an exported type.
+func hasPublicReceiver(function *ast.FuncDecl) bool {
+	if function.Recv == nil {
+		return true
+	}
+	receiver := function.Recv.List[0].Type
+	for {
+		switch of := receiver.(type) {
+		case *ast.StarExpr:
+			receiver = of.X
+		case *ast.IndexExpr:
+			receiver = of.X
+		case *ast.Ident:
+			return of.IsExported()
+		default:
+			return true
+		}
+	}
 }

@@ -120,7 +120,7 @@ func TestReadmeGoCompiles(t *testing.T) {
 			}
 			source += fmt.Sprintf(`
 // Block %d of %s.
-func _(ctx context.Context, pool *pgxpool.Pool, store *pgagui.Store, run pgagui.RunRef, stream []json.RawMessage,
+func _(ctx context.Context, pool, poolA, poolB, poolC *pgxpool.Pool, store *pgagui.Store, run pgagui.RunRef, stream []json.RawMessage,
 	agent theAgent, input, client any, exporter sdktrace.SpanExporter, t testing.TB) (err error) {
 	{
 %s

@@ -8,12 +8,17 @@ begin
     if scope is not null and low is not null then  -- greatest and least leave nulls out
         low := greatest(low, agui_internal.first_key(scope));
         high := least(high, agui_internal.last_key(scope));
+        -- Not an empty range: between its ends there may be salted keys (agui_internal.erased_range).
+        if low > high then
+            low := null;
+            high := null;
+        end if;
     end if;
 end
 $$;
 
 comment on function agui_internal.own_keys_in(text) is
-    'The range of thread keys of a scope (null: of all scopes) that the calling role may change; an empty '
-    'range or nulls: none.';
+    'The range of thread keys of a scope (null: of all scopes) that the calling role may change; nulls: '
+    'none.';
 
 revoke execute on function agui_internal.own_keys_in(text) from public;
