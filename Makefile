@@ -67,7 +67,7 @@ extension: ## Write the files of the extension to bin/extension (see docs/extens
 
 .PHONY: site
 site: docs/site/node_modules/.package-lock.json ## Make bin/site, the documentation as a site with search; fails at a link that leads nowhere
-	@rm -rf docs/site/pages && mkdir docs/site/pages && git ls-files "*.md" "docs/*.svg" | xargs cp --parents --target-directory docs/site/pages
+	@rm -rf docs/site/pages && mkdir docs/site/pages && git ls-files "*.md" "docs/*.svg" "docs/*.png" | xargs cp --parents --target-directory docs/site/pages
 	npm run --prefix docs/site build
 
 PGLITE := docs/playground/node_modules/@electric-sql/pglite/dist

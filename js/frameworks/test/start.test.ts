@@ -72,12 +72,15 @@ test.skipIf(isMissing("chromium", hasChromium))("the page keeps its conversation
   await tab.type("input", "Hello");
   await tab.keyboard.press("Enter");
   await expect.poll(() => shown(tab), { timeout: 30_000 }).toContain("user: Hello");
+  const statuses = async () => {
+    const answer = await fetch(`${url}/threads`, { headers: { Authorization: `Bearer ${token}` } });
+    return (await answer.json()).threads.map((thread: { status: string }) => thread.status);
+  };
+  await expect.poll(statuses, { timeout: 30_000 }).toHaveLength(1); // the message has arrived
   await tab.reload(); // the sample still answers, token by token
   await expect.poll(async () => (await shown(tab)).at(-1), { timeout: 30_000 }).toMatch(/^assistant: ./);
-  await expect.poll(async () => {
-    const status = await fetch(`${url}/threads`, { headers: { Authorization: `Bearer ${token}` } });
-    return (await status.json()).threads.map((thread: { status: string }) => thread.status);
-  }, { timeout: 60_000 }).toEqual(["finished"]);
+  await expect.poll(statuses, { timeout: 60_000 }).toEqual(["finished"]);
+  await expect.poll(async () => (await shown(tab)).at(-1), { timeout: 30_000 }).toMatch(/stop me\.\s*$/); // its last words
   const whole = await shown(tab);
   await tab.reload();
   await expect.poll(() => shown(tab), { timeout: 30_000 }).toEqual(whole);
