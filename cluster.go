@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
 )
 
@@ -198,15 +199,15 @@ func (c *cluster) askMap(ctx context.Context, m *member) error {
 	if err != nil {
 		return err
 	}
-	known, err := readMap(answer)
+	known, err := buckets.Read(answer)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the map of node %q: %w", m.name, err)
-	case known.Node == nil && len(c.members) == 1:
-	case known.Node == nil:
+	case known.Node == "" && len(c.members) == 1:
+	case known.Node == "":
 		return fmt.Errorf("the database of node %q is no node of a cluster (agui.join_cluster makes it one)", m.name)
-	case *known.Node != m.name:
-		return fmt.Errorf("the database of node %q is node %q of the cluster", m.name, *known.Node)
+	case known.Node != m.name:
+		return fmt.Errorf("the database of node %q is node %q of the cluster", m.name, known.Node)
 	}
 	c.directory.take(known)
 	return nil
@@ -320,8 +321,8 @@ func (c *cluster) noteFailure(ctx context.Context, m *member, err error) (isMove
 const patience = 10 * time.Second
 
 // again repeats a call while nodes refuse it because other nodes have its threads: at once the first
-// time, because the first answer says where, and then with pauses. It
-// returns the error of ctx if that ends it.
+// time, because the first answer says where, and then with pauses. It returns the error of ctx if that
+// ends it.
 func again(ctx context.Context, call func() (isMoved bool)) error {
 	pauses := live.Pauses(5*time.Millisecond, 250*time.Millisecond)
 	end := time.Now().Add(patience)

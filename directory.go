@@ -4,16 +4,12 @@ import (
 	"container/list"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
 )
-
-// buckets is the number of parts that the threads of a cluster are divided into. A node has whole
-// buckets, but for threads that were moved alone or are being moved.
-const buckets = 1024
 
 // threadKey returns the key of a thread, as agui.thread_key does.
 func threadKey(key live.Key) (id [16]byte) {
@@ -21,12 +17,6 @@ func threadKey(key live.Key) (id [16]byte) {
 	copy(id[:8], scope[:8])
 	copy(id[8:], thread[:8])
 	return id
-}
-
-// bucketOf returns the bucket of a thread, as agui.bucket does.
-func bucketOf(key live.Key) int {
-	id := threadKey(key)
-	return int(id[8])<<2 | int(id[9])>>6
 }
 
 // maxMoved bounds the threads that a directory has beside its buckets.
@@ -37,15 +27,10 @@ const maxMoved = 10_000
 type directory struct {
 	mu        sync.Mutex // guards what follows
 	hasMap    bool
-	buckets   [buckets]bucketPlace
+	buckets   buckets.Places
 	moved     map[live.Key]*list.Element // threads that are not where their bucket is
 	lastMoved list.List                  // of movedThread, the one learned last first
 	refreshed time.Time
-}
-
-type bucketPlace struct {
-	node  string // empty: not known
-	epoch int64  // counts its moves
 }
 
 type movedThread struct {
@@ -55,28 +40,6 @@ type movedThread struct {
 
 func newDirectory() *directory { return &directory{moved: map[live.Key]*list.Element{}} }
 
-// clusterMap is the answer of agui.cluster_map.
-type clusterMap struct {
-	Node    *string // nil: the database is no node
-	Buckets []struct {
-		First, Last int
-		Node        string
-		Epoch       int64
-	}
-}
-
-func readMap(document []byte) (known clusterMap, err error) {
-	if err := json.Unmarshal(document, &known); err != nil {
-		return known, err
-	}
-	for _, part := range known.Buckets {
-		if part.First < 0 || part.First > part.Last || part.Last >= buckets {
-			return known, fmt.Errorf("it has buckets from %d to %d", part.First, part.Last)
-		}
-	}
-	return known, nil
-}
-
 func (d *directory) isLoaded() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,21 +47,11 @@ func (d *directory) isLoaded() bool {
 }
 
 // take learns a map.
-func (d *directory) take(known clusterMap) {
+func (d *directory) take(known buckets.Map) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hasMap = true
-	for _, part := range known.Buckets {
-		for bucket := part.First; bucket <= part.Last; bucket++ {
-			d.takeBucket(bucket, bucketPlace{part.Node, part.Epoch})
-		}
-	}
-}
-
-func (d *directory) takeBucket(bucket int, place bucketPlace) {
-	if place.epoch > d.buckets[bucket].epoch {
-		d.buckets[bucket] = place
-	}
+	d.buckets.Take(known)
 }
 
 // nodeOf returns the node of a thread. Empty: not known.
@@ -109,7 +62,7 @@ func (d *directory) nodeOf(key live.Key) string {
 		d.lastMoved.MoveToFront(element)
 		return element.Value.(movedThread).node
 	}
-	return d.buckets[bucketOf(key)].node
+	return d.buckets[buckets.Of(threadKey(key))].Node
 }
 
 // learn learns from a refusal of threads, of which it returns the keys. detail is that of UI027.
@@ -132,8 +85,8 @@ func (d *directory) learn(detail string) (refused []live.Key) {
 		}
 		d.mu.Lock()
 		d.drop(key) // it is where its bucket is
-		if place.Bucket >= 0 && place.Bucket < buckets {
-			d.takeBucket(place.Bucket, bucketPlace{place.Node, place.Epoch})
+		if place.Bucket >= 0 && place.Bucket < buckets.Count {
+			d.buckets.Put(place.Bucket, buckets.Place{Node: place.Node, Epoch: place.Epoch})
 		}
 		d.mu.Unlock()
 	}

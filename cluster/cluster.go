@@ -20,11 +20,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Buckets is the number of buckets of a cluster. agui.bucket(scope, thread_id) is that of a thread.
-const Buckets = 1024
+const Buckets = buckets.Count
 
 // Node describes a database of a cluster.
 type Node struct {
@@ -138,49 +139,22 @@ func (c *Cluster) node(name string) (*node, error) {
 	return c.nodes[i], nil
 }
 
-// bucketRange is a part of a map, as agui.cluster_map returns it.
-type bucketRange struct {
-	First int    `json:"first"`
-	Last  int    `json:"last"`
-	Node  string `json:"node"`
-	Epoch int64  `json:"epoch"`
-}
-
-type nodeMap struct {
-	Node    string        `json:"node"` // empty: the database is no node
-	Buckets []bucketRange `json:"buckets"`
-}
-
-type place struct {
-	node  string
-	epoch int64
-}
-
-// places are the nodes of all buckets; those of which the map says nothing have the epoch 0.
-func (m nodeMap) places() (places [Buckets]place) {
-	for _, r := range m.Buckets {
-		for bucket := max(r.First, 0); bucket <= min(r.Last, Buckets-1); bucket++ {
-			places[bucket] = place{r.Node, r.Epoch}
-		}
+// textOf is the text of a map of buckets.
+func textOf(ranges []buckets.Range) rawjson.Text {
+	if ranges == nil {
+		ranges = []buckets.Range{}
 	}
-	return places
-}
-
-func (m nodeMap) text() rawjson.Text {
-	if m.Buckets == nil {
-		m.Buckets = []bucketRange{}
-	}
-	text, err := json.Marshal(m)
+	text, err := json.Marshal(buckets.Map{Buckets: ranges})
 	if err != nil {
 		panic(err) // it has texts and numbers
 	}
 	return text
 }
 
-func (n *node) readMap(ctx context.Context) (m nodeMap, err error) {
+func (n *node) readMap(ctx context.Context) (m buckets.Map, err error) {
 	text, err := n.queries.ClusterMap(ctx)
 	if err == nil {
-		err = json.Unmarshal(text, &m)
+		m, err = buckets.Read(text)
 	}
 	if err == nil && m.Node != "" && m.Node != n.name {
 		err = fmt.Errorf("the database calls itself node %q", m.Node)
@@ -255,13 +229,13 @@ type NodeStatus struct {
 
 // Status says of each node what it has.
 func (c *Cluster) Status(ctx context.Context) []NodeStatus {
-	maps := make([]nodeMap, len(c.nodes))
+	known := make([]buckets.Places, len(c.nodes))
 	statuses := make([]NodeStatus, len(c.nodes))
-	var newest [Buckets]place
+	var newest buckets.Places
 	for i, node := range c.nodes {
 		statuses[i].Name = node.name
-		var err error
-		if maps[i], err = node.readMap(ctx); err != nil {
+		own, err := node.readMap(ctx)
+		if err != nil {
 			statuses[i].Error = err.Error()
 			continue
 		}
@@ -269,27 +243,19 @@ func (c *Cluster) Status(ctx context.Context) []NodeStatus {
 			statuses[i].Error = inNode(node, err).Error()
 			continue
 		}
-		statuses[i].IsNode = maps[i].Node != ""
-		newest = newer(newest, maps[i].places())
+		statuses[i].IsNode = own.Node != ""
+		known[i].Take(own)
+		newest.Take(own)
 	}
 	for i := range statuses {
-		for bucket, at := range maps[i].places() {
-			if newest[bucket].node == statuses[i].Name {
+		for bucket, at := range newest {
+			if at.Node == statuses[i].Name {
 				statuses[i].Buckets++
 			}
-			if statuses[i].IsNode && at.epoch < newest[bucket].epoch {
+			if statuses[i].IsNode && known[i][bucket].Epoch < at.Epoch {
 				statuses[i].Outdated++
 			}
 		}
 	}
 	return statuses
-}
-
-func newer(a, b [Buckets]place) [Buckets]place {
-	for bucket := range a {
-		if b[bucket].epoch > a[bucket].epoch {
-			a[bucket] = b[bucket]
-		}
-	}
-	return a
 }

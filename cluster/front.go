@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/routes"
 )
 
@@ -35,7 +36,7 @@ func (c *Cluster) Front(ctx context.Context, w io.Writer) error {
 
 type frontWriter struct {
 	servers []frontServer
-	places  [Buckets]place
+	places  buckets.Places
 	// bindsRoles is whether row-level security is on: then a node must know who calls.
 	bindsRoles bool
 	roles      []string
@@ -71,7 +72,7 @@ func (f *frontWriter) read(ctx context.Context, nodes []*node) error {
 		if known.Node == "" {
 			return fmt.Errorf("node %q has not joined the cluster", node.name)
 		}
-		f.places = newer(f.places, known.places())
+		f.places.Take(known)
 		server, err := serverOf(node.name, node.pool.Config())
 		if err != nil {
 			return fmt.Errorf("node %q: %w", node.name, err)
@@ -79,8 +80,8 @@ func (f *frontWriter) read(ctx context.Context, nodes []*node) error {
 		f.servers = append(f.servers, server)
 	}
 	for bucket, at := range f.places {
-		if !slices.ContainsFunc(nodes, func(node *node) bool { return node.name == at.node }) {
-			return fmt.Errorf("bucket %d is on node %q, which is not in the description", bucket, at.node)
+		if !slices.ContainsFunc(nodes, func(node *node) bool { return node.name == at.Node }) {
+			return fmt.Errorf("bucket %d is on node %q, which is not in the description", bucket, at.Node)
 		}
 	}
 	first := nodes[0]
@@ -262,7 +263,7 @@ func (f *frontWriter) sql() []byte {
 		if bucket == Buckets-1 {
 			end = ""
 		}
-		f.line("    (%d, %s, %d)%s", bucket, literal(at.node), at.epoch, end)
+		f.line("    (%d, %s, %d)%s", bucket, literal(at.Node), at.Epoch, end)
 	}
 	f.line(") as placed (bucket, node, epoch) join agui_front.node as nodes on nodes.name = placed.node;")
 

@@ -2,19 +2,19 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/buckets"
+	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/internal/threadrows"
 )
@@ -97,7 +97,7 @@ func (c *Cluster) Plan(ctx context.Context) (map[string][]int, error) {
 	}
 	has := map[string][]int{}
 	for bucket, at := range places {
-		has[at.node] = append(has[at.node], bucket)
+		has[at.Node] = append(has[at.Node], bucket)
 	}
 	byBuckets := slices.Clone(c.nodes)
 	slices.SortStableFunc(byBuckets, func(a, b *node) int { return len(has[b.name]) - len(has[a.name]) })
@@ -175,8 +175,8 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 
 // places returns the newest places of all buckets, and completes moves of buckets of which not all
 // nodes know.
-func (m *mover) places(ctx context.Context) (newest [Buckets]place, err error) {
-	known := make([][Buckets]place, len(m.cluster.nodes))
+func (m *mover) places(ctx context.Context) (newest buckets.Places, err error) {
+	known := make([]buckets.Places, len(m.cluster.nodes))
 	for i, node := range m.cluster.nodes {
 		own, err := node.readMap(ctx)
 		if err != nil {
@@ -185,25 +185,25 @@ func (m *mover) places(ctx context.Context) (newest [Buckets]place, err error) {
 		if own.Node == "" {
 			return newest, fmt.Errorf("node %q has not joined the cluster: run pgagui cluster add", node.name)
 		}
-		known[i] = own.places()
-		newest = newer(newest, known[i])
+		known[i].Take(own)
+		newest.Take(own)
 	}
 	for bucket, at := range newest {
-		if _, err := m.cluster.node(at.node); err != nil {
-			return newest, fmt.Errorf("bucket %d is on node %q, which is not among the given nodes", bucket, at.node)
+		if _, err := m.cluster.node(at.Node); err != nil {
+			return newest, fmt.Errorf("bucket %d is on node %q, which is not among the given nodes", bucket, at.Node)
 		}
 	}
 	return newest, m.announce(ctx, known, newest)
 }
 
 // announce tells each node the places that it does not know, the node that gets a bucket first.
-func (m *mover) announce(ctx context.Context, known [][Buckets]place, newest [Buckets]place) error {
+func (m *mover) announce(ctx context.Context, known []buckets.Places, newest buckets.Places) error {
 	for _, areOwn := range []bool{true, false} {
 		for i, node := range m.cluster.nodes {
-			var news nodeMap
+			var news []buckets.Range
 			for bucket, at := range newest {
-				if known[i][bucket].epoch != at.epoch && (at.node == node.name) == areOwn {
-					news.Buckets = append(news.Buckets, bucketRange{bucket, bucket, at.node, at.epoch})
+				if known[i][bucket].Epoch != at.Epoch && (at.Node == node.name) == areOwn {
+					news = append(news, buckets.Range{First: bucket, Last: bucket, Node: at.Node, Epoch: at.Epoch})
 				}
 			}
 			if err := m.tell(ctx, node, news, time.Time{}); err != nil {
@@ -216,12 +216,12 @@ func (m *mover) announce(ctx context.Context, known [][Buckets]place, newest [Bu
 
 // tell tells a node the places of buckets. Of those that are its own now, the node first gets to know
 // what the others know of their threads, and which threads were erased there since a time.
-func (m *mover) tell(ctx context.Context, node *node, news nodeMap, since time.Time) error {
-	if len(news.Buckets) == 0 {
+func (m *mover) tell(ctx context.Context, node *node, news []buckets.Range, since time.Time) error {
+	if len(news) == 0 {
 		return nil
 	}
 	var own []int32
-	for _, r := range news.Buckets {
+	for _, r := range news {
 		if r.Node == node.name {
 			own = append(own, int32(r.First))
 		}
@@ -238,7 +238,7 @@ func (m *mover) tell(ctx context.Context, node *node, news nodeMap, since time.T
 			return err
 		}
 	}
-	return inNode(node, node.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: news.text(), Elsewhere: none, Erasures: none}))
+	return inNode(node, node.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: textOf(news), Elsewhere: none, Erasures: none}))
 }
 
 var none = rawjson.Text("[]")
@@ -250,7 +250,7 @@ func (m *mover) copyErasures(ctx context.Context, source, target *node, elsewher
 	if err != nil {
 		return inNode(source, err)
 	}
-	return inNode(target, target.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: nodeMap{}.text(), Elsewhere: elsewhere, Erasures: erasures}))
+	return inNode(target, target.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: textOf(nil), Elsewhere: elsewhere, Erasures: erasures}))
 }
 
 func inNode(node *node, err error) error {
@@ -277,7 +277,7 @@ func (m *mover) move(ctx context.Context, buckets []int, to string) error {
 	for _, source := range m.cluster.nodes {
 		var ofSource []int32
 		for _, bucket := range buckets {
-			if places[bucket].node == source.name && source != target {
+			if places[bucket].Node == source.name && source != target {
 				ofSource = append(ofSource, int32(bucket))
 			}
 		}
@@ -303,8 +303,7 @@ func (m *mover) moveBuckets(ctx context.Context, source, target *node, buckets [
 	}); err != nil {
 		return err
 	}
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 500*time.Millisecond
+	pauses := live.Pauses(5*time.Millisecond, 500*time.Millisecond)
 	for len(buckets) > 0 {
 		before := m.done.Threads + m.done.Buckets
 		if err := m.eachThread(ctx, source, source.name, buckets, func(ctx context.Context, thread db.ThreadsOnRow) error {
@@ -394,8 +393,7 @@ func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.Thr
 // fence calls a function that takes the lock of a bucket alone. It waits for writers for a moment
 // only, because others wait behind it, and tries again.
 func (m *mover) fence(ctx context.Context, source *node, f func(context.Context, *db.Queries) error) error {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 20*time.Millisecond, 2*time.Second
+	pauses := live.Pauses(20*time.Millisecond, 2*time.Second)
 	for {
 		err := pgx.BeginFunc(ctx, source.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `select pg_catalog.set_config('lock_timeout', $1, true)`, fenceTimeout); err != nil {
@@ -479,28 +477,28 @@ func (m *mover) store(ctx context.Context, source, target *node, thread db.Threa
 }
 
 // handOver gives those of the buckets to the target that have no threads, and returns them.
-func (m *mover) handOver(ctx context.Context, source, target *node, buckets []int32, since time.Time) (given map[int32]bool, err error) {
-	text, err := source.queries.HandOverBuckets(ctx, db.HandOverBucketsParams{Buckets: buckets, ToNode: target.name})
+func (m *mover) handOver(ctx context.Context, source, target *node, numbers []int32, since time.Time) (given map[int32]bool, err error) {
+	text, err := source.queries.HandOverBuckets(ctx, db.HandOverBucketsParams{Buckets: numbers, ToNode: target.name})
 	if err != nil {
 		return nil, inNode(source, err)
 	}
-	var news nodeMap
-	if err := json.Unmarshal(text, &news); err != nil {
-		return nil, err
+	moved, err := buckets.Read(text)
+	if err != nil {
+		return nil, inNode(source, err)
 	}
-	if err := m.tell(ctx, target, news, since); err != nil {
+	if err := m.tell(ctx, target, moved.Buckets, since); err != nil {
 		return nil, err
 	}
 	for _, node := range m.cluster.nodes {
 		if node == source || node == target {
 			continue
 		}
-		if err := m.tell(ctx, node, news, since); err != nil {
+		if err := m.tell(ctx, node, moved.Buckets, since); err != nil {
 			return nil, err
 		}
 	}
 	given = map[int32]bool{}
-	for _, r := range news.Buckets {
+	for _, r := range moved.Buckets {
 		given[int32(r.First)] = true
 	}
 	m.note(func(done *Moved) { done.Buckets += len(given) })
@@ -595,7 +593,7 @@ func (m *mover) find(ctx context.Context, node *node, on string, key pgtype.UUID
 			break
 		}
 	}
-	bucket := int32(key.Bytes[8])<<2 | int32(key.Bytes[9])>>6
+	bucket := int32(buckets.Of(key.Bytes))
 	threads, err := node.queries.ThreadsOn(ctx, db.ThreadsOnParams{Node: on, Buckets: []int32{bucket}, After: before, Page: 1})
 	if err != nil || len(threads) == 0 || threads[0].ThreadKey != key {
 		return thread, false, inNode(node, err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/buckets"
 )
 
 // Node is a database of a cluster.
@@ -27,11 +29,10 @@ func Nodes(t testing.TB, n int) []Node {
 // JoinNodes makes empty databases with the schema the nodes of a cluster.
 func JoinNodes(t testing.TB, addresses ...string) []Node {
 	t.Helper()
-	const buckets = 1024
 	var ranges []string
 	nameOf := func(i int) string { return string(rune('a' + i)) }
 	for i := range addresses {
-		ranges = append(ranges, fmt.Sprintf(`{"first":%d,"last":%d,"node":%q,"epoch":1}`, i*buckets/len(addresses), (i+1)*buckets/len(addresses)-1, nameOf(i)))
+		ranges = append(ranges, fmt.Sprintf(`{"first":%d,"last":%d,"node":%q,"epoch":1}`, i*buckets.Count/len(addresses), (i+1)*buckets.Count/len(addresses)-1, nameOf(i)))
 	}
 	nodes := make([]Node, len(addresses))
 	var salt []byte
