@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -250,15 +249,12 @@ func (s *Store) Consumers(ctx context.Context) ([]ConsumerPlace, error) {
 		}
 		return places, err
 	})
-	if replies == nil {
-		return nil, err
-	}
 	type name struct {
 		allScopes       bool
 		scope, consumer string
 	}
 	nameOf := func(place ConsumerPlace) name { return name{place.AllScopes, place.Scope, place.Consumer} }
-	places := mergeRows(replies, nameOf, func(sum *ConsumerPlace, place ConsumerPlace) {
+	return mergeRows(replies, nameOf, func(sum *ConsumerPlace, place ConsumerPlace) {
 		sum.Behind += place.Behind
 		sum.IsLost = sum.IsLost || place.IsLost
 		at, _ := readPositions(sum.Position)
@@ -271,13 +267,9 @@ func (s *Store) Consumers(ctx context.Context) ([]ConsumerPlace, error) {
 		if place.MovedAt.After(sum.MovedAt) {
 			sum.MovedAt = place.MovedAt
 		}
-	})
-	if len(replies) > 1 {
-		slices.SortFunc(places, func(a, b ConsumerPlace) int {
-			return cmp.Or(compareBool(a.AllScopes, b.AllScopes), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Consumer, b.Consumer))
-		})
-	}
-	return places, err
+	}, func(a, b ConsumerPlace) int {
+		return cmp.Or(compareBool(a.AllScopes, b.AllScopes), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Consumer, b.Consumer))
+	}), err
 }
 
 // compareBool puts false before true.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -75,18 +74,14 @@ func (f Facts) Waiting(ctx context.Context, options WaitingOptions) ([]WaitingIn
 		}
 		return waiting, err
 	})
-	if replies == nil {
-		return nil, err
-	}
 	type interrupt struct{ scope, threadID, runID, id, toolCallID string }
 	waiting := mergeRows(replies, func(w WaitingInterrupt) interrupt {
 		return interrupt{w.Scope, w.ThreadID, w.RunID, w.InterruptID, w.ToolCallID}
-	}, func(*WaitingInterrupt, WaitingInterrupt) {})
+	}, func(*WaitingInterrupt, WaitingInterrupt) {}, func(a, b WaitingInterrupt) int {
+		keyA, keyB := threadKey(live.Key{Scope: a.Scope, ThreadID: a.ThreadID}), threadKey(live.Key{Scope: b.Scope, ThreadID: b.ThreadID})
+		return cmp.Or(a.AskedAt.Compare(b.AskedAt), bytes.Compare(keyA[:], keyB[:]))
+	})
 	if len(replies) > 1 {
-		slices.SortStableFunc(waiting, func(a, b WaitingInterrupt) int {
-			keyA, keyB := threadKey(live.Key{Scope: a.Scope, ThreadID: a.ThreadID}), threadKey(live.Key{Scope: b.Scope, ThreadID: b.ThreadID})
-			return cmp.Or(a.AskedAt.Compare(b.AskedAt), bytes.Compare(keyA[:], keyB[:]))
-		})
 		waiting = waiting[:min(len(waiting), int(limit))]
 	}
 	return waiting, err
@@ -120,10 +115,7 @@ func (f Facts) Tools(ctx context.Context, period Period) ([]ToolFacts, error) {
 		}
 		return tools, err
 	})
-	if replies == nil {
-		return nil, err
-	}
-	tools := mergeRows(replies, func(tool ToolFacts) string { return tool.Tool }, func(sum *ToolFacts, tool ToolFacts) {
+	return mergeRows(replies, func(tool ToolFacts) string { return tool.Tool }, func(sum *ToolFacts, tool ToolFacts) {
 		sum.Calls += tool.Calls
 		sum.Failed += tool.Failed
 		sum.CutOff += tool.CutOff
@@ -131,13 +123,9 @@ func (f Facts) Tools(ctx context.Context, period Period) ([]ToolFacts, error) {
 		sum.MedianDuration = longer(sum.MedianDuration, tool.MedianDuration)
 		sum.P95Duration = longer(sum.P95Duration, tool.P95Duration)
 		sum.LastError = cmp.Or(sum.LastError, tool.LastError)
-	})
-	if len(replies) > 1 {
-		slices.SortFunc(tools, func(a, b ToolFacts) int {
-			return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
-		})
-	}
-	return tools, err
+	}, func(a, b ToolFacts) int {
+		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
+	}), err
 }
 
 // longer is the longer one of two durations; nil: there is none.
@@ -182,10 +170,7 @@ func (f Facts) Agents(ctx context.Context, period Period) ([]AgentFacts, error) 
 		}
 		return agents, err
 	})
-	if replies == nil {
-		return nil, err
-	}
-	agents := mergeRows(replies, func(agent AgentFacts) string { return agent.Agent }, func(sum *AgentFacts, agent AgentFacts) {
+	return mergeRows(replies, func(agent AgentFacts) string { return agent.Agent }, func(sum *AgentFacts, agent AgentFacts) {
 		sum.Runs += agent.Runs
 		sum.Running += agent.Running
 		sum.Finished += agent.Finished
@@ -197,11 +182,7 @@ func (f Facts) Agents(ctx context.Context, period Period) ([]AgentFacts, error) 
 		sum.P95Duration = longer(sum.P95Duration, agent.P95Duration)
 		sum.MedianFirstToken = longer(sum.MedianFirstToken, agent.MedianFirstToken)
 		sum.P95FirstToken = longer(sum.P95FirstToken, agent.P95FirstToken)
-	})
-	if len(replies) > 1 {
-		slices.SortFunc(agents, func(a, b AgentFacts) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), emptyLast(a.Agent, b.Agent)) })
-	}
-	return agents, err
+	}, func(a, b AgentFacts) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), emptyLast(a.Agent, b.Agent)) }), err
 }
 
 // ModelFacts are the tokens that runs used of a model, in the accounting of [ModelUsage].
@@ -228,10 +209,7 @@ func (f Facts) Models(ctx context.Context, period Period) ([]ModelFacts, error) 
 		}
 		return models, err
 	})
-	if replies == nil {
-		return nil, err
-	}
-	models := mergeRows(replies, func(model ModelFacts) [2]string { return [2]string{model.Provider, model.Model} }, func(sum *ModelFacts, model ModelFacts) {
+	return mergeRows(replies, func(model ModelFacts) [2]string { return [2]string{model.Provider, model.Model} }, func(sum *ModelFacts, model ModelFacts) {
 		sum.Runs += model.Runs
 		sum.InputTokens += model.InputTokens
 		sum.OutputTokens += model.OutputTokens
@@ -239,13 +217,9 @@ func (f Facts) Models(ctx context.Context, period Period) ([]ModelFacts, error) 
 		sum.ReasoningTokens += model.ReasoningTokens
 		sum.CachedInputTokens += model.CachedInputTokens
 		sum.CacheWriteInputTokens += model.CacheWriteInputTokens
-	})
-	if len(replies) > 1 {
-		slices.SortFunc(models, func(a, b ModelFacts) int {
-			return cmp.Or(cmp.Compare(b.TotalTokens, a.TotalTokens), emptyLast(a.Provider, b.Provider), emptyLast(a.Model, b.Model))
-		})
-	}
-	return models, err
+	}, func(a, b ModelFacts) int {
+		return cmp.Or(cmp.Compare(b.TotalTokens, a.TotalTokens), emptyLast(a.Provider, b.Provider), emptyLast(a.Model, b.Model))
+	}), err
 }
 
 // DayFacts are the runs that began on a day.
@@ -269,20 +243,13 @@ func (f Facts) Days(ctx context.Context, period Period) ([]DayFacts, error) {
 		}
 		return days, err
 	})
-	if replies == nil {
-		return nil, err
-	}
-	days := mergeRows(replies, func(day DayFacts) string { return day.Day }, func(sum *DayFacts, day DayFacts) {
+	return mergeRows(replies, func(day DayFacts) string { return day.Day }, func(sum *DayFacts, day DayFacts) {
 		sum.Threads += day.Threads
 		sum.Runs += day.Runs
 		sum.Failed += day.Failed
 		sum.Events += day.Events
 		sum.Bytes += day.Bytes
-	})
-	if len(replies) > 1 {
-		slices.SortFunc(days, func(a, b DayFacts) int { return cmp.Compare(a.Day, b.Day) })
-	}
-	return days, err
+	}, func(a, b DayFacts) int { return cmp.Compare(a.Day, b.Day) }), err
 }
 
 // Report is what happened since a time.

@@ -2,7 +2,6 @@ package pgagui
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui/compaction"
@@ -109,14 +108,9 @@ func (m Maintenance) Holds(ctx context.Context) ([]Hold, error) {
 		}
 		return holds, err
 	})
-	if replies == nil {
-		return nil, err
-	}
-	holds := mergeRows(replies, func(hold Hold) string { return hold.ThreadID }, func(*Hold, Hold) {})
-	if len(replies) > 1 {
-		slices.SortStableFunc(holds, func(a, b Hold) int { return a.HeldAt.Compare(b.HeldAt) })
-	}
-	return holds, err
+	return mergeRows(
+		replies, func(hold Hold) string { return hold.ThreadID }, func(*Hold, Hold) {}, func(a, b Hold) int { return a.HeldAt.Compare(b.HeldAt) },
+	), err
 }
 
 // FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold

@@ -90,9 +90,13 @@ func compareFound(a, b string) int {
 	)
 }
 
-// mergeRows joins the rows of the nodes that have the same key.
-func mergeRows[R any, K comparable](replies []reply[[]R], keyOf func(R) K, add func(sum *R, row R)) []R {
-	if len(replies) == 1 {
+// mergeRows joins the rows of the nodes that have the same key, and puts them in the order that those of
+// one database have. Without replies there are no rows.
+func mergeRows[R any, K comparable](replies []reply[[]R], keyOf func(R) K, add func(sum *R, row R), compare func(a, b R) int) []R {
+	switch len(replies) {
+	case 0:
+		return nil
+	case 1:
 		return replies[0].value
 	}
 	merged := []R{}
@@ -107,6 +111,7 @@ func mergeRows[R any, K comparable](replies []reply[[]R], keyOf func(R) K, add f
 			}
 		}
 	}
+	slices.SortStableFunc(merged, compare)
 	return merged
 }
 
