@@ -38,7 +38,7 @@ type fork struct {
 	Thread, Run, Message string
 	// Parent is the run to continue; empty: the new run is a root.
 	Parent string
-	// IsEdit: the new message stands in the place of the other one, and not behind it.
+	// IsEdit: the new message replaces the other one. Else it follows it.
 	IsEdit bool
 	// carried are messages that no ancestor of the new run has, and state is the one behind them.
 	carried []json.RawMessage

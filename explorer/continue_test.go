@@ -226,7 +226,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		return form
 	}
 	s.post(nil, "continue", form("text", " \n")).want(t, 400, "lacks a text")
-	s.post(nil, "continue", form("agent", "nobody")).want(t, 404, "nobody")
+	s.post(nil, "continue", form("agent", "unknown")).want(t, 404, "unknown")
 	s.post(nil, "continue", form("agent", "../agents")).want(t, 404)
 	s.post(nil, "continue", form("as", "r1")).want(t, 409)
 	s.post(nil, "continue", form("id", "busy", "run", "r", "message", "m")).want(t, 409, "in progress")

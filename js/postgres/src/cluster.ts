@@ -32,7 +32,7 @@ type ReadMap = (pool: pg.Pool) => Promise<ClusterMap>;
 
 interface Member {
   readonly pool: pg.Pool;
-  /** Fulfilled when the database was seen to be this node: another one might take threads that nobody finds again. */
+  /** Fulfilled when the database was seen to be this node: another one might take threads, and no client would find them again. */
   isIntroduced?: Promise<void> | undefined;
 }
 

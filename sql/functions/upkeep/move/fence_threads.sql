@@ -11,7 +11,7 @@ declare
 begin
     perform agui_internal.refuse_unless_operator('move threads');
     perform agui_internal.refuse_unless_node('fence_threads');
-    -- Nobody writes to them now, and what was written before is committed.
+    -- Behind this lock no writer is left, and what they wrote is committed.
     perform agui_internal.wait_for_lock(agui_internal.bucket_lock_id(bucket), format('bucket %s of the cluster', bucket))
     from unnest(buckets) as given (bucket);
     update agui_internal.bucket as placed set fenced_in = pg_current_xact_id() where placed.bucket = any (buckets);
