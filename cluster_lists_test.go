@@ -318,6 +318,28 @@ func TestChangesOfACluster(t *testing.T) {
 		t.Errorf("%+v, error %v", places, err)
 	}
 
+	// A position of one node leaves a new consumer at the beginning of the others, and moves no place back.
+	for _, move := range []int{0, 1} {
+		if err := consumer.Move(t.Context(), again[move].Position); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := consumer.Move(t.Context(), again[0].Position); err != nil {
+		t.Error(err)
+	}
+	places, err = s.spread.Consumers(t.Context())
+	if want := int64(len(s.runs)) - 2; err != nil || len(places) != 1 || places[0].Behind < want {
+		t.Errorf("%+v, want at least %d behind, error %v", places, want, err)
+	}
+	if next, err := consumer.Changes(t.Context(), 100); err != nil || slices.ContainsFunc(next, func(change pgagui.Change) bool {
+		return change.ThreadID == again[1].ThreadID && change.RunID == again[1].RunID
+	}) {
+		t.Errorf("the consumer gets %+v once more, error %v", again[1], err)
+	}
+	if _, err := consumer.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+
 	single, err := s.single.Changes(t.Context(), pgagui.ChangesOptions{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -472,5 +494,34 @@ func TestNodesThatDoNotAnswerAreNamed(t *testing.T) {
 	}
 	if _, err := store.Search(ctx, "alpha", pgagui.SearchOptions{}); !errors.Is(err, pgagui.ErrSearchOff) {
 		t.Error(err)
+	}
+}
+
+// A list without items is the same value in a cluster and on one database, so that JSON of both is alike.
+func TestEmptyListsOfACluster(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	single, spread := pgagui.New(testdb.Pool(t), nil), onNodes(testdb.Nodes(t, 3), nil)
+	for what, list := range map[string]func(store *pgagui.Store) (any, error){
+		"Threads":   func(store *pgagui.Store) (any, error) { return store.Threads(ctx, pgagui.ThreadsOptions{}) },
+		"ListRuns":  func(store *pgagui.Store) (any, error) { return store.ListRuns(ctx, pgagui.ListRunsOptions{}) },
+		"Changes":   func(store *pgagui.Store) (any, error) { return store.Changes(ctx, pgagui.ChangesOptions{Limit: 9}) },
+		"Holds":     func(store *pgagui.Store) (any, error) { return store.Maintenance().Holds(ctx) },
+		"Consumers": func(store *pgagui.Store) (any, error) { return store.Consumers(ctx) },
+		"Waiting":   func(store *pgagui.Store) (any, error) { return store.Facts().Waiting(ctx, pgagui.WaitingOptions{}) },
+		"Tools":     func(store *pgagui.Store) (any, error) { return store.Facts().Tools(ctx, pgagui.Period{}) },
+		"Agents":    func(store *pgagui.Store) (any, error) { return store.Facts().Agents(ctx, pgagui.Period{}) },
+		"Models":    func(store *pgagui.Store) (any, error) { return store.Facts().Models(ctx, pgagui.Period{}) },
+		"Days":      func(store *pgagui.Store) (any, error) { return store.Facts().Days(ctx, pgagui.Period{}) },
+		"Report":    func(store *pgagui.Store) (any, error) { return store.Facts().Report(ctx, time.Time{}) },
+	} {
+		want, err := list(single)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		got, err := list(spread)
+		if err != nil || !reflect.DeepEqual(asJSON(t, []any{got}), asJSON(t, []any{want})) {
+			t.Errorf("%s of a cluster: %s, of a database: %s; error %v", what, asJSON(t, []any{got}), asJSON(t, []any{want}), err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -62,12 +63,23 @@ func (c Consumer) Move(ctx context.Context, position string) error {
 		}
 	}
 	_, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, node string) (struct{}, error) {
-		if at[node] == "" && position != "" {
-			return struct{}{}, nil // the position is from before a change of this node
+		if at[node] == "" && position != "" { // the position is from before a change of this node
+			places, err := on.Consumers(ctx)
+			if err != nil || slices.ContainsFunc(places, c.isAt) {
+				return struct{}{}, err
+			}
 		}
 		return struct{}{}, on.MoveConsumer(ctx, db.MoveConsumerParams{Consumer: c.name, Position: orNull(at[node]), Scope: c.scope})
 	})
 	return err
+}
+
+// isAt says whether a place is that of the consumer.
+func (c Consumer) isAt(place db.ConsumersRow) bool {
+	if c.scope == nil {
+		return place.Consumer == c.name && place.AllScopes
+	}
+	return place.Consumer == c.name && !place.AllScopes && place.Scope == *c.scope
 }
 
 // MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it. change

@@ -34,6 +34,7 @@ func (o listOrder[T]) merge(pages []listPage[T], limit int) (merged listPage[T])
 	if len(pages) == 1 {
 		return pages[0]
 	}
+	merged.items = []T{}
 	// Behind the end of a page, its node may have items that come before those of others.
 	known := ""
 	for _, page := range pages {

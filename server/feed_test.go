@@ -20,7 +20,7 @@ import (
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testdb.Pool(t), server.Options{})
-	store := pgagui.New(p.pool(), nil)
+	store := p.store
 	begin := func(thread string) {
 		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
 		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
+// inCluster serves each database of the tests as one of three nodes, which has the thread "t".
+var inCluster = flag.Bool("cluster", false, "serve a cluster of three nodes")
+
 // patience bounds what a test waits for.
 const patience = wait.Patience
 
@@ -153,7 +156,11 @@ func serve(t *testing.T, pool *pgxpool.Pool, options server.Options) *process {
 	if *readsBeside && options.Reads == nil {
 		options.Reads = pgagui.New(testdb.Connect(t, pool.Config().ConnString()), nil)
 	}
-	p := serveStore(t, pgagui.New(pool, nil), options)
+	store := pgagui.New(pool, nil)
+	if *inCluster {
+		store = clusterAround(t, pool)
+	}
+	p := serveStore(t, store, options)
 	if options.Reads != nil {
 		p.waitForReplica()
 	}

@@ -56,7 +56,7 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 			"other": {Scope: "other", Subject: "other", Rights: access.Admin},
 		},
 	})
-	if err := pgagui.New(p.pool(), nil).EnableSearch(t.Context(), "simple"); err != nil {
+	if err := p.store.EnableSearch(t.Context(), "simple"); err != nil {
 		t.Fatal(err)
 	}
 	handler := asDocumented(t, p.server)
