@@ -303,6 +303,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, threads int) {
 	t.Helper()
 	testdb.Fill(t, pool)
 	if _, err := pool.Exec(t.Context(), `
+		delete from agui_internal.moved_thread;
 		call agui.leave_cluster();
 		select agui.remove_webhook('hook');
 		select agui.release_claim('kept', 'claimed', 'claimant');

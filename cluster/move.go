@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +70,8 @@ var ErrMoving = errors.New("another move is in progress in this cluster")
 
 // Move moves buckets to a node, thread by thread, while they are in use. A call for a thread waits
 // for the copy of this thread. Move may be interrupted at any time, also by the loss of a node: the
-// next call goes on where it was. Buckets that are there already stay there.
+// next call finishes what it left, whatever it moves. Buckets that are there already stay there, and
+// threads of them that were moved alone come back to them.
 func (c *Cluster) Move(ctx context.Context, buckets []int, to string, options MoveOptions) (Moved, error) {
 	m := &mover{cluster: c, onProgress: options.OnProgress}
 	begin := time.Now()
@@ -79,7 +81,7 @@ func (c *Cluster) Move(ctx context.Context, buckets []int, to string, options Mo
 }
 
 // MoveThread moves one thread, for example one that is used much more than others. Its bucket stays
-// where it is.
+// where it is; once that is moved, the thread goes along.
 func (c *Cluster) MoveThread(ctx context.Context, scope, threadID, to string) (Moved, error) {
 	m := &mover{cluster: c}
 	begin := time.Now()
@@ -274,39 +276,133 @@ func (m *mover) move(ctx context.Context, buckets []int, to string) error {
 	if err != nil {
 		return err
 	}
+	if err := m.finish(ctx); err != nil {
+		return err
+	}
+	numbers := make([]int32, len(buckets))
+	for i, bucket := range buckets {
+		numbers[i] = int32(bucket)
+	}
 	for _, source := range m.cluster.nodes {
 		var ofSource []int32
-		for _, bucket := range buckets {
+		for _, bucket := range numbers {
 			if places[bucket].Node == source.name && source != target {
-				ofSource = append(ofSource, int32(bucket))
+				ofSource = append(ofSource, bucket)
 			}
-		}
-		if len(ofSource) == 0 {
-			continue
 		}
 		if err := m.moveBuckets(ctx, source, target, ofSource); err != nil {
 			return err
 		}
 	}
-	return m.clear(ctx, target, buckets)
+	for areAlone := true; areAlone; {
+		for _, source := range m.cluster.nodes {
+			if err := m.bring(ctx, source, target, numbers); err != nil {
+				return err
+			}
+		}
+		if areAlone, err = m.forget(ctx, target, numbers); err != nil {
+			return err
+		}
+	}
+	return m.clear(ctx)
+}
+
+// forget lets the nodes forget where threads of buckets are that were moved alone: they are all on the target. Threads that are born
+// again on another node have to be moved first.
+func (m *mover) forget(ctx context.Context, target *node, buckets []int32) (areAlone bool, err error) {
+	others := slices.DeleteFunc(slices.Clone(m.cluster.nodes), func(node *node) bool { return node == target })
+	for _, node := range append(others, target) {
+		if err := m.fence(ctx, node, func(ctx context.Context, queries *db.Queries) error {
+			left, err := queries.ForgetMovedThreads(ctx, buckets)
+			areAlone = left > 0
+			return err
+		}); err != nil || areAlone {
+			return areAlone, err
+		}
+	}
+	return false, nil
+}
+
+// finish completes what an interrupted move has left: threads that are fenced, and may not be copied.
+func (m *mover) finish(ctx context.Context) error {
+	return m.eachSent(ctx, func(ctx context.Context, source *node, thread db.SentThreadsRow) error {
+		isHere, err := m.hasOnlyCopy(ctx, source, thread.ThreadKey)
+		if err != nil || !isHere {
+			return err
+		}
+		target, err := m.cluster.node(thread.Node)
+		if err != nil {
+			return err
+		}
+		return m.copyThread(ctx, source, target, db.ThreadsHereRow{
+			ThreadKey: thread.ThreadKey, Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt,
+		}, false)
+	})
+}
+
+// hasOnlyCopy says whether a node that sends calls for a thread to another one has the thread all the same: those that it is sent to
+// send it back. A node that ever got the thread names itself, or the one that got it then.
+func (m *mover) hasOnlyCopy(ctx context.Context, source *node, key pgtype.UUID) (bool, error) {
+	at := source
+	for range len(m.cluster.nodes) + 1 {
+		name, err := at.queries.NodeOfThread(ctx, key)
+		if err != nil {
+			return false, inNode(at, err)
+		}
+		if name == at.name {
+			return false, nil
+		}
+		if at, err = m.cluster.node(name); err != nil {
+			return false, err
+		}
+		if at == source {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("no node has the thread with key %x: each sends its calls to another one", key.Bytes)
+}
+
+// bring moves the threads of buckets that were moved alone to the node that has the buckets, and tells it which were erased there.
+func (m *mover) bring(ctx context.Context, source, target *node, buckets []int32) error {
+	if source == target || len(buckets) == 0 {
+		return nil
+	}
+	pauses := live.Pauses(5*time.Millisecond, 500*time.Millisecond)
+	for {
+		var found atomic.Int64
+		before := m.done.Threads
+		if err := m.eachThread(ctx, source, buckets, func(ctx context.Context, thread db.ThreadsHereRow) error {
+			found.Add(1)
+			return m.moveOne(ctx, source, target, thread)
+		}); err != nil {
+			return err
+		}
+		if found.Load() == 0 {
+			return m.copyErasures(ctx, source, target, none, time.Time{})
+		}
+		if m.done.Threads > before {
+			pauses.Reset()
+			continue
+		}
+		if err := sleep(ctx, pauses.NextBackOff()); err != nil { // a run of them is claimed
+			return err
+		}
+	}
 }
 
 // moveBuckets moves the threads of buckets, those that are born meanwhile too, and then the buckets.
 func (m *mover) moveBuckets(ctx context.Context, source, target *node, buckets []int32) error {
+	if len(buckets) == 0 {
+		return nil
+	}
 	since := time.Now().Add(-clockError)
 	if err := m.copyErasures(ctx, source, target, none, time.Time{}); err != nil {
-		return err
-	}
-	// What an interrupted move has left: threads that are fenced and may not be copied.
-	if err := m.eachThread(ctx, source, target.name, buckets, func(ctx context.Context, thread db.ThreadsOnRow) error {
-		return m.copyThread(ctx, source, target, thread, false)
-	}); err != nil {
 		return err
 	}
 	pauses := live.Pauses(5*time.Millisecond, 500*time.Millisecond)
 	for len(buckets) > 0 {
 		before := m.done.Threads + m.done.Buckets
-		if err := m.eachThread(ctx, source, source.name, buckets, func(ctx context.Context, thread db.ThreadsOnRow) error {
+		if err := m.eachThread(ctx, source, buckets, func(ctx context.Context, thread db.ThreadsHereRow) error {
 			return m.moveOne(ctx, source, target, thread)
 		}); err != nil {
 			return err
@@ -337,32 +433,55 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// eachThread calls f with the threads of buckets that have rows on a node and are on the node
-// called on, several at a time.
-func (m *mover) eachThread(ctx context.Context, node *node, on string, buckets []int32, f func(context.Context, db.ThreadsOnRow) error) error {
-	var after pgtype.UUID
-	after.Valid = true
+// eachThread calls f with the threads of buckets that a node has, several at a time.
+func (m *mover) eachThread(ctx context.Context, node *node, buckets []int32, f func(context.Context, db.ThreadsHereRow) error) error {
+	return inPages(ctx, func(after pgtype.UUID) ([]db.ThreadsHereRow, error) {
+		threads, err := node.queries.ThreadsHere(ctx, db.ThreadsHereParams{Buckets: buckets, After: after, Page: page})
+		return threads, inNode(node, err)
+	}, func(thread db.ThreadsHereRow) pgtype.UUID { return thread.ThreadKey }, f)
+}
+
+// eachSent calls f with the threads of all nodes that are on another one, or about to be, and have rows all the same, several at a time.
+func (m *mover) eachSent(ctx context.Context, f func(context.Context, *node, db.SentThreadsRow) error) error {
+	for _, node := range m.cluster.nodes {
+		if err := inPages(ctx, func(after pgtype.UUID) ([]db.SentThreadsRow, error) {
+			threads, err := node.queries.SentThreads(ctx, db.SentThreadsParams{After: after, Page: page})
+			return threads, inNode(node, err)
+		}, func(thread db.SentThreadsRow) pgtype.UUID { return thread.ThreadKey }, func(ctx context.Context, thread db.SentThreadsRow) error {
+			return f(ctx, node, thread)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inPages calls f with the items of a list that is read in pages behind a key, several at a time.
+func inPages[T any](
+	ctx context.Context, list func(after pgtype.UUID) ([]T, error), keyOf func(T) pgtype.UUID, f func(context.Context, T) error,
+) error {
+	after := pgtype.UUID{Valid: true}
 	for {
-		threads, err := node.queries.ThreadsOn(ctx, db.ThreadsOnParams{Node: on, Buckets: buckets, After: after, Page: page})
+		items, err := list(after)
 		if err != nil {
-			return inNode(node, err)
+			return err
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		var working sync.WaitGroup
-		next := make(chan db.ThreadsOnRow)
+		next := make(chan T)
 		for range parallelCopies {
 			working.Go(func() {
-				for thread := range next {
-					if err := f(ctx, thread); err != nil {
+				for item := range next {
+					if err := f(ctx, item); err != nil {
 						cancel(err)
 						return
 					}
 				}
 			})
 		}
-		for _, thread := range threads {
+		for _, item := range items {
 			select {
-			case next <- thread:
+			case next <- item:
 			case <-ctx.Done():
 			}
 		}
@@ -370,15 +489,15 @@ func (m *mover) eachThread(ctx context.Context, node *node, on string, buckets [
 		working.Wait()
 		err = context.Cause(ctx)
 		cancel(nil)
-		if err != nil || len(threads) < page {
+		if err != nil || len(items) < page {
 			return err
 		}
-		after = threads[len(threads)-1].ThreadKey
+		after = keyOf(items[len(items)-1])
 	}
 }
 
 // moveOne moves a thread, if no run of it is claimed.
-func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.ThreadsOnRow) error {
+func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.ThreadsHereRow) error {
 	var fenced []pgtype.UUID
 	err := m.fence(ctx, source, func(ctx context.Context, queries *db.Queries) (err error) {
 		fenced, err = queries.FenceThreads(ctx, db.FenceThreadsParams{ThreadKeys: []pgtype.UUID{thread.ThreadKey}, ToNode: target.name})
@@ -420,7 +539,7 @@ const (
 // copyThread stores a fenced thread on the target, unless it is there. The source takes a thread back
 // that the target has not got for certain. Otherwise it stays fenced, and the next move goes on with
 // it.
-func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsOnRow, isFencedNow bool) error {
+func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsHereRow, isFencedNow bool) error {
 	begin := time.Now()
 	progress, err := m.store(ctx, source, target, thread)
 	isAbsent := progress == begun || progress == notBegun && isFencedNow
@@ -450,7 +569,7 @@ const (
 	sent                     // the commit was sent
 )
 
-func (m *mover) store(ctx context.Context, source, target *node, thread db.ThreadsOnRow) (come progress, err error) {
+func (m *mover) store(ctx context.Context, source, target *node, thread db.ThreadsHereRow) (come progress, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, source.pool, snapshot, func(from pgx.Tx) error {
 		return inNode(target, pgx.BeginFunc(ctx, target.pool, func(to pgx.Tx) error {
@@ -505,34 +624,18 @@ func (m *mover) handOver(ctx context.Context, source, target *node, numbers []in
 	return given, nil
 }
 
-// clear removes the rows of threads that are on the target from the other nodes.
-func (m *mover) clear(ctx context.Context, target *node, buckets []int) error {
+// clear removes the rows of threads that are on other nodes.
+func (m *mover) clear(ctx context.Context) error {
 	if err := sleep(ctx, removeAfter); err != nil {
 		return err
 	}
-	numbers := make([]int32, len(buckets))
-	for i, bucket := range buckets {
-		numbers[i] = int32(bucket)
-	}
-	for _, node := range m.cluster.nodes {
-		if node == target {
-			continue
+	return m.eachSent(ctx, func(ctx context.Context, node *node, thread db.SentThreadsRow) error {
+		isRemoved, err := node.queries.RemoveMovedThread(ctx, thread.ThreadKey)
+		if err == nil && !isRemoved {
+			m.note(func(done *Moved) { done.Left++ })
 		}
-		if err := m.eachThread(ctx, node, target.name, numbers, func(ctx context.Context, thread db.ThreadsOnRow) error {
-			return m.remove(ctx, node, thread.ThreadKey)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *mover) remove(ctx context.Context, node *node, key pgtype.UUID) error {
-	isRemoved, err := node.queries.RemoveMovedThread(ctx, key)
-	if err == nil && !isRemoved {
-		m.note(func(done *Moved) { done.Left++ })
-	}
-	return inNode(node, err)
+		return inNode(node, err)
+	})
 }
 
 func (m *mover) moveThread(ctx context.Context, scope, threadID, to string) error {
@@ -543,49 +646,39 @@ func (m *mover) moveThread(ctx context.Context, scope, threadID, to string) erro
 	if _, err := m.places(ctx); err != nil {
 		return err
 	}
+	if err := m.finish(ctx); err != nil {
+		return err
+	}
 	key, err := target.queries.ThreadKey(ctx, db.ThreadKeyParams{Scope: scope, ThreadID: threadID})
 	if err != nil {
 		return inNode(target, err)
 	}
 	for _, source := range m.cluster.nodes {
-		if source == target {
+		thread, isHere, err := m.find(ctx, source, key)
+		if err != nil {
+			return err
+		}
+		if !isHere {
 			continue
 		}
-		for _, on := range []string{target.name, source.name} { // what an interrupted move has left comes first
-			thread, isThere, err := m.find(ctx, source, on, key)
-			if err != nil {
-				return err
-			}
-			if !isThere {
-				continue
-			}
-			if on == source.name {
-				err = m.moveOne(ctx, source, target, thread)
-			} else {
-				err = m.copyThread(ctx, source, target, thread, false)
-			}
-			if err != nil {
-				return err
-			}
-			if _, isThere, err = m.find(ctx, source, target.name, key); err != nil {
-				return err
-			} else if !isThere {
-				return fmt.Errorf("thread %q of scope %q: a run of it is claimed: try again when it has begun", threadID, scope)
-			}
-			if err := sleep(ctx, removeAfter); err != nil {
-				return err
-			}
-			return m.remove(ctx, source, key)
+		if source == target {
+			return nil
 		}
-	}
-	if _, isThere, err := m.find(ctx, target, target.name, key); err != nil || isThere {
-		return err
+		if err := m.moveOne(ctx, source, target, thread); err != nil {
+			return err
+		}
+		if _, isHere, err = m.find(ctx, source, key); err != nil {
+			return err
+		} else if isHere {
+			return fmt.Errorf("thread %q of scope %q: a run of it is claimed: try again when it has begun", threadID, scope)
+		}
+		return m.clear(ctx)
 	}
 	return fmt.Errorf("there is no thread %q in scope %q", threadID, scope)
 }
 
-// find returns a thread that has rows on a node and is on the node called on.
-func (m *mover) find(ctx context.Context, node *node, on string, key pgtype.UUID) (thread db.ThreadsOnRow, isThere bool, err error) {
+// find returns a thread that a node has.
+func (m *mover) find(ctx context.Context, node *node, key pgtype.UUID) (thread db.ThreadsHereRow, isHere bool, err error) {
 	before := key
 	for i := len(before.Bytes) - 1; i >= 0; i-- { // the key before it
 		before.Bytes[i]--
@@ -594,7 +687,7 @@ func (m *mover) find(ctx context.Context, node *node, on string, key pgtype.UUID
 		}
 	}
 	bucket := int32(buckets.Of(key.Bytes))
-	threads, err := node.queries.ThreadsOn(ctx, db.ThreadsOnParams{Node: on, Buckets: []int32{bucket}, After: before, Page: 1})
+	threads, err := node.queries.ThreadsHere(ctx, db.ThreadsHereParams{Buckets: []int32{bucket}, After: before, Page: 1})
 	if err != nil || len(threads) == 0 || threads[0].ThreadKey != key {
 		return thread, false, inNode(node, err)
 	}

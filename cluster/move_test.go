@@ -123,22 +123,22 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	c.checkPlaces()
 }
 
-// A thread that is moved alone stays where it is when its bucket moves, and the new node of the
-// bucket knows it.
+// A thread that is moved alone is where it was moved to until its bucket moves, which takes it along. The node with all buckets does not
+// leave the cluster before.
 func TestAThreadMovesAlone(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
-	if err := c.append("hot", "r1", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
-	for _, to := range []string{"b", "b"} { // the second time there is nothing to do
-		if _, err := c.MoveThread(t.Context(), "", "hot", to); err != nil {
+	for _, thread := range []string{"hot", "erased"} {
+		if err := c.append(thread, "r1", `[`+start+`,`+end+`]`); err != nil {
 			t.Fatal(err)
 		}
+		for _, to := range []string{"b", "b"} { // the second time there is nothing to do
+			if _, err := c.MoveThread(t.Context(), "", thread, to); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "hot")}, "c", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	do(t, c.pools["b"], `select agui.erase('erased')`)
 	for _, name := range []string{"a", "c"} {
 		_, err := c.pools[name].Exec(t.Context(), `select agui.append('hot', 'r2', '[`+start+`]')`)
 		if sqlState(err) != "UI027" {
@@ -151,15 +151,92 @@ func TestAThreadMovesAlone(t *testing.T) {
 	if rows := c.rows(); !slices.Equal(rows["b"], []string{"/hot"}) || len(rows["a"])+len(rows["c"]) > 0 {
 		t.Errorf("threads are on %v", rows)
 	}
-	// To the node of its bucket: then nothing is special about it.
-	if _, err := c.MoveThread(t.Context(), "", "hot", "c"); err != nil {
-		t.Fatal(err)
+	_, err := c.pools["a"].Exec(t.Context(), `call agui.leave_cluster()`)
+	if sqlState(err) != "55000" {
+		t.Errorf("a node without a thread of its buckets leaves: %v", err)
 	}
-	if n := ask[int](t, c.pools["c"], `select count(*) from agui.runs('hot')`); n != 2 {
-		t.Errorf("%d runs, want 2", n)
+	for _, to := range []string{"c", "a", "a"} {
+		for _, bucket := range []string{"hot", "erased"} {
+			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, bucket)}, to, cluster.MoveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := ask[int](t, c.pools[to], `select count(*) from agui.runs('hot')`); n != 2 {
+			t.Errorf("%d runs, want 2", n)
+		}
+		c.checkPlaces()
+	}
+	if err := c.append("erased", "r2", `[`+start+`]`); sqlState(err) != "UI014" {
+		t.Errorf("a thread that was erased elsewhere: %v", err)
 	}
 	if _, err := c.MoveThread(t.Context(), "", "unknown", "b"); err == nil || !strings.Contains(err.Error(), `no thread "unknown"`) {
 		t.Errorf("an unknown thread: %v", err)
+	}
+	do(t, c.pools["a"], `call agui.leave_cluster()`)
+}
+
+// The next move finishes what an interrupted one has left, wherever it leads: a thread that was fenced and not copied, one that was
+// copied while its bucket was not given, and rows that were not removed.
+func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
+	t.Parallel()
+	for _, next := range []string{"a", "b", "c"} {
+		t.Run(next, func(t *testing.T) {
+			t.Parallel()
+			c := newThree(t, nil)
+			for _, thread := range []string{"fenced", "copied", "given", "alone", "quiet"} {
+				if err := c.append(thread, "r1", `[`+start+`,`+end+`]`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.MoveThread(t.Context(), "", "alone", "b"); err != nil {
+				t.Fatal(err)
+			}
+			copied := bucketOf(t, c, "copied")
+			claimed := ask[string](t, c.pools["a"], `select id from (select 'claimed ' || n as id from generate_series(1, 100000) as n) as candidate where agui.bucket('', id) = $1 limit 1`, copied)
+			do(t, c.pools["a"], `select agui.claim_run($1, 'r1', 'me')`, claimed) // keeps the bucket
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := c.Move(ctx, []int{copied, bucketOf(t, c, "given")}, "c", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+				if moved.Buckets == 1 {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			wait.For(t, "the lock of the mover to be free", func() bool {
+				return ask[bool](t, c.pools["a"], `select not exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()))`)
+			})
+			if err := c.append(claimed, "r1", `[`+start+`,`+end+`]`); err != nil {
+				t.Fatal(err)
+			}
+			if rows := c.rows(); len(rows["a"]) != 5 || !slices.Equal(rows["c"], []string{"/copied", "/given"}) {
+				t.Fatalf("threads are on %v", rows)
+			}
+			do(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 'fenced')], 'c')`)
+			do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 'alone')], 'c')`)
+			all := make([]int, cluster.Buckets)
+			for i := range all {
+				all[i] = i
+			}
+			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "quiet")}, next, cluster.MoveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, thread := range []string{"fenced", "copied", "given", "alone"} {
+				if err := c.append(thread, "r2", `[`+start+`,`+end+`]`); err != nil {
+					t.Errorf("%s: %v", thread, err)
+				}
+			}
+			if rows := c.rows(); len(rows["a"])+len(rows["b"])+len(rows["c"]) != 6 {
+				t.Errorf("rows are left: %v", rows)
+			}
+			if _, err := c.Move(t.Context(), all, next, cluster.MoveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			c.checkPlaces()
+			if n := ask[int](t, c.pools[next], `select count(*) from agui.run`); n != 10 {
+				t.Errorf("%d runs, want 10", n)
+			}
+		})
 	}
 }
 

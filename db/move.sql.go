@@ -65,6 +65,17 @@ func (q *Queries) FenceThreads(ctx context.Context, arg FenceThreadsParams) ([]p
 	return fenced, err
 }
 
+const ForgetMovedThreads = `-- name: ForgetMovedThreads :one
+select agui_internal.forget_moved_threads($1::int[])::bigint as left_alone
+`
+
+func (q *Queries) ForgetMovedThreads(ctx context.Context, buckets []int32) (int64, error) {
+	row := q.db.QueryRow(ctx, ForgetMovedThreads, buckets)
+	var left_alone int64
+	err := row.Scan(&left_alone)
+	return left_alone, err
+}
+
 const HandOverBuckets = `-- name: HandOverBuckets :one
 select agui_internal.hand_over_buckets($1::int[], $2::pg_catalog.text)::pg_catalog.json as map
 `
@@ -105,6 +116,17 @@ call agui.leave_cluster()
 func (q *Queries) LeaveCluster(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LeaveCluster)
 	return err
+}
+
+const NodeOfThread = `-- name: NodeOfThread :one
+select agui_internal.node_of($1::pg_catalog.uuid)::pg_catalog.text as node
+`
+
+func (q *Queries) NodeOfThread(ctx context.Context, threadKey pgtype.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, NodeOfThread, threadKey)
+	var node string
+	err := row.Scan(&node)
+	return node, err
 }
 
 const ReceiveBuckets = `-- name: ReceiveBuckets :exec
@@ -151,6 +173,56 @@ func (q *Queries) RemoveMovedThread(ctx context.Context, threadKey pgtype.UUID) 
 	return is_removed, err
 }
 
+const SentThreads = `-- name: SentThreads :many
+select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key operator(pg_catalog.=) moved.thread_key
+where moved.node operator(pg_catalog.<>) agui_internal.this_node() and moved.thread_key operator(pg_catalog.>) $1::pg_catalog.uuid
+order by moved.thread_key
+limit $2::int
+`
+
+type SentThreadsParams struct {
+	After pgtype.UUID
+	Page  int32
+}
+
+type SentThreadsRow struct {
+	ThreadKey pgtype.UUID
+	Scope     string
+	ThreadID  string
+	CreatedAt time.Time
+	Node      string
+}
+
+// Those, with the node that calls for them are sent to.
+func (q *Queries) SentThreads(ctx context.Context, arg SentThreadsParams) ([]SentThreadsRow, error) {
+	rows, err := q.db.Query(ctx, SentThreads, arg.After, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SentThreadsRow
+	for rows.Next() {
+		var i SentThreadsRow
+		if err := rows.Scan(
+			&i.ThreadKey,
+			&i.Scope,
+			&i.ThreadID,
+			&i.CreatedAt,
+			&i.Node,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TakeBackThread = `-- name: TakeBackThread :exec
 select agui_internal.take_back_thread($1::pg_catalog.uuid)
 `
@@ -176,39 +248,33 @@ func (q *Queries) ThreadsElsewhere(ctx context.Context, arg ThreadsElsewherePara
 	return threads, err
 }
 
-const ThreadsOn = `-- name: ThreadsOn :many
+const ThreadsHere = `-- name: ThreadsHere :many
 select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
-from agui_internal.threads_on($1::pg_catalog.text, $2::int[], $3::pg_catalog.uuid, $4::int) as listed
+from agui_internal.threads_here($1::int[], $2::pg_catalog.uuid, $3::int) as listed
 `
 
-type ThreadsOnParams struct {
-	Node    string
+type ThreadsHereParams struct {
 	Buckets []int32
 	After   pgtype.UUID
 	Page    int32
 }
 
-type ThreadsOnRow struct {
+type ThreadsHereRow struct {
 	ThreadKey pgtype.UUID
 	Scope     string
 	ThreadID  string
 	CreatedAt time.Time
 }
 
-func (q *Queries) ThreadsOn(ctx context.Context, arg ThreadsOnParams) ([]ThreadsOnRow, error) {
-	rows, err := q.db.Query(ctx, ThreadsOn,
-		arg.Node,
-		arg.Buckets,
-		arg.After,
-		arg.Page,
-	)
+func (q *Queries) ThreadsHere(ctx context.Context, arg ThreadsHereParams) ([]ThreadsHereRow, error) {
+	rows, err := q.db.Query(ctx, ThreadsHere, arg.Buckets, arg.After, arg.Page)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ThreadsOnRow
+	var items []ThreadsHereRow
 	for rows.Next() {
-		var i ThreadsOnRow
+		var i ThreadsHereRow
 		if err := rows.Scan(
 			&i.ThreadKey,
 			&i.Scope,

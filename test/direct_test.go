@@ -28,6 +28,7 @@ var readsTables = map[string][]string{
 	"move.sql ErasureSalt":                          {"agui_internal.erasure_salt"},
 	"move.sql ErasuresSince":                        {"agui.erasure"},
 	"move.sql UnfinishedMoves":                      {"agui.thread", "agui_internal.moved_thread"},
+	"move.sql SentThreads":                          {"agui.thread", "agui_internal.moved_thread"},
 	"cmd/pgagui/internal/doctor/checks/cluster.sql": {"agui.thread", "agui_internal.moved_thread", "agui_internal.node"},
 
 	// A check trusts no function that may have been replaced.

@@ -19,9 +19,22 @@ join agui.thread as thread
     on thread.thread_key operator(pg_catalog.=) moved.thread_key
 where moved.node operator(pg_catalog.<>) agui_internal.this_node();
 
--- name: ThreadsOn :many
+-- name: SentThreads :many
+-- Those, with the node that calls for them are sent to.
+select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key operator(pg_catalog.=) moved.thread_key
+where moved.node operator(pg_catalog.<>) agui_internal.this_node() and moved.thread_key operator(pg_catalog.>) @after::pg_catalog.uuid
+order by moved.thread_key
+limit @page::int;
+
+-- name: ThreadsHere :many
 select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
-from agui_internal.threads_on(@node::pg_catalog.text, @buckets::int[], @after::pg_catalog.uuid, @page::int) as listed;
+from agui_internal.threads_here(@buckets::int[], @after::pg_catalog.uuid, @page::int) as listed;
+
+-- name: NodeOfThread :one
+select agui_internal.node_of(@thread_key::pg_catalog.uuid)::pg_catalog.text as node;
 
 -- name: FenceThreads :one
 select agui_internal.fence_threads(@thread_keys::pg_catalog.uuid[], @to_node::pg_catalog.text)::pg_catalog.uuid[] as fenced;
@@ -51,3 +64,6 @@ where erasure.erased_at operator(pg_catalog.>=) @since::pg_catalog.timestamptz o
 
 -- name: ReceiveBuckets :exec
 select agui_internal.receive_buckets(@map::pg_catalog.json, @elsewhere::pg_catalog.json, @erasures::pg_catalog.json);
+
+-- name: ForgetMovedThreads :one
+select agui_internal.forget_moved_threads(@buckets::int[])::bigint as left_alone;

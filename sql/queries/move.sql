@@ -19,9 +19,22 @@ join agui.thread as thread
     on thread.thread_key = moved.thread_key
 where moved.node <> agui_internal.this_node();
 
--- name: ThreadsOn :many
+-- name: SentThreads :many
+-- Those, with the node that calls for them are sent to.
+select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node
+from agui_internal.moved_thread as moved
+join agui.thread as thread
+    on thread.thread_key = moved.thread_key
+where moved.node <> agui_internal.this_node() and moved.thread_key > @after::uuid
+order by moved.thread_key
+limit @page::int;
+
+-- name: ThreadsHere :many
 select listed.thread_key::uuid as thread_key, listed.scope::text as scope, listed.thread_id::text as thread_id, listed.created_at::timestamptz as created_at
-from agui_internal.threads_on(@node::text, @buckets::int[], @after::uuid, @page::int) as listed;
+from agui_internal.threads_here(@buckets::int[], @after::uuid, @page::int) as listed;
+
+-- name: NodeOfThread :one
+select agui_internal.node_of(@thread_key::uuid)::text as node;
 
 -- name: FenceThreads :one
 select agui_internal.fence_threads(@thread_keys::uuid[], @to_node::text)::uuid[] as fenced;
@@ -51,3 +64,6 @@ where erasure.erased_at >= @since::timestamptz or erasure.allowed_at >= @since::
 
 -- name: ReceiveBuckets :exec
 select agui_internal.receive_buckets(@map::json, @elsewhere::json, @erasures::json);
+
+-- name: ForgetMovedThreads :one
+select agui_internal.forget_moved_threads(@buckets::int[])::bigint as left_alone;

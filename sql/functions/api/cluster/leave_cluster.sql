@@ -6,7 +6,9 @@ declare
     own constant text := (select node.name from agui_internal.node as node);
 begin
     -- An empty node stays one: a program that has not heard of the moves would begin threads here.
-    if exists (select from agui_internal.bucket as placed where placed.node is distinct from own) then
+    if exists (select from agui_internal.bucket as placed where placed.node is distinct from own)
+        or exists (select from agui_internal.moved_thread as moved where moved.node is distinct from own)
+    then
         raise exception using
             errcode = '55000',
             message = format('other nodes have threads of the cluster that node "%s" does not have', own),
@@ -20,7 +22,7 @@ end
 $$;
 
 comment on procedure agui.leave_cluster() is
-    'Makes the database an ordinary one again, if it has all buckets of the cluster. For the owner. '
-    'Errors: 55000 other nodes have some.';
+    'Makes the database an ordinary one again, if it has all buckets and threads of the cluster. For the '
+    'owner. Errors: 55000 other nodes have some.';
 
 revoke execute on procedure agui.leave_cluster() from public;

@@ -1,4 +1,4 @@
-create or replace function agui_internal.threads_on(node text, buckets int[], after_key uuid, max_rows int)
+create or replace function agui_internal.threads_here(buckets int[], after_key uuid, max_rows int)
 returns table (thread_key uuid, scope text, thread_id text, created_at timestamptz)
 language plpgsql
 stable
@@ -12,15 +12,13 @@ begin
         from agui.thread as thread
         where thread.thread_key > after_key
             and agui_internal.bucket_of(thread.thread_key) = any (buckets)
-            and agui_internal.node_of(thread.thread_key) = threads_on.node
+            and agui_internal.node_of(thread.thread_key) = agui_internal.this_node()
         order by thread.thread_key
         limit max_rows;
 end
 $$;
 
-comment on function agui_internal.threads_on(text, int[], uuid, int) is
-    'The threads of buckets that have rows here and are on a node, behind a key, in the order of keys. '
-    'For this node: its threads. For another one: those that were moved there, and whose rows here are '
-    'to be removed.';
+comment on function agui_internal.threads_here(int[], uuid, int) is
+    'The threads of buckets that this node has, behind a key, in the order of keys.';
 
-revoke execute on function agui_internal.threads_on(text, int[], uuid, int) from public;
+revoke execute on function agui_internal.threads_here(int[], uuid, int) from public;
