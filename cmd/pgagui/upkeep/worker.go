@@ -8,7 +8,6 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
-	"github.com/pgagui/pgagui/worker"
 )
 
 func (p *program) workerCommand() *cobra.Command {
@@ -59,25 +58,33 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		return wrong(errors.New("--erase needs one of --scope and --all-scopes; all other jobs work on all scopes"))
 	}
 	ctx, logger := command.Context(), p.Logger()
-	pool, err := p.Connect(ctx, how.Connections())
+	databases, err := p.Databases()
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	options := worker.Options{Grace: how.Grace, Logger: logger}
-	tasks, err := how.Tasks(ctx, pool, p.Scope, logger)
-	if err != nil {
+	registry := metrics.NewRegistry()
+	worker, err := how.NewWorker(ctx, databases, p.Scope, logger, registry)
+	switch {
+	case cli.ExitCode(err) == cli.ExitUnavailable:
+		return err
+	case err != nil:
 		return wrong(err)
 	}
+	defer worker.Close()
+	if p.Nodes == "" { // a cluster works while nodes are away
+		if err := worker.Check(ctx); err != nil {
+			return err
+		}
+	}
 	if metricsListen != "" {
-		registry := metrics.NewRegistry()
-		options.Observe = metrics.NewJobMetrics(registry, tasks).Observe
-		store, err := metrics.NewStoreMetrics(ctx, p.DatabaseURL, logger)
+		stores, err := metrics.RegisterStores(ctx, registry, databases, logger)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		registry.MustRegister(store, metrics.PoolMetrics{"worker": pool})
+		defer stores.Close()
+		pools := metrics.Pools{}
+		worker.AddTo(pools)
+		pools.Register(registry)
 		listener, err := metrics.Listen(metricsListen)
 		if err != nil {
 			return wrong(err)
@@ -87,5 +94,5 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		go func() { _ = server.Serve(listener) }()
 		logger.Info("serving metrics", "url", metrics.URL(listener))
 	}
-	return worker.Run(ctx, pool, tasks, options)
+	return worker.Run(ctx)
 }
