@@ -342,7 +342,7 @@ func TestTheWorkerOfACluster(t *testing.T) {
 	t.Parallel()
 	n := newThreeNodes(t)
 	n.importThreads(9)
-	arguments := []string{"worker", "--json", "--compact", "@every 1s", "--repack", "off", "--verify", "off", "--metrics-listen", "127.0.0.1:0"}
+	arguments := []string{"worker", "--json", "--compact", "@every 1s", "--repack", "off", "--verify", "off", "--grace", "1s", "--metrics-listen", "127.0.0.1:0"}
 	var metrics string
 	start := func() *clitest.Running {
 		t.Helper()
@@ -417,7 +417,7 @@ func TestTheWorkerOfACluster(t *testing.T) {
 	n.proxy.Hold()
 	n.addTo("c")
 	n.waitForCompaction("c")
-	n.proxy.Release()
+	expectMetric(`pgagui_job_in_progress{name="compact",node="b"} 1`)
 
 	// Another worker works beside it, on one node.
 	beside := n.Start("worker", "--json", "--compact", "@every 1s", "--repack", "off", "--verify", "off", "--node", "a")
@@ -433,5 +433,6 @@ func TestTheWorkerOfACluster(t *testing.T) {
 			t.Errorf("the jobs of node %s did not end in order:\n%s", node, process.Log)
 		}
 	}
+	n.proxy.Release()
 	n.expect(cli.ExitOK, "verify", "node a:", "no problem", "node b:", "no problem", "node c:", "no problem")
 }
