@@ -62,6 +62,15 @@ func TestServeOverACluster(t *testing.T) {
 			return waiting == 0
 		})
 	}
+	got := scrape(t, s.Running)
+	for _, line := range []string{
+		`pgagui_node_up{node="a"} 1`, `pgagui_node_up{node="b"} 1`, `pgagui_pool_max_connections{node="a",pool="requests"} 10`,
+		`pgagui_job_runs_total{name="compact",node="b",outcome="failed"} 0`, `pgagui_store_up{node="b",view="lag"} 1`,
+	} {
+		if !got.has(line) {
+			t.Errorf("there is no metric %s", line)
+		}
+	}
 	if status, text := request("GET", "/threads", ""); status != http.StatusOK || strings.Count(text, `"threadId"`) != threads {
 		t.Errorf("the list: %d %s", status, text)
 	}

@@ -80,7 +80,7 @@ agui_recorder. --read-database-url is the address of a streaming standby, which 
 role needs only agui_reader.
 
 With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
-here, and their role (agui_worker) can have an address of its own:
+here, and their role (agui_worker) can have an address of its own (not with --nodes):
 
   worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/

@@ -23,7 +23,9 @@ func (p *program) statsCommand() *cobra.Command {
 		Short: "Show the size of the store and the work that waits",
 		Long: `Shows the size of the store, of all scopes, and the runs that wait for compaction and repacking
 (agui.stats and agui.lag). Counts of a store of more than about 50,000 runs are estimates, marked
-with "about", so the command costs the same however large the store is. --exact counts all rows.`,
+with "about", so the command costs the same however large the store is. --exact counts all rows. Of
+a cluster it shows each node, and then the sum of the nodes that answered, which with --json has the
+member nodes.`,
 		Example: `  pgagui stats
   pgagui stats --exact
   pgagui stats --json | jq .runsToCompact`,

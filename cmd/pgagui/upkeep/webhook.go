@@ -57,7 +57,9 @@ func (p *program) webhookAddCommand() *cobra.Command {
 		Long: `Adds a webhook for the runs of a scope, or of all scopes, that end from now on. It prints the secret
 with which the endpoint verifies the signatures, and no command prints it again. The URL begins with
 https://; with http:// the worker needs --webhook-http, and if the address of the endpoint is not
-public, --webhook-networks. The command needs the role agui_maintainer.`,
+public, --webhook-networks. The nodes of a cluster get the same secret. If one of them does not
+answer, add the webhook there later (--node), and "pgagui webhook rotate" gives all one secret. The
+command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes
   pgagui webhook add pager https://example.com/pager --scope acme --kinds run.failed`,
 		Args: cobra.ExactArgs(2),

@@ -27,6 +27,9 @@ jobs do nothing until it is promoted.
 On SIGTERM or Ctrl-C the worker starts no more jobs, waits up to --grace for those in progress, and
 exits with 0.
 
+With --nodes it runs the jobs of each node of a cluster. A node that does not answer holds up no
+other: its jobs wait, the log names it, and they begin when it answers.
+
 All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
 
 The worker logs to stderr, with --json as JSON. It needs the role agui_worker, and to erase, or if

@@ -51,6 +51,10 @@ If a job does nothing because the same job is in progress elsewhere, or because 
 standby, it exits with 0. If the lock of the job has been held for a day, or is held by a role that
 may not run jobs, it exits with 4.
 
+A command that works on the nodes of a cluster, one after the other, exits with the lowest code of
+the nodes at which it failed: with 1 if verify found problems on one node and another one does not
+answer.
+
 An error is one line on stderr. What was stored before the error stays stored.`
 
 // ExitCodesTopic returns the help about exit codes.
