@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -435,4 +436,61 @@ func TestTheWorkerOfACluster(t *testing.T) {
 	}
 	n.proxy.Release()
 	n.expect(cli.ExitOK, "verify", "node a:", "no problem", "node b:", "no problem", "node c:", "no problem")
+}
+
+// Lists have what the nodes that answer have, and the error names the others.
+func TestListsOfAClusterGoOnWithoutANode(t *testing.T) {
+	t.Parallel()
+	n := newThreeNodes(t)
+	n.importThreads(9)
+	n.expect(cli.ExitOK, "project")
+	for name := range n.pools {
+		n.exec(name, `select agui.move_consumer('copy', null)`)
+	}
+	n.proxy.Refuse(true)
+	const away = `node "b" did not answer: failed to connect`
+	there := append(slices.Clone(n.of["a"]), n.of["c"]...)
+	for _, list := range []string{"threads", "threads --all", "feed", "feed --consumer copy", "feed --consumer events --events", "export --all"} {
+		out := n.expect(cli.ExitUnavailable, list, away)
+		for _, thread := range n.threads {
+			if want := slices.Contains(there, thread); strings.Contains(out, thread) != want {
+				t.Errorf("pgagui %s: thread %s: %t\n%s", list, thread, !want, out)
+			}
+		}
+	}
+	for list, want := range map[string]string{
+		"report": fmt.Sprintf(" %d ", len(there)), "waiting": "", "consumers ls": "copy", "hold ls": "", "runs": "", "runs --all": "",
+	} {
+		n.expect(cli.ExitUnavailable, list, want, away)
+	}
+	if text := n.Run("threads").Messages; strings.Contains(text, "--database-url") || strings.Count(text, "\n") != 1 {
+		t.Errorf("the error: %s", text)
+	}
+
+	// The feed goes on when the node is back.
+	printed := t.TempDir() + "/feed.ndjson"
+	out, err := os.Create(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	command := n.Program(os.Args[0], "feed", "--follow", "--every", "50ms")
+	command.Stdout = out
+	feed := clitest.StartProcess(t, command)
+	feed.WaitForLine(t, away)
+	n.proxy.Refuse(false)
+	wait.For(t, "all threads in the feed", func() bool {
+		text := clitest.ReadFile(t, printed)
+		return !slices.ContainsFunc(n.threads, func(thread string) bool { return !strings.Contains(text, `"`+thread+`"`) })
+	})
+	rest := n.Must("feed", "--consumer", "copy")
+	for _, thread := range n.of["b"] {
+		if !strings.Contains(rest, thread) {
+			t.Errorf("the consumer misses thread %s:\n%s", thread, rest)
+		}
+	}
+	feed.Terminate(t)
+	if code := feed.End(t); code != cli.ExitInterrupted {
+		t.Errorf("the feed ends with %d: %s", code, feed.Log)
+	}
 }

@@ -383,7 +383,7 @@ func (p *program) holdListCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				holds, err := store.Maintenance().Holds(command.Context())
-				if err != nil {
+				if err = p.Partly(err); err != nil {
 					return err
 				}
 				rows := [][]string{{"THREAD", "SINCE", "BY", "REASON"}}

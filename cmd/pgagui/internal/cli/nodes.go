@@ -166,6 +166,24 @@ func (p *Program) EachPoolOf(
 	})
 }
 
+// Partly keeps the error of nodes that did not answer a list, if others did: the command prints what
+// these have, and fails in the end (WithStore). It returns any other error.
+func (p *Program) Partly(err error) error {
+	var unanswered *pgagui.UnansweredError
+	if !errors.As(err, &unanswered) || len(unanswered.Nodes) == p.members {
+		return err
+	}
+	p.missing = err
+	return nil
+}
+
+// TakeMissing returns the last error that Partly kept, and forgets it.
+func (p *Program) TakeMissing() error {
+	missing := p.missing
+	p.missing = nil
+	return missing
+}
+
 // DatabaseOf returns a pool to the database that has a thread, or would have it. The pool has two
 // connections.
 type DatabaseOf func(ctx context.Context, scope, threadID string) (*pgxpool.Pool, error)

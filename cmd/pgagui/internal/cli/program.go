@@ -38,8 +38,10 @@ type Program struct {
 	JSON  bool
 	Wide  bool
 
-	namesNode bool // what is printed names the node
 	command   string
+	namesNode bool  // what is printed names the node
+	members   int   // nodes of the store of WithStore
+	missing   error // of nodes that did not answer
 }
 
 // AddFlags adds the flags that all commands share to the root of the commands.
@@ -107,7 +109,7 @@ func OpenPool(ctx context.Context, databaseURL string, connections int) (*pgxpoo
 }
 
 // WithStore calls work with the store of the scope, on a single connection, or on one to each node of
-// the cluster.
+// the cluster. It returns the error of work, and what work has left to Partly.
 func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error) error {
 	if p.Nodes != "" {
 		nodes, err := p.OpenNodes(ctx, 1)
@@ -115,7 +117,9 @@ func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error)
 			return err
 		}
 		defer nodes.Close()
-		return work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+		p.members = len(nodes)
+		err = work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+		return errors.Join(err, p.TakeMissing())
 	}
 	pool, err := p.Connect(ctx, 1)
 	if err != nil {
