@@ -99,14 +99,11 @@ func (s *Store) NodeOf(ctx context.Context, threadID string) (node string, err e
 		}
 		node = m.name
 		if err == nil { // another node would refuse this
-			_, err = queriesIn(m.db, s.scope, s.setsScope).Head(ctx, db.HeadParams{ThreadID: threadID, Scope: s.scope})
+			_, err = queriesIn(m.db, s.scope, s.setsScope).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
 		}
 		return s.cluster.noteFailure(ctx, m, err)
 	})
-	if err = ErrorOf(cmp.Or(ended, err)); errors.Is(err, ErrUnknownThread) {
-		err = nil
-	}
-	return node, err
+	return node, ErrorOf(cmp.Or(ended, err))
 }
 
 // UnansweredError says which nodes of a cluster did not answer a call that is for all of them. The
