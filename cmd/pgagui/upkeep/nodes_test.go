@@ -253,7 +253,10 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 	for _, thread := range n.threads {
 		n.expect(cli.ExitOK, "allow "+thread, "accepts appends again")
 	}
-	n.expect(cli.ExitOK, "unarchive "+directory, "18 threads", "18 stored")
+	n.proxy.Refuse(true)
+	n.expect(cli.ExitUnavailable, "unarchive "+directory, fmt.Sprintf("(%d stored, 0 already there)", len(n.of["a"])+len(n.of["c"])), `pgagui: node "b": failed to connect`)
+	n.proxy.Refuse(false)
+	n.expect(cli.ExitOK, "unarchive "+directory, "18 threads", fmt.Sprintf("(%d stored", len(n.of["b"])))
 	n.expect(cli.ExitOK, "unarchive "+directory, "18 already there")
 	for name, threads := range n.of {
 		if stored := n.count(name, `select count(*) from agui.thread`); stored != len(threads) {

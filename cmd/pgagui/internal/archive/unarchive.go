@@ -48,7 +48,8 @@ type Unarchived struct {
 }
 
 // Unarchive stores the threads of an archive in their databases, each in a transaction of its own. A
-// thread that the database has as it is in the archive is left as it is.
+// thread that the database has as it is in the archive is left as it is. Threads of nodes that do not
+// answer count as failed, and the error names the nodes.
 func Unarchive(ctx context.Context, databaseOf cli.DatabaseOf, from *Directory, options RestoreOptions) (done Unarchived, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
@@ -56,9 +57,15 @@ func Unarchive(ctx context.Context, databaseOf cli.DatabaseOf, from *Directory, 
 	if err != nil {
 		return done, err
 	}
+	away := &cli.NodesError{}
 	for _, thread := range chosen {
 		isNew, err := from.unarchive(ctx, databaseOf, thread, options)
+		var nodes *cli.NodesError
 		switch {
+		case errors.As(err, &nodes):
+			done.Failed++
+			away.Add(nodes)
+			continue
 		case err != nil && !isOfThread(err) && !isOfFile(err) && !errors.Is(err, errOtherContent):
 			return done, err
 		case err != nil:
@@ -78,7 +85,7 @@ func Unarchive(ctx context.Context, databaseOf cli.DatabaseOf, from *Directory, 
 		done.Events += thread.Events
 		options.OnProgress(done)
 	}
-	return done, nil
+	return done, away.OrNil()
 }
 
 func isOfFile(err error) bool {

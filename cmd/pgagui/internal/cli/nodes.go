@@ -110,7 +110,7 @@ func (p *Program) EachNode(ctx context.Context, work func(context.Context) error
 			failed.Nodes = append(failed.Nodes, NodeError{node, err})
 		}
 	}
-	return failed.orNil()
+	return failed.OrNil()
 }
 
 func (p *Program) onNode(ctx context.Context, node cluster.Node, work func(context.Context) error) error {
@@ -185,7 +185,7 @@ func (p *Program) TakeMissing() error {
 }
 
 // DatabaseOf returns a pool to the database that has a thread, or would have it. The pool has two
-// connections.
+// connections. If a node of a cluster does not answer, the error is a *NodesError.
 type DatabaseOf func(ctx context.Context, scope, threadID string) (*pgxpool.Pool, error)
 
 // OneDatabase is the DatabaseOf of all threads of a database.
@@ -213,7 +213,7 @@ func (p *Program) WithDatabases(ctx context.Context, work func(DatabaseOf) error
 	return work(func(ctx context.Context, scope, threadID string) (*pgxpool.Pool, error) {
 		node, err := store.InScope(scope).NodeOf(ctx, threadID)
 		if err != nil && node != "" {
-			err = fmt.Errorf("node %q: %w", node, err)
+			err = &NodesError{[]NodeError{{cluster.Node{Name: node, URL: nodes[node].Config().ConnString()}, err}}}
 		}
 		return nodes[node], err
 	})
@@ -251,7 +251,17 @@ func (e *NodesError) Unwrap() (errs []error) {
 	return errs
 }
 
-func (e *NodesError) orNil() error {
+// Add adds the errors of nodes that have none yet.
+func (e *NodesError) Add(others *NodesError) {
+	for _, other := range others.Nodes {
+		if !slices.ContainsFunc(e.Nodes, func(known NodeError) bool { return known.Node.Name == other.Node.Name }) {
+			e.Nodes = append(e.Nodes, other)
+		}
+	}
+}
+
+// OrNil returns the error if it has nodes.
+func (e *NodesError) OrNil() error {
 	if len(e.Nodes) == 0 {
 		return nil
 	}
