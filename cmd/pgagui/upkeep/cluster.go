@@ -36,7 +36,7 @@ With --nodes all commands take a cluster where they take a database. "pgagui ser
 about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
 and settings (compact, verify, stats, doctor, erase --older-than, retention, webhook, …) work on one
 node after the other: results come below the name of the node, or with --json have the member node.
---limit and --max-time count for each node. If a node fails or does not answer, the command goes on
+--limit, --max-time and --sample count for each node. If a node fails or is away, the command goes on
 with the next one, and names it in its error; --node NAME repeats it there. "pgagui migrate up" and
 "down" work on one node, which --node names.`,
 		Example: `  pgagui cluster init --nodes nodes.json
