@@ -36,9 +36,9 @@ With --nodes all commands take a cluster where they take a database. "pgagui ser
 about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
 and settings (compact, verify, stats, doctor, erase --older-than, retention, webhook, …) work on one
 node after the other: results come below the name of the node, or with --json have the member node.
---limit, --max-time and --sample count for each node. If a node fails or is away, the command goes on
-with the next one, and names it in its error; --node NAME repeats it there. "pgagui migrate up" and
-"down" work on one node, which --node names.`,
+--limit, --max-time and --sample count for each node. If a node fails or is away, the command goes
+on with the next one, and names it in its error; --node NAME repeats it there. "pgagui migrate up"
+and "down" work on one node, which --node names.`,
 		Example: `  pgagui cluster init --nodes nodes.json
   pgagui threads --nodes nodes.json
   pgagui verify --nodes nodes.json --node a`,
