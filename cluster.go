@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,29 @@ func (s *Store) OnNode(name string) *Store {
 		database = s.cluster.byName[name].db
 	}
 	return s.alone(database)
+}
+
+// NodeOf returns the node of the cluster that has a thread, or would have it, for calls in a transaction
+// (WithTx). If the thread is moved afterwards, these fail with ErrMoved. Empty: the Store is on one
+// database. An error may come with the node that should have the thread.
+//
+// Errors: ErrKeyCollision, ErrMoved.
+func (s *Store) NodeOf(ctx context.Context, threadID string) (node string, err error) {
+	if s.cluster == nil {
+		return "", nil
+	}
+	ended := again(ctx, func() (isMoved bool) {
+		var m *member
+		if m, err = s.cluster.memberOf(ctx, live.Key{Scope: s.scope, ThreadID: threadID}); m == nil {
+			return false
+		}
+		node = m.name
+		if err == nil { // another node would refuse this
+			_, err = queriesIn(m.db, s.scope, s.setsScope).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
+		}
+		return s.cluster.noteFailure(ctx, m, err)
+	})
+	return node, ErrorOf(cmp.Or(ended, err))
 }
 
 // UnansweredError says which nodes of a cluster did not answer a call that is for all of them. The

@@ -529,6 +529,9 @@ func TestOneDatabaseBecomesACluster(t *testing.T) {
 	if _, err := admin.Move(t.Context(), []int{bucket}, "b", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if node, err := store.NodeOf(t.Context(), "t1"); err != nil || node != "b" {
+		t.Errorf("the thread was moved to b, and is on %q (%v)", node, err)
+	}
 	mustAppend(t, store, "t1", "s", rawEvents(started("s"), finished))
 	if _, err := early.Head(t.Context(), "t1"); err == nil || !strings.Contains(err.Error(), `no pool for it`) {
 		t.Errorf("a node that the Store does not have: %v", err)
@@ -584,6 +587,14 @@ func TestATransactionIsOnOneNode(t *testing.T) {
 		if err != nil || len(page.Threads) != 1 || page.Threads[0].ID != ids[0] {
 			t.Errorf("node %s: %+v, error %v", name, page.Threads, err)
 		}
+	}
+	for name, ids := range threads {
+		if node, err := store.NodeOf(t.Context(), ids[0]); err != nil || node != name {
+			t.Errorf("a thread of node %s is on %q (%v)", name, node, err)
+		}
+	}
+	if node, err := pgagui.New(nodes[0].Pool, nil).NodeOf(t.Context(), "t"); err != nil || node != "" {
+		t.Errorf("without a cluster a thread is on node %q (%v)", node, err)
 	}
 	if _, err := store.OnNode("b").Head(t.Context(), threads["a"][0]); !errors.Is(err, pgagui.ErrMoved) {
 		t.Error(err)

@@ -65,6 +65,40 @@ type StatsOptions struct {
 	Exact bool
 }
 
+// Add adds what another node of a cluster holds. Ages are those of the node where they are greatest.
+func (s *Stats) Add(other Stats) {
+	s.Threads += other.Threads
+	s.Runs += other.Runs
+	s.FinishedRuns += other.FinishedRuns
+	s.InterruptedRuns += other.InterruptedRuns
+	s.CancelledRuns += other.CancelledRuns
+	s.FailedRuns += other.FailedRuns
+	s.CutOffRuns += other.CutOffRuns
+	s.Events += other.Events
+	s.RepackedRuns += other.RepackedRuns
+	s.CompactedLogBytes += other.CompactedLogBytes
+	s.LogDiskBytes += other.LogDiskBytes
+	s.SnapshotDiskBytes += other.SnapshotDiskBytes
+	s.TreeDiskBytes += other.TreeDiskBytes
+	s.SessionDiskBytes += other.SessionDiskBytes
+	s.ErasedThreads += other.ErasedThreads
+	s.IsExact = s.IsExact && other.IsExact
+	s.Lag.Add(other.Lag)
+}
+
+// Add adds what waits in another node of a cluster. Ages are those of the node where they are greatest.
+func (l *Lag) Add(other Lag) {
+	l.RunningRuns += other.RunningRuns
+	l.RunsToCompact += other.RunsToCompact
+	l.RunsToRepack += other.RunsToRepack
+	l.StaleRuns += other.StaleRuns
+	l.QuarantinedRuns += other.QuarantinedRuns
+	l.CompactionLag = max(l.CompactionLag, other.CompactionLag)
+	l.RepackLag = max(l.RepackLag, other.RepackLag)
+	l.OldestSignOfLife = max(l.OldestSignOfLife, other.OldestSignOfLife)
+	l.BacklogIsExact = l.BacklogIsExact && other.BacklogIsExact
+}
+
 // ReadLag calls agui.lag.
 func ReadLag(ctx context.Context, pool pgagui.DB, options StatsOptions) (Lag, error) {
 	lag, err := db.New(pool).Lag(ctx, options.Exact)

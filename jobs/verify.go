@@ -395,13 +395,17 @@ func (j *verifyJob) headsOf(name threadName) []Head {
 	return heads
 }
 
-// findMissing reports the threads that heads name and that do not exist.
+// findMissing reports the threads that heads name and that do not exist. Those of other nodes of a
+// cluster are no matter of this one.
 func (j *verifyJob) findMissing(ctx context.Context) error {
 	if !j.options.Chain || len(j.options.Threads) > 0 || j.options.SampleThreads > 0 || j.options.SampleShare > 0 || !j.options.Since.IsZero() {
 		return nil
 	}
 	for name := range j.heads {
 		if j.checked[name] || j.options.Scope != nil && *j.options.Scope != name.scope {
+			continue
+		}
+		if _, err := pgagui.New(j.pool, &pgagui.Config{Scope: name.scope}).Head(ctx, name.threadID); errors.Is(err, pgagui.ErrMoved) {
 			continue
 		}
 		found, err := j.missing(ctx, name)

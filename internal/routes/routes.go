@@ -70,7 +70,7 @@ func Of() map[string]Route {
 		"map_tenant", "map_usage", "rebuild_facts", "remove_retention", "remove_webhook", "retry_webhook_failures", "rotate_webhook_secret", "set_retention",
 		"set_setting", "take_over_webhooks", "unmap_role", "unmap_usage", "webhook_failures", "webhooks",
 		"disable_row_security", "enable_row_security", "grant_access")
-	add(Route{ThisNode, Refused, "run a worker for each node"},
+	add(Route{ThisNode, Refused, `use "pgagui worker"`},
 		"apply_retention", "compact", "compact_running", "erase_older", "project", "reap", "repack")
 	add(Route{ThisNode, Refused, `use "pgagui cluster"`}, "cluster_map", "join_cluster", "leave_cluster")
 	add(Route{NoData, Local, ""}, "bucket", "thread_key")

@@ -13,5 +13,5 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	return cli.GettingStarted.With(p.demoCommand())
+	return cli.GettingStarted.With(cli.OnOneDatabase(p.demoCommand())...)
 }

@@ -162,7 +162,7 @@ func (d *demonstration) importRecording(ctx context.Context, name string) (inges
 		return ingest.Imported{}, err
 	}
 	defer file.Close()
-	importer := ingest.New(d.pool, d.p.Scope, ingest.Options{})
+	importer := ingest.New(cli.OneDatabase(d.pool), d.p.Scope, ingest.Options{})
 	err = importer.ImportFile(ctx, name, file)
 	return importer.Result(), err
 }

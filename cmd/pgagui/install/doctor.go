@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -43,8 +44,10 @@ snapshots themselves, use "pgagui verify".`,
 						return wrong("--" + name + " is for --server")
 					}
 				}
-				findings, err := doctor.Examine(command.Context(), p.DatabaseURL)
-				return p.report(findings, err)
+				return p.EachNode(command.Context(), func(ctx context.Context) error {
+					findings, err := doctor.Examine(ctx, p.DatabaseURL)
+					return p.report(findings, err)
+				})
 			}
 			if options.Heartbeats < 0 || options.Heartbeats > 3 {
 				return wrong("--heartbeats must be 0 to 3")

@@ -29,9 +29,8 @@ a pooler in transaction mode cannot hold the lock against concurrent migrations.
 			return &cli.UsageError{Problem: "a subcommand is missing (expected up, down, status or sql)", Command: command.CommandPath()}
 		},
 	}
+	migrate.AddCommand(cli.OnOneDatabase(p.migrateUpCommand(), p.migrateDownCommand())...)
 	migrate.AddCommand(
-		p.migrateUpCommand(),
-		p.migrateDownCommand(),
 		&cobra.Command{
 			Use:   "status",
 			Short: "Show the installed version and changes by hand",
@@ -39,7 +38,7 @@ a pooler in transaction mode cannot hold the lock against concurrent migrations.
 is newer than this program, of another build, or changed by hand, the exit code is 5.`,
 			Example: `  pgagui migrate status --json`,
 			Args:    cobra.NoArgs,
-			RunE:    func(command *cobra.Command, _ []string) error { return p.migrateStatus(command.Context()) },
+			RunE:    func(command *cobra.Command, _ []string) error { return p.EachNode(command.Context(), p.migrateStatus) },
 		},
 		p.migrateSQLCommand(),
 	)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -257,6 +258,12 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 		if message := test.as.MustFail(cli.ExitRefused, strings.Fields(test.arguments)...); !strings.Contains(message, test.advice) {
 			t.Errorf("%s: %s, which does not say %q", test.arguments, message, test.advice)
 		}
+	}
+	// Each node of a cluster has roles of its own.
+	nodes := clitest.OnNodes(t, cluster.Node{Name: "a", URL: asReader.DatabaseURL}, cluster.Node{Name: "b", URL: asNobody.DatabaseURL})
+	message := nodes.MustFail(cli.ExitRefused, "compact")
+	if _, ofB, isBoth := strings.Cut(message, `; node "b": `); !isBoth || !strings.Contains(message, "grant agui_worker to "+reader) || !strings.Contains(ofB, "grant agui_worker to "+nobody) {
+		t.Errorf("compact on nodes: %s", message)
 	}
 	if got := asReader.Run("migrate", "down", "--yes"); got.Code != cli.ExitRefused || !strings.Contains(got.Messages, "the owner of the schema agui, not as "+reader) {
 		t.Errorf("migrate down: %+v", got)

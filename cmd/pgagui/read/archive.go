@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/archive"
@@ -43,7 +44,11 @@ role agui_maintainer.`,
 			case len(options.Threads) > 0 && (options.AllScopes || options.OlderThan > 0):
 				return wrong("--all-scopes and --older-than exclude threads")
 			}
-			return p.archive(command.Context(), arguments[0], options, cli.ScopeIsGiven(command))
+			return p.EachPoolOf(command.Context(), 1, options.Threads, func(ctx context.Context, pool *pgxpool.Pool, threads []string) error {
+				options := options
+				options.Threads = threads
+				return p.archive(ctx, pool, arguments[0], options, cli.ScopeIsGiven(command))
+			})
 		},
 	}
 	command.Flags().BoolVar(&options.AllScopes, "all-scopes", false, "archive threads of all scopes")
@@ -51,12 +56,7 @@ role agui_maintainer.`,
 	return command
 }
 
-func (p *program) archive(ctx context.Context, directory string, options archive.Options, scopeIsGiven bool) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) archive(ctx context.Context, pool *pgxpool.Pool, directory string, options archive.Options, scopeIsGiven bool) error {
 	line := p.NewProgress()
 	var failures []error
 	options.OnFailure = func(err error) { failures = append(failures, err) }

@@ -13,13 +13,11 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	conversations := cli.OverNodes(
-		p.threadsCommand(), p.runsCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.subagentsCommand(),
-		p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(),
-	)
-	events := cli.OverNodes(p.exportCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand())
 	return append(
-		cli.Conversations.With(append(conversations, p.logCommand())...),
-		cli.Events.With(append(events, p.archiveCommand())...)...,
+		cli.Conversations.With(
+			p.threadsCommand(), p.runsCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.subagentsCommand(),
+			p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(), p.logCommand(),
+		),
+		cli.Events.With(p.exportCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand(), p.archiveCommand())...,
 	)
 }

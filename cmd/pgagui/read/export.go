@@ -82,7 +82,8 @@ the input of the run.`,
 			}
 			if options.all {
 				var err error
-				if threads, err = p.allThreads(command); err != nil {
+				threads, err = p.allThreads(command)
+				if err = p.Partly(err); err != nil {
 					return err
 				}
 			}
@@ -112,7 +113,7 @@ func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
 func (p *program) allThreads(command *cobra.Command) (ids []string, err error) {
 	ctx := command.Context()
 	err = p.WithSnapshot(ctx, func(store *pgagui.Store, tx pgx.Tx) error {
-		threads, _, err := listThreads(ctx, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived, Limit: 1000}, true)
+		threads, _, err := p.listThreads(ctx, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived, Limit: 1000}, true)
 		for _, thread := range threads {
 			ids = append(ids, thread.ID)
 		}

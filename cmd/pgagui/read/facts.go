@@ -68,7 +68,7 @@ toolCallId, askedAt and expiresAt.`,
 
 func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagui.WaitingOptions) error {
 	waiting, err := facts.Waiting(ctx, options)
-	if err != nil {
+	if err = p.Partly(err); err != nil {
 		return err
 	}
 	rows := [][]string{{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}}
@@ -125,7 +125,7 @@ With --json it is one object: since, days, agents, tools, models, waiting, as GE
 
 func (p *program) report(ctx context.Context, facts pgagui.Facts, since time.Time) error {
 	report, err := facts.Report(ctx, since)
-	if err != nil {
+	if err = p.Partly(err); err != nil {
 		return err
 	}
 	if p.JSON {

@@ -84,17 +84,24 @@ type feedSource struct {
 func (p *program) feed(ctx context.Context, store *pgagui.Store, from feedSource, follow bool, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for {
+	for told := ""; ; {
 		n, err := p.feedPage(ctx, store, &from)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if n > 0 {
+		case n > 0:
 			continue
-		}
-		if !follow {
+		case !follow:
 			return nil
 		}
+		text := ""
+		if missing := p.TakeMissing(); missing != nil {
+			text = cli.Describe(missing)
+		}
+		if text != told && text != "" {
+			fmt.Fprintln(p.Messages, text)
+		}
+		told = text
 		select {
 		case <-ctx.Done():
 			return cli.ErrInterrupted
@@ -123,6 +130,7 @@ func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedS
 	} else {
 		changes, err = store.Changes(ctx, pgagui.ChangesOptions{After: from.after, AllScopes: from.allScopes})
 	}
+	err = p.Partly(err)
 	for _, change := range changes {
 		if err := p.PrintJSON(change); err != nil {
 			return n, err
@@ -130,7 +138,7 @@ func (p *program) feedPage(ctx context.Context, store *pgagui.Store, from *feedS
 		n, from.after = n+1, change.Position
 	}
 	if err == nil && n > 0 && from.consumer != "" {
-		err = consumer.Move(ctx, from.after)
+		err = p.Partly(consumer.Move(ctx, from.after))
 	}
 	return n, err
 }
@@ -139,7 +147,7 @@ func (p *program) feedEvents(ctx context.Context, consumer pgagui.Consumer, null
 	out := newEventWriter(p.Out, null, "pgagui feed")
 	for event, err := range consumer.Events(ctx) {
 		if err != nil {
-			return n, err
+			return n, p.Partly(err)
 		}
 		err = writeFeedEvent(out, event)
 		// The next event marks this one as processed, so it has to be out by then.
@@ -235,7 +243,7 @@ func (p *program) onConsumer(command *cobra.Command, most int, work func(context
 
 func (p *program) listConsumers(ctx context.Context, store *pgagui.Store) error {
 	places, err := store.Consumers(ctx)
-	if err != nil {
+	if err = p.Partly(err); err != nil {
 		return err
 	}
 	rows := [][]string{{"CONSUMER", "SCOPE", "BEHIND", "MOVED"}}

@@ -24,12 +24,13 @@ log says why.`,
   pgagui log trip-to-lisbon --graph`,
 		Args: cli.OneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			pool, err := p.Connect(command.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			return p.log(command.Context(), pool, arguments[0], drawGraph)
+			return p.WithDatabases(command.Context(), func(of cli.DatabaseOf) error {
+				pool, err := of(command.Context(), p.Scope, arguments[0])
+				if err != nil {
+					return err
+				}
+				return p.log(command.Context(), pool, arguments[0], drawGraph)
+			})
 		},
 	}
 	command.Flags().BoolVar(&drawGraph, "graph", false, "draw the tree, newest run first")

@@ -102,7 +102,7 @@ func (p *program) runs(ctx context.Context, store *pgagui.Store, tx pgx.Tx, opti
 	var runs []pgagui.ListedRun
 	for {
 		page, err := store.ListRuns(ctx, options)
-		if err != nil {
+		if err = p.Partly(err); err != nil {
 			return err
 		}
 		runs = append(runs, page.Runs...)

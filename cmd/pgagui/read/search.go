@@ -79,7 +79,7 @@ and snippet, a list of pieces with text and isMatch.`,
 
 func (p *program) search(ctx context.Context, store *pgagui.Store, query string, options pgagui.SearchOptions) error {
 	page, err := store.Search(ctx, query, options)
-	if err != nil {
+	if err = p.Partly(err); err != nil {
 		return err
 	}
 	for _, found := range page.Messages {

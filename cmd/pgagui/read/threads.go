@@ -123,7 +123,7 @@ func isJSONObject(text string) bool {
 
 // threads prints threads. hasScope: the command line sets it.
 func (p *program) threads(ctx context.Context, store *pgagui.Store, tx pgx.Tx, options pgagui.ThreadsOptions, all, hasScope bool) error {
-	threads, cursor, err := listThreads(ctx, store, options, all)
+	threads, cursor, err := p.listThreads(ctx, store, options, all)
 	if err != nil {
 		return err
 	}
@@ -140,13 +140,13 @@ func (p *program) threads(ctx context.Context, store *pgagui.Store, tx pgx.Tx, o
 }
 
 // listThreads returns the threads, and the cursor to continue from: "" if there are no more. With all it ignores the limit.
-func listThreads(ctx context.Context, store *pgagui.Store, options pgagui.ThreadsOptions, all bool) (threads []pgagui.Thread, cursor string, err error) {
+func (p *program) listThreads(ctx context.Context, store *pgagui.Store, options pgagui.ThreadsOptions, all bool) (threads []pgagui.Thread, cursor string, err error) {
 	// A search may return pages with fewer threads than the limit, so it may need several pages
 	// even without --all.
 	limit := options.Limit
 	for {
 		page, err := store.Threads(ctx, options)
-		if err != nil {
+		if err = p.Partly(err); err != nil {
 			return nil, "", err
 		}
 		threads = append(threads, page.Threads...)

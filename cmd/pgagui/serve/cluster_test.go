@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // A server of a cluster runs agents on threads of all nodes, lists them together, and goes on with a
@@ -32,6 +33,7 @@ func TestServeOverACluster(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	token := c.Token(tokens, "web", "", "read,write")
 	arguments := []string{"--nodes", file, "--token-file", tokens, "--agent", "assistant=" + clitest.NewSample(t)}
+	arguments = append(arguments, "--worker", "--worker-compact", "@every 1s", "--worker-verify", "off")
 	s := c.Serve(append(arguments, "--metrics-listen", "127.0.0.1:0")...)
 	request := func(method, path, body string) (status int, text string) {
 		t.Helper()
@@ -49,6 +51,24 @@ func TestServeOverACluster(t *testing.T) {
 		var stored int
 		if err := node.Pool.QueryRow(t.Context(), `select count(*) from agui.thread`).Scan(&stored); err != nil || stored == 0 || stored == threads {
 			t.Errorf("node %s has %d of %d threads (%v)", node.Name, stored, threads, err)
+		}
+	}
+	for _, node := range nodes { // the worker in the server
+		wait.For(t, "compaction on node "+node.Name, func() bool {
+			var waiting int
+			if err := node.Pool.QueryRow(t.Context(), `select runs_to_compact from agui.lag()`).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+			return waiting == 0
+		})
+	}
+	got := scrape(t, s.Running)
+	for _, line := range []string{
+		`pgagui_node_up{node="a"} 1`, `pgagui_node_up{node="b"} 1`, `pgagui_pool_max_connections{node="a",pool="requests"} 10`,
+		`pgagui_job_runs_total{name="compact",node="b",outcome="failed"} 0`, `pgagui_store_up{node="b",view="lag"} 1`,
+	} {
+		if !got.has(line) {
+			t.Errorf("there is no metric %s", line)
 		}
 	}
 	if status, text := request("GET", "/threads", ""); status != http.StatusOK || strings.Count(text, `"threadId"`) != threads {
@@ -90,6 +110,7 @@ func TestServeOverACluster(t *testing.T) {
 	if !strings.Contains(s.Log, "a node of the cluster cannot be used now") {
 		t.Errorf("the log does not name the node that is away:\n%s", s.Log)
 	}
+	s.WaitForLine(t, "the database cannot be used, its jobs wait", `"node":"a"`)
 	if status, text := request("GET", "/readyz", ""); status != http.StatusOK {
 		t.Errorf("readiness: %d %s", status, text)
 	}
@@ -99,7 +120,7 @@ func TestServeOverACluster(t *testing.T) {
 	s.Terminate(t)
 	s.End(t)
 
-	for _, wrong := range [][]string{{"--worker"}, {"--read-database-url", nodes[0].URL}, {"--live-database-url", nodes[0].URL}} {
+	for _, wrong := range [][]string{{"--worker-database-url", nodes[0].URL}, {"--read-database-url", nodes[0].URL}, {"--live-database-url", nodes[0].URL}} {
 		process := c.Start(append(append([]string{"serve", "--listen", "127.0.0.1:0"}, arguments...), wrong...)...)
 		if code := process.End(t); code != cli.ExitUsage || !strings.Contains(process.Log, "with --nodes there is no") {
 			t.Errorf("%v: exit code %d: %s", wrong, code, process.Log)

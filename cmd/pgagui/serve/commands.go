@@ -14,7 +14,7 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	commands := cli.Server.With(append(cli.OverNodes(p.serveCommand()), p.tokenCommand())...)
-	commands = append(commands, cli.GettingStarted.With(p.devCommand())...)
+	commands := cli.Server.With(p.serveCommand(), p.tokenCommand())
+	commands = append(commands, cli.GettingStarted.With(cli.OnOneDatabase(p.devCommand())...)...)
 	return append(commands, cli.Conversations.With(p.exploreCommand())...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
 	"github.com/pgagui/pgagui/explorer"
@@ -56,13 +57,25 @@ func (p *program) explore(command *cobra.Command, listen string, place explorer.
 		return &cli.UsageError{Problem: "--listen: " + err.Error(), Command: command.CommandPath()}
 	}
 	const connections = 6
-	pool, err := p.Connect(ctx, connections)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
 	logger := slog.New(slog.NewTextHandler(p.Messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	pages := explorer.New(p.Store(pool), explorer.Options{Database: pool, Examine: examine(p.DatabaseURL), Logger: logger})
+	options := explorer.Options{Logger: logger}
+	var store *pgagui.Store
+	if p.Nodes != "" {
+		nodes, err := p.OpenNodes(ctx, connections)
+		if err != nil {
+			return err
+		}
+		defer nodes.Close()
+		store = pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+	} else {
+		pool, err := p.Connect(ctx, connections)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		store, options.Database, options.Examine = p.Store(pool), pool, examine(p.DatabaseURL)
+	}
+	pages := explorer.New(store, options)
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return &cli.UsageError{Problem: err.Error() + " (--listen 127.0.0.1:0 takes a free port)", Command: command.CommandPath()}

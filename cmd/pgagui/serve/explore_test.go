@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -50,6 +52,25 @@ func visit(t *testing.T, visitor *http.Client, address string, form url.Values) 
 		t.Fatal(err)
 	}
 	return answer.StatusCode, answer.Request.URL.RequestURI(), string(page)
+}
+
+// explore shows the threads of all nodes.
+func TestExploreOfACluster(t *testing.T) {
+	t.Parallel()
+	var described []cluster.Node
+	for _, node := range testdb.Nodes(t, 2) {
+		described = append(described, cluster.Node{Name: node.Name, URL: node.URL})
+	}
+	c := clitest.OnNodes(t, described...)
+	clitest.ImportThreads(t, c, 6)
+	link, end := printedLink(t, c.Program(os.Args[0], "explore"))
+	status, _, page := visit(t, newVisitor(t), link, nil)
+	for n := range 6 {
+		if status != http.StatusOK || !strings.Contains(page, fmt.Sprintf("id=t%d", n)) {
+			t.Errorf("%d, without thread t%d:\n%s", status, n, page)
+		}
+	}
+	end()
 }
 
 // The link that explore prints signs in once, and leads to the place.

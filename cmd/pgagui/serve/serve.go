@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
@@ -33,7 +34,6 @@ import (
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/sql/schema"
-	"github.com/pgagui/pgagui/worker"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -80,7 +80,7 @@ agui_recorder. --read-database-url is the address of a streaming standby, which 
 role needs only agui_reader.
 
 With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
-here, and their role (agui_worker) can have an address of its own:
+here, and their role (agui_worker) can have an address of its own (not with --nodes):
 
   worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
@@ -231,8 +231,8 @@ func (p *program) serve(ctx context.Context, command *cobra.Command, config *ser
 	if err := s.checkSchemas(ctx); err != nil {
 		return err
 	}
-	if s.upkeep != nil {
-		if err := cli.CheckSchema(ctx, s.upkeep); err != nil {
+	if s.worker != nil && s.nodes == nil { // a cluster works while nodes are away
+		if err := s.worker.Check(ctx); err != nil {
 			return fmt.Errorf("the database of the worker: %w", err)
 		}
 	}
@@ -285,14 +285,14 @@ func (p *program) serveLogger(config *serveConfig) *slog.Logger {
 type service struct {
 	config       *serveConfig
 	logger       *slog.Logger
-	pool         *pgxpool.Pool         // nil: nodes
-	nodes        cli.NodePools         // of a cluster; nil: pool
-	live         *pgxpool.Pool         // nil: pool
-	reads        *pgxpool.Pool         // of the replica; nil: none
-	upkeep       *pgxpool.Pool         // nil: this process does no jobs
-	store        *metrics.StoreMetrics // nil: no metrics
-	tokens       *access.Tokens        // nil: none
-	certificates *certificates         // nil: no TLS
+	pool         *pgxpool.Pool    // nil: nodes
+	nodes        cli.NodePools    // of a cluster; nil: pool
+	live         *pgxpool.Pool    // nil: pool
+	reads        *pgxpool.Pool    // of the replica; nil: none
+	worker       *schedule.Worker // nil: this process does no jobs
+	stores       metrics.Stores
+	tokens       *access.Tokens // nil: none
+	certificates *certificates  // nil: no TLS
 	registry     *prometheus.Registry
 	tracing      *tracing // nil: none
 	core         *server.Server
@@ -301,7 +301,6 @@ type service struct {
 
 	listener, metricsListener net.Listener // metricsListener is nil without metrics
 	hasRun                    bool
-	jobs                      []worker.Task
 	stopJobs                  context.CancelFunc
 	jobsEnded                 chan struct{} // closed when the worker has ended
 }
@@ -329,8 +328,8 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		}, func() float64 { return float64(s.certificates.current.Load().Leaf.NotAfter.Unix()) }))
 	}
 	if p.Nodes != "" {
-		if config.liveDatabaseURL != "" || config.readDatabaseURL != "" || config.isWorker {
-			return nil, errors.New("with --nodes there is no --live-database-url, --read-database-url or --worker: run \"pgagui worker --node NAME\" for each node")
+		if config.liveDatabaseURL != "" || config.readDatabaseURL != "" || config.workerDatabaseURL != "" {
+			return nil, errors.New("with --nodes there is no --live-database-url, --read-database-url or --worker-database-url")
 		}
 		s.nodes, err = p.OpenNodes(ctx, config.connections)
 	} else {
@@ -351,7 +350,11 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 			return nil, err
 		}
 	}
-	if err := s.addUpkeep(ctx, p.DatabaseURL); err != nil {
+	databases, err := p.Databases()
+	if err == nil {
+		err = s.addUpkeep(ctx, databases)
+	}
+	if err != nil {
 		return nil, err
 	}
 	options := server.Options{
@@ -411,39 +414,30 @@ func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenti
 }
 
 // addUpkeep prepares the jobs, and the metrics of what they leave.
-func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error) {
-	pools := metrics.PoolMetrics{}
-	if s.pool != nil {
-		pools["requests"] = s.pool
-	}
-	for name, pool := range s.nodes {
-		pools["requests of node "+name] = pool
-	}
-	if s.live != nil {
-		pools["live"] = s.live
-	}
-	if s.reads != nil {
-		pools["reads"] = s.reads
-	}
+func (s *service) addUpkeep(ctx context.Context, databases []cluster.Node) (err error) {
+	pools := metrics.Pools{}
 	if s.config.isWorker {
 		if s.config.workerDatabaseURL != "" {
-			databaseURL = s.config.workerDatabaseURL
+			databases = []cluster.Node{{Name: databases[0].Name, URL: s.config.workerDatabaseURL}}
 		}
-		if s.upkeep, err = cli.OpenPool(ctx, databaseURL, s.config.upkeep.Connections()); err != nil {
+		if s.worker, err = s.config.upkeep.NewWorker(ctx, databases, "", s.logger, s.registry); err != nil {
 			return err
 		}
-		pools["worker"] = s.upkeep
-		if s.jobs, err = s.config.upkeep.Tasks(ctx, s.upkeep, "", s.logger); err != nil {
-			return err
+		s.worker.AddTo(pools)
+	}
+	for name, pool := range s.nodes {
+		pools.Add(name, "requests", pool)
+	}
+	for name, pool := range map[string]*pgxpool.Pool{"requests": s.pool, "live": s.live, "reads": s.reads} {
+		if pool != nil {
+			pools.Add(databases[0].Name, name, pool)
 		}
 	}
-	s.registry.MustRegister(pools)
-	if s.config.metricsListen == "" || s.nodes != nil { // the worker of each node has the metrics of its store
+	pools.Register(s.registry)
+	if s.config.metricsListen == "" || s.nodes != nil && !s.config.isWorker { // the worker has the metrics of the stores
 		return nil
 	}
-	if s.store, err = metrics.NewStoreMetrics(ctx, databaseURL, s.logger); err == nil {
-		s.registry.MustRegister(s.store)
-	}
+	s.stores, err = metrics.RegisterStores(ctx, s.registry, databases, s.logger)
 	return err
 }
 
@@ -451,14 +445,13 @@ func (s *service) addUpkeep(ctx context.Context, databaseURL string) (err error)
 func (s *service) startJobs(ctx context.Context) {
 	ctx, s.stopJobs = context.WithCancel(ctx)
 	s.jobsEnded = make(chan struct{})
-	if s.upkeep == nil {
+	if s.worker == nil {
 		close(s.jobsEnded)
 		return
 	}
-	options := worker.Options{Grace: s.config.upkeep.Grace, Logger: s.logger, Observe: metrics.NewJobMetrics(s.registry, s.jobs).Observe}
 	go func() {
 		defer close(s.jobsEnded)
-		if err := worker.Run(ctx, s.upkeep, s.jobs, options); err != nil {
+		if err := s.worker.Run(ctx); err != nil {
 			s.logger.Error("the worker ended", "error", err)
 		}
 	}()
@@ -609,10 +602,11 @@ func (s *service) close() {
 		_ = s.core.Shutdown(ctx)
 	}
 	s.tracing.shutDown()
-	if s.store != nil {
-		s.store.Close()
+	s.stores.Close()
+	if s.worker != nil {
+		s.worker.Close()
 	}
-	for _, pool := range append(slices.Collect(maps.Values(s.nodes)), s.pool, s.live, s.reads, s.upkeep) {
+	for _, pool := range append(slices.Collect(maps.Values(s.nodes)), s.pool, s.live, s.reads) {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}

@@ -32,11 +32,16 @@ variables of the environment:
 
 The first node coordinates. In a cluster that is made of a store in use it is that store.
 
-With --nodes, "pgagui serve" and the commands that read and write threads work on all nodes.
-Commands for one database (jobs, verify, stats, doctor, …) name one with --node.`,
+With --nodes all commands take a cluster where they take a database. "pgagui serve" and commands
+about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
+and settings (compact, verify, stats, doctor, erase --older-than, retention, webhook, …) work on one
+node after the other: results come below the name of the node, or with --json have the member node.
+--limit, --max-time and --sample count for each node. If a node fails or is away, the command goes
+on with the next one, and names it in its error; --node NAME repeats it there. "pgagui migrate up"
+and "down" work on one node, which --node names.`,
 		Example: `  pgagui cluster init --nodes nodes.json
   pgagui threads --nodes nodes.json
-  pgagui worker --nodes nodes.json --node a`,
+  pgagui verify --nodes nodes.json --node a`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, rebalance or front)", Command: command.CommandPath()}

@@ -83,7 +83,7 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"cluster"}, {"cluster", "move"}, {"cluster", "move", "1"}, {"cluster", "move", "--to", "b"}, {"cluster", "move", "1024", "--to", "b"},
 		{"cluster", "move", "2-1", "--to", "b"}, {"cluster", "move", "x", "--to", "b"}, {"cluster", "move", "1", "--thread", "t1", "--to", "b"},
-		{"compact"}, {"verify"}, {"compact", "--node", "z"}, {"threads", "--database-url", b},
+		{"migrate", "up"}, {"compact", "--node", "z"}, {"threads", "--database-url", b},
 	} {
 		if code, got := run(wrong...); code != cli.ExitUsage {
 			t.Errorf("pgagui %s: exit code %d, %s", strings.Join(wrong, " "), code, got)

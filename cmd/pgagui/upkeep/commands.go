@@ -14,5 +14,5 @@ type program struct{ *cli.Program }
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
 	jobs := cli.OfAllScopes(p.compactCommand(), p.projectCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand())
-	return cli.Maintenance.With(append(jobs, p.workerCommand(), p.verifyCommand(), p.headsCommand(), p.retentionCommand(), p.holdCommand(), p.webhookCommand(), p.eraseCommand(), p.allowCommand(), cli.OverNodes(p.clusterCommand())[0])...)
+	return cli.Maintenance.With(append(jobs, p.workerCommand(), p.verifyCommand(), p.headsCommand(), p.retentionCommand(), p.holdCommand(), p.webhookCommand(), p.eraseCommand(), p.allowCommand(), p.clusterCommand())...)
 }

@@ -70,7 +70,7 @@ With --json the result is one line with these members:
 			options.MaxRuns, options.MaxTime, options.Retry = limit, maxTime, retry
 			ctx, cancel := jobs.WithGrace(command.Context(), grace)
 			defer cancel()
-			return p.compact(ctx, options, repack)
+			return p.EachPool(ctx, options.Workers, func(ctx context.Context, pool *pgxpool.Pool) error { return p.compact(ctx, pool, options, repack) })
 		},
 	}
 	flags := command.Flags()
@@ -90,13 +90,8 @@ type compactResult struct {
 	Skipped  jobs.SkipReason `json:"skipped,omitempty"`
 }
 
-func (p *program) compact(ctx context.Context, options jobs.CompactOptions, repack bool) error {
+func (p *program) compact(ctx context.Context, pool *pgxpool.Pool, options jobs.CompactOptions, repack bool) error {
 	begin := time.Now()
-	pool, err := p.Connect(ctx, options.Workers)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
 	line := p.NewProgress()
 	options.Progress = func(done jobs.Compacted) {
 		line.Show(func() string {

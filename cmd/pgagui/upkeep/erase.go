@@ -62,9 +62,13 @@ threads.`,
 				}
 			}
 			if len(threads) > 0 {
-				return p.eraseThreads(command.Context(), threads, options)
+				return p.EachPoolOf(command.Context(), 1, threads, func(ctx context.Context, pool *pgxpool.Pool, threads []string) error {
+					return p.eraseThreads(ctx, pool, threads, options)
+				})
 			}
-			return p.eraseOlder(command.Context(), options, cli.ScopeIsGiven(command))
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+				return p.eraseOlder(ctx, pool, options, cli.ScopeIsGiven(command))
+			})
 		},
 	}
 	command.Flags().Var((*cli.Age)(&olderThan), "older-than", "erase the threads in which nothing was stored for at least this long, for example 12h or 90d")
@@ -78,12 +82,7 @@ threads.`,
 }
 
 // eraseThreads erases the named threads. If one does not exist, it still erases the others.
-func (p *program) eraseThreads(ctx context.Context, threads []string, options jobs.EraseOptions) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) eraseThreads(ctx context.Context, pool *pgxpool.Pool, threads []string, options jobs.EraseOptions) error {
 	begin := time.Now()
 	done := jobs.Erased{DryRun: options.DryRun}
 	var failures []error
@@ -119,12 +118,7 @@ func (p *program) eraseThread(ctx context.Context, pool *pgxpool.Pool, threadID 
 
 // eraseOlder erases old threads. If no scope is given, it reports the threads that it skipped
 // because they belong to other scopes.
-func (p *program) eraseOlder(ctx context.Context, options jobs.EraseOptions, scopeIsGiven bool) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) eraseOlder(ctx context.Context, pool *pgxpool.Pool, options jobs.EraseOptions, scopeIsGiven bool) error {
 	var failure error
 	options.Each = func(thread jobs.ErasedThread) {
 		failure = errors.Join(failure, p.printErased(thread, options.DryRun))

@@ -2,12 +2,14 @@ package upkeep
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -33,18 +35,12 @@ Keep the output at a place where a person who can change the database cannot wri
 			if cli.ScopeIsGiven(command) {
 				scope = &p.Scope
 			}
-			pool, err := p.Connect(command.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
 			out := bufio.NewWriter(p.Out)
 			lines := json.NewEncoder(out)
 			lines.SetEscapeHTML(false)
-			if err := jobs.Heads(command.Context(), pool, scope, func(head jobs.Head) error { return lines.Encode(head) }); err != nil {
-				return err
-			}
-			return out.Flush()
+			return errors.Join(p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+				return jobs.Heads(ctx, pool, scope, func(head jobs.Head) error { return lines.Encode(head) })
+			}), out.Flush())
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -31,7 +32,7 @@ agui_maintainer.`,
 			if options.MaxTime < 0 {
 				return &cli.UsageError{Problem: "--max-time must not be negative", Command: command.CommandPath()}
 			}
-			return p.project(command.Context(), options)
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.project(ctx, pool, options) })
 		},
 	}
 	command.Flags().BoolVar(&options.Rebuild, "rebuild", false, "read all runs, not only those that were changed")
@@ -46,12 +47,7 @@ type projectResult struct {
 	Skipped jobs.SkipReason `json:"skipped,omitempty"`
 }
 
-func (p *program) project(ctx context.Context, options jobs.ProjectOptions) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) project(ctx context.Context, pool *pgxpool.Pool, options jobs.ProjectOptions) error {
 	line := p.NewProgress()
 	options.Progress = func(done jobs.Projected) {
 		line.Show(func() string { return cli.CountText(done.Runs, "run") + " read" })

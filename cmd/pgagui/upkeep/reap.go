@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -32,7 +33,7 @@ that it failed to close are in quarantine. It needs the role agui_worker.`,
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
 				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}
 			}
-			return p.reap(command.Context(), options)
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.reap(ctx, pool, options) })
 		},
 	}
 	command.Flags().IntVar(&options.MaxRuns, "limit", 0, "stop after this `number` of runs; 0 means no limit")
@@ -47,12 +48,7 @@ type reapResult struct {
 	Skipped jobs.SkipReason `json:"skipped,omitempty"`
 }
 
-func (p *program) reap(ctx context.Context, options jobs.ReapOptions) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) reap(ctx context.Context, pool *pgxpool.Pool, options jobs.ReapOptions) error {
 	line := p.NewProgress()
 	options.Progress = func(done jobs.Reaped) {
 		line.Show(func() string { return cli.CountText(done.Runs, "run") + " closed" })

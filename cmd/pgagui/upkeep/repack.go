@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -37,7 +38,7 @@ role agui_worker.`,
 			if options.MaxRuns < 0 || options.MaxTime < 0 || olderThan < 0 {
 				return &cli.UsageError{Problem: "--limit, --max-time and --older-than must not be negative", Command: command.CommandPath()}
 			}
-			return p.repack(command.Context(), options)
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.repack(ctx, pool, options) })
 		},
 	}
 	command.Flags().Var((*cli.Age)(&olderThan), "older-than", "repack only runs that ended at least this long ago, for example 30m or 7d (default: the setting agui.repack_after, or 10m)")
@@ -53,12 +54,7 @@ type repackResult struct {
 	Skipped jobs.SkipReason `json:"skipped,omitempty"`
 }
 
-func (p *program) repack(ctx context.Context, options jobs.RepackOptions) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
+func (p *program) repack(ctx context.Context, pool *pgxpool.Pool, options jobs.RepackOptions) error {
 	line := p.NewProgress()
 	options.Progress = func(done jobs.Repacked) {
 		line.Show(func() string {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/jobs"
@@ -54,7 +55,7 @@ func (p *program) retentionListCommand() *cobra.Command {
 		Example: `  pgagui retention ls --json`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				rules, err := jobs.RetentionRules(ctx, pool)
 				if err != nil {
 					return err
@@ -92,16 +93,6 @@ func scopeText(scope string, all bool) string {
 	return fmt.Sprintf("%q", scope)
 }
 
-// withPool calls work with a pool of a single connection.
-func (p *program) withPool(ctx context.Context, work func(context.Context, *pgxpool.Pool) error) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	return work(ctx, pool)
-}
-
 // ruleScope reads the scope of a rule, which has to be given.
 func (p *program) ruleScope(command *cobra.Command, all bool) error {
 	if all == cli.ScopeIsGiven(command) {
@@ -126,7 +117,7 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 				return err
 			}
 			rule := jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0]), OlderThan: intervalText(arguments[1])}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				if err := jobs.SetRetention(ctx, pool, rule); err != nil {
 					return err
 				}
@@ -166,7 +157,7 @@ func (p *program) retentionRemoveCommand() *cobra.Command {
 			if err := p.ruleScope(command, all); err != nil {
 				return err
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				wasSet, err := jobs.RemoveRetention(ctx, pool, jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0])})
 				if err != nil {
 					return err
@@ -196,7 +187,7 @@ the time of their last activity.`,
 		Example: `  pgagui retention plan --threads`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				options := jobs.RetainOptions{DryRun: true}
 				var failure error
 				if threads {
@@ -285,7 +276,7 @@ transactions held threads. It needs the role agui_maintainer.`,
 					return err
 				}
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				report, failure := schedule.RetainJob(pool, options).Run(ctx, pool, nil)
 				done, _ := report.Result.(jobs.Retained) // nil if the job was skipped
 				return p.finishJob(jobEnd{
@@ -338,8 +329,8 @@ the role agui_maintainer.`,
 			if strings.TrimSpace(reason) == "" {
 				return &cli.UsageError{Problem: "--reason is missing", Command: command.CommandPath()}
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
-				held, err := p.Store(pool).Maintenance().SetHold(ctx, arguments[0], reason)
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				held, err := store.Maintenance().SetHold(command.Context(), arguments[0], reason)
 				if err != nil {
 					return err
 				}
@@ -363,8 +354,8 @@ func (p *program) holdLiftCommand() *cobra.Command {
 		Example: `  pgagui hold lift trip-to-lisbon`,
 		Args:    cli.OneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
-				wasHeld, err := p.Store(pool).Maintenance().LiftHold(ctx, arguments[0])
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				wasHeld, err := store.Maintenance().LiftHold(command.Context(), arguments[0])
 				if err != nil {
 					return err
 				}
@@ -390,9 +381,9 @@ func (p *program) holdListCommand() *cobra.Command {
 		Example: `  pgagui hold ls --scope acme --json`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
-				holds, err := p.Store(pool).Maintenance().Holds(ctx)
-				if err != nil {
+			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
+				holds, err := store.Maintenance().Holds(command.Context())
+				if err = p.Partly(err); err != nil {
 					return err
 				}
 				rows := [][]string{{"THREAD", "SINCE", "BY", "REASON"}}

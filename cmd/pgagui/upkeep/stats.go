@@ -2,11 +2,13 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
@@ -21,7 +23,9 @@ func (p *program) statsCommand() *cobra.Command {
 		Short: "Show the size of the store and the work that waits",
 		Long: `Shows the size of the store, of all scopes, and the runs that wait for compaction and repacking
 (agui.stats and agui.lag). Counts of a store of more than about 50,000 runs are estimates, marked
-with "about", so the command costs the same however large the store is. --exact counts all rows.`,
+with "about", so the command costs the same however large the store is. --exact counts all rows. Of
+a cluster it shows each node, and then the sum of the nodes that answered, which with --json has the
+member nodes.`,
 		Example: `  pgagui stats
   pgagui stats --exact
   pgagui stats --json | jq .runsToCompact`,
@@ -32,27 +36,72 @@ with "about", so the command costs the same however large the store is. --exact 
 	return command
 }
 
+// stats prints the statistics of the database, or those of each node and their sum.
 func (p *program) stats(ctx context.Context, options jobs.StatsOptions) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
+	var sum jobs.Stats
+	var allPlaces []pgagui.ConsumerPlace
+	var nodes []string
+	err := p.EachPool(ctx, 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+		stats, err := jobs.ReadStats(ctx, pool, options)
+		if err != nil {
+			return err
+		}
+		if len(nodes) == 0 {
+			sum = stats
+		} else {
+			sum.Add(stats)
+		}
+		nodes = append(nodes, p.Node)
+		if p.JSON {
+			return p.PrintJSON(stats)
+		}
+		places, err := pgagui.New(pool, nil).Consumers(ctx)
+		if err != nil {
+			return err
+		}
+		allPlaces = append(allPlaces, places...)
+		return p.printStats(stats, places)
+	})
+	var printing error
+	switch {
+	case p.Nodes == "" || len(nodes) == 0:
+	case p.JSON:
+		printing = p.PrintJSON(struct {
+			Nodes []string `json:"nodes"`
+			jobs.Stats
+		}{nodes, sum})
+	default:
+		heading := "all nodes"
+		if err != nil {
+			heading = "nodes " + strings.Join(nodes, ", ")
+		}
+		fmt.Fprintln(p.Out, heading+":")
+		printing = p.printStats(sum, allPlaces)
 	}
-	defer pool.Close()
-	stats, err := jobs.ReadStats(ctx, pool, options)
-	if err != nil {
-		return err
+	return errors.Join(err, printing)
+}
+
+// consumersText counts consumers. One is behind if it is on any node.
+func consumersText(places []pgagui.ConsumerPlace) string {
+	type name struct {
+		consumer, scope string
+		allScopes       bool
 	}
-	if p.JSON {
-		return p.PrintJSON(stats)
+	isBehind, behind := map[name]bool{}, 0
+	for _, place := range places {
+		key := name{place.Consumer, place.Scope, place.AllScopes}
+		wasBehind := isBehind[key]
+		if isBehind[key] = wasBehind || place.Behind > 0 || place.IsLost; isBehind[key] && !wasBehind {
+			behind++
+		}
 	}
-	places, err := pgagui.New(pool, nil).Consumers(ctx)
-	if err != nil {
-		return err
+	if len(isBehind) == 0 {
+		return "none"
 	}
-	consumers := fmt.Sprintf("%d, %d behind (pgagui consumers ls)", len(places), len(slices.DeleteFunc(places, func(p pgagui.ConsumerPlace) bool { return p.Behind == 0 && !p.IsLost })))
-	if len(places) == 0 {
-		consumers = "none"
-	}
+	return fmt.Sprintf("%d, %d behind (pgagui consumers ls)", len(isBehind), behind)
+}
+
+func (p *program) printStats(stats jobs.Stats, places []pgagui.ConsumerPlace) error {
 	waiting := func(runs int64, seconds float64) string {
 		if runs == 0 {
 			return "none"
@@ -90,6 +139,6 @@ func (p *program) stats(ctx context.Context, options jobs.StatsOptions) error {
 		{"to repack", waiting(stats.RunsToRepack, stats.RepackLag)},
 		{"in progress", running},
 		{"in quarantine", quarantined},
-		{"consumers", consumers},
+		{"consumers", consumersText(places)},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -60,7 +61,11 @@ or a log that was replaced together with its hashes. To find these as well, keep
 					return err
 				}
 			}
-			return p.verify(command.Context(), options)
+			return p.EachPoolOf(command.Context(), options.Workers, threads, func(ctx context.Context, pool *pgxpool.Pool, threads []string) error {
+				options := options
+				options.Threads = threads
+				return p.verify(ctx, pool, options)
+			})
 		},
 	}
 	flags := command.Flags()
@@ -105,13 +110,7 @@ type verified struct {
 	Reports []jobs.VerifiedThread `json:"reports"`
 }
 
-func (p *program) verify(ctx context.Context, options jobs.VerifyOptions) error {
-	pool, err := p.Connect(ctx, options.Workers)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-
+func (p *program) verify(ctx context.Context, pool *pgxpool.Pool, options jobs.VerifyOptions) (err error) {
 	line := p.NewProgress()
 	defer line.Clear()
 	result := verified{Reports: []jobs.VerifiedThread{}}

@@ -57,7 +57,9 @@ func (p *program) webhookAddCommand() *cobra.Command {
 		Long: `Adds a webhook for the runs of a scope, or of all scopes, that end from now on. It prints the secret
 with which the endpoint verifies the signatures, and no command prints it again. The URL begins with
 https://; with http:// the worker needs --webhook-http, and if the address of the endpoint is not
-public, --webhook-networks. The command needs the role agui_maintainer.`,
+public, --webhook-networks. The nodes of a cluster get the same secret. If one of them does not
+answer, add the webhook there later (--node), and "pgagui webhook rotate" gives all one secret. The
+command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes
   pgagui webhook add pager https://example.com/pager --scope acme --kinds run.failed`,
 		Args: cobra.ExactArgs(2),
@@ -69,11 +71,13 @@ public, --webhook-networks. The command needs the role agui_maintainer.`,
 			for _, kind := range kinds {
 				hook.Kinds = append(hook.Kinds, jobs.WebhookKind(kind))
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
-				secret, err := jobs.AddWebhook(ctx, pool, hook, "")
+			secret := "" // that of the first node is that of all
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+				added, err := jobs.AddWebhook(ctx, pool, hook, secret)
 				if err != nil {
 					return err
 				}
+				secret = added
 				if p.JSON {
 					return p.PrintJSON(map[string]any{"name": hook.Name, "secret": secret})
 				}
@@ -97,7 +101,7 @@ FAILED those that failed for good. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook ls --json`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				hooks, err := jobs.Webhooks(ctx, pool)
 				if err != nil {
 					return err
@@ -165,7 +169,7 @@ agui_maintainer.`,
 		Example: `  pgagui webhook rm crm`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				isKnown, err := jobs.RemoveWebhook(ctx, pool, arguments[0])
 				if err == nil && !isKnown {
 					err = noWebhook(arguments[0])
@@ -190,7 +194,7 @@ agui_maintainer.`,
 		Example: `  pgagui webhook enable crm`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				isKnown, err := jobs.EnableWebhook(ctx, pool, arguments[0], enabled)
 				if err == nil && !isKnown {
 					err = noWebhook(arguments[0])
@@ -225,12 +229,13 @@ others, give --keep-old 0. The command needs the role agui_maintainer.`,
 			if keepOld < 0 {
 				return &cli.UsageError{Problem: "--keep-old must not be negative", Command: command.CommandPath()}
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
-				secret, err := jobs.RotateWebhookSecret(ctx, pool, arguments[0], "", keepOld)
-				switch {
-				case err != nil:
+			secret := "" // that of the first node is that of all
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+				rotated, err := jobs.RotateWebhookSecret(ctx, pool, arguments[0], secret, keepOld)
+				if err != nil {
 					return err
-				case p.JSON:
+				}
+				if secret = rotated; p.JSON {
 					return p.PrintJSON(map[string]any{"name": arguments[0], "secret": secret})
 				}
 				_, err = fmt.Fprintf(p.Out, "the new secret of webhook %s, which is not shown again: %s\n", arguments[0], secret)
@@ -253,7 +258,7 @@ older than 30 days. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook take-over`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				taken, err := jobs.TakeOverWebhooks(ctx, pool, strings.Join(arguments, ""))
 				switch {
 				case err != nil:
@@ -283,7 +288,7 @@ command needs the role agui_maintainer.`,
 			if err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				done, err := jobs.TestWebhook(ctx, pool, arguments[0], options)
 				switch {
 				case err != nil:
@@ -319,7 +324,7 @@ command needs the role agui_maintainer.`,
 			if limit < 0 {
 				return &cli.UsageError{Problem: "--limit must not be negative", Command: command.CommandPath()}
 			}
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)
 				if err != nil {
 					return err
@@ -360,7 +365,7 @@ func (p *program) webhookRequestsCommand(done string, do func(ctx context.Contex
 	return &cobra.Command{
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.withPool(command.Context(), func(ctx context.Context, pool *pgxpool.Pool) error {
+			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
 				if err != nil {
 					return err

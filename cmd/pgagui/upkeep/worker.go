@@ -8,7 +8,6 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
-	"github.com/pgagui/pgagui/worker"
 )
 
 func (p *program) workerCommand() *cobra.Command {
@@ -27,6 +26,9 @@ jobs do nothing until it is promoted.
 
 On SIGTERM or Ctrl-C the worker starts no more jobs, waits up to --grace for those in progress, and
 exits with 0.
+
+With --nodes it runs the jobs of each node of a cluster. A node that does not answer holds up no
+other: its jobs wait, the log names it, and they begin when it answers.
 
 All jobs work on all scopes, except --erase, which needs --scope or --all-scopes.
 
@@ -59,25 +61,33 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		return wrong(errors.New("--erase needs one of --scope and --all-scopes; all other jobs work on all scopes"))
 	}
 	ctx, logger := command.Context(), p.Logger()
-	pool, err := p.Connect(ctx, how.Connections())
+	databases, err := p.Databases()
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	options := worker.Options{Grace: how.Grace, Logger: logger}
-	tasks, err := how.Tasks(ctx, pool, p.Scope, logger)
-	if err != nil {
+	registry := metrics.NewRegistry()
+	worker, err := how.NewWorker(ctx, databases, p.Scope, logger, registry)
+	switch {
+	case cli.ExitCode(err) == cli.ExitUnavailable:
+		return err
+	case err != nil:
 		return wrong(err)
 	}
+	defer worker.Close()
+	if p.Nodes == "" { // a cluster works while nodes are away
+		if err := worker.Check(ctx); err != nil {
+			return err
+		}
+	}
 	if metricsListen != "" {
-		registry := metrics.NewRegistry()
-		options.Observe = metrics.NewJobMetrics(registry, tasks).Observe
-		store, err := metrics.NewStoreMetrics(ctx, p.DatabaseURL, logger)
+		stores, err := metrics.RegisterStores(ctx, registry, databases, logger)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		registry.MustRegister(store, metrics.PoolMetrics{"worker": pool})
+		defer stores.Close()
+		pools := metrics.Pools{}
+		worker.AddTo(pools)
+		pools.Register(registry)
 		listener, err := metrics.Listen(metricsListen)
 		if err != nil {
 			return wrong(err)
@@ -87,5 +97,5 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		go func() { _ = server.Serve(listener) }()
 		logger.Info("serving metrics", "url", metrics.URL(listener))
 	}
-	return worker.Run(ctx, pool, tasks, options)
+	return worker.Run(ctx)
 }

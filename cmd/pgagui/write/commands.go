@@ -13,5 +13,5 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	return append(cli.Events.With(p.importCommand(), p.unarchiveCommand()), cli.Conversations.With(cli.OverNodes(p.sessionCommand(), p.stopCommand())...)...)
+	return append(cli.Events.With(p.importCommand(), p.unarchiveCommand()), cli.Conversations.With(p.sessionCommand(), p.stopCommand())...)
 }

@@ -73,7 +73,9 @@ them are stored, or none.`,
 				}
 				defer options.Requests.Close()
 			}
-			return p.importFiles(command.Context(), files, options)
+			return p.WithDatabases(command.Context(), func(databaseOf cli.DatabaseOf) error {
+				return p.importFiles(command.Context(), databaseOf, files, options)
+			})
 		},
 	}
 	flags := command.Flags()
@@ -109,17 +111,20 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 		}
 		messages = append(messages, message.Raw)
 	}
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
+	importer := ingest.New(nil, p.Scope, ingest.Options{Now: now})
+	var lastSeq int64
+	err = p.WithDatabases(ctx, func(databaseOf cli.DatabaseOf) error {
+		pool, err := databaseOf(ctx, p.Scope, threadID)
+		if err != nil {
+			return err
+		}
+		if err := importer.ChooseTimes(ctx, pool); err != nil {
+			return err
+		}
+		lastSeq, err = legacysession.Append(ctx, pool, legacysession.Session{
+			Scope: p.Scope, ThreadID: threadID, RunPrefix: "session-run-", Messages: messages, KeepTimes: importer.KeepsTimes,
+		})
 		return err
-	}
-	defer pool.Close()
-	importer := ingest.New(pool, p.Scope, ingest.Options{Now: now})
-	if err := importer.ChooseTimes(ctx); err != nil {
-		return err
-	}
-	lastSeq, err := legacysession.Append(ctx, pool, legacysession.Session{
-		Scope: p.Scope, ThreadID: threadID, RunPrefix: "session-run-", Messages: messages, KeepTimes: importer.KeepsTimes,
 	})
 	if err != nil {
 		return err
@@ -143,15 +148,9 @@ func (p *program) warnAboutTimes(importer *ingest.Importer) {
 	}
 }
 
-func (p *program) importFiles(ctx context.Context, files []string, options ingest.Options) error {
-	pool, err := p.Connect(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-
+func (p *program) importFiles(ctx context.Context, databaseOf cli.DatabaseOf, files []string, options ingest.Options) (err error) {
 	line := p.NewProgress()
-	importer := ingest.New(pool, p.Scope, options)
+	importer := ingest.New(databaseOf, p.Scope, options)
 	importer.OnNotice = func(notice string) {
 		line.Clear()
 		fmt.Fprintln(p.Messages, notice)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/archive"
@@ -48,14 +47,12 @@ It needs the role agui_maintainer.`,
 			if err != nil {
 				return err
 			}
-			var pool *pgxpool.Pool
-			if !options.Check {
-				if pool, err = p.Connect(command.Context(), 1); err != nil {
-					return err
-				}
-				defer pool.Close()
+			if options.Check {
+				return p.unarchive(command.Context(), nil, from, options)
 			}
-			return p.unarchive(command.Context(), pool, from, options)
+			return p.WithDatabases(command.Context(), func(databaseOf cli.DatabaseOf) error {
+				return p.unarchive(command.Context(), databaseOf, from, options)
+			})
 		},
 	}
 	command.ValidArgsFunction = completeArchived
@@ -80,7 +77,7 @@ func completeArchived(_ *cobra.Command, arguments []string, prefix string) (ids 
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (p *program) unarchive(ctx context.Context, pool *pgxpool.Pool, from *archive.Directory, options archive.RestoreOptions) error {
+func (p *program) unarchive(ctx context.Context, databaseOf cli.DatabaseOf, from *archive.Directory, options archive.RestoreOptions) error {
 	line := p.NewProgress()
 	options.OnFailure = func(err error) {
 		line.Clear()
@@ -91,7 +88,7 @@ func (p *program) unarchive(ctx context.Context, pool *pgxpool.Pool, from *archi
 			return fmt.Sprintf("%s, %s", cli.CountText(done.Threads, "thread"), cli.CountText(done.Events, "event"))
 		})
 	}
-	done, failure := archive.Unarchive(ctx, pool, from, options)
+	done, failure := archive.Unarchive(ctx, databaseOf, from, options)
 	line.Clear()
 	// Print the result after a failure, too: it says what was stored.
 	var err error

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/internal/threadrows"
@@ -47,18 +47,25 @@ type Unarchived struct {
 	Duration   time.Duration `json:"nanoseconds"`
 }
 
-// Unarchive stores the threads of an archive in a database, each in a transaction of its own. A
-// thread that the database has as it is in the archive is left as it is.
-func Unarchive(ctx context.Context, pool *pgxpool.Pool, from *Directory, options RestoreOptions) (done Unarchived, err error) {
+// Unarchive stores the threads of an archive in their databases, each in a transaction of its own. A
+// thread that the database has as it is in the archive is left as it is. Threads of nodes that do not
+// answer count as failed, and the error names the nodes.
+func Unarchive(ctx context.Context, databaseOf cli.DatabaseOf, from *Directory, options RestoreOptions) (done Unarchived, err error) {
 	begin := time.Now()
 	defer func() { done.Duration = time.Since(begin) }()
 	chosen, err := from.choose(options)
 	if err != nil {
 		return done, err
 	}
+	away := &cli.NodesError{}
 	for _, thread := range chosen {
-		isNew, err := from.unarchive(ctx, pool, thread, options)
+		isNew, err := from.unarchive(ctx, databaseOf, thread, options)
+		var nodes *cli.NodesError
 		switch {
+		case errors.As(err, &nodes):
+			done.Failed++
+			away.Add(nodes)
+			continue
 		case err != nil && !isOfThread(err) && !isOfFile(err) && !errors.Is(err, errOtherContent):
 			return done, err
 		case err != nil:
@@ -78,7 +85,7 @@ func Unarchive(ctx context.Context, pool *pgxpool.Pool, from *Directory, options
 		done.Events += thread.Events
 		options.OnProgress(done)
 	}
-	return done, nil
+	return done, away.OrNil()
 }
 
 func isOfFile(err error) bool {
@@ -119,7 +126,7 @@ func quoted(texts []string) []string {
 var errOtherContent = errors.New("the database has this thread with other content")
 
 // unarchive stores a thread. isNew is false if the database had it.
-func (d *Directory) unarchive(ctx context.Context, pool *pgxpool.Pool, thread Thread, options RestoreOptions) (isNew bool, err error) {
+func (d *Directory) unarchive(ctx context.Context, databaseOf cli.DatabaseOf, thread Thread, options RestoreOptions) (isNew bool, err error) {
 	if options.Check {
 		return false, d.Check(thread)
 	}
@@ -136,6 +143,10 @@ func (d *Directory) unarchive(ctx context.Context, pool *pgxpool.Pool, thread Th
 			err = fmt.Errorf("%s: %w", name(scope, thread.ThreadID), pgagui.ErrorOf(err))
 		}
 	}()
+	pool, err := databaseOf(ctx, scope, thread.ThreadID)
+	if err != nil {
+		return false, err
+	}
 	queries := db.New(pool)
 	key, err := queries.ThreadKey(ctx, db.ThreadKeyParams{Scope: scope, ThreadID: thread.ThreadID})
 	if err != nil {

@@ -16,6 +16,9 @@ const connectionText = `A command uses the first address that is set, in this or
   $PGHOST, $PGPORT, $PGDATABASE, $PGUSER, $PGSERVICE, $PGSSLMODE, …
                              the variables of libpq; they also complete an address
 
+--nodes FILE or $PGAGUI_NODES describe a cluster, which comes before $DATABASE_URL. --node NAME is
+one database of it (see: pgagui cluster --help).
+
 pgagui serve can have more addresses: --live-database-url, --read-database-url and
 --worker-database-url, each also with -file, or in the environment: $PGAGUI_LIVE_DATABASE_URL.
 

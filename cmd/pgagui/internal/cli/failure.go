@@ -51,6 +51,10 @@ If a job does nothing because the same job is in progress elsewhere, or because 
 standby, it exits with 0. If the lock of the job has been held for a day, or is held by a role that
 may not run jobs, it exits with 4.
 
+A command that works on the nodes of a cluster, one after the other, exits with the lowest code of
+the nodes at which it failed: with 1 if verify found problems on one node and another one does not
+answer.
+
 An error is one line on stderr. What was stored before the error stays stored.`
 
 // ExitCodesTopic returns the help about exit codes.
@@ -99,10 +103,17 @@ func ExitCode(err error) int {
 		left    *jobs.RunsLeftError
 		line    *eventfile.Error
 		file    *fs.PathError
+		nodes   *NodesError
 	)
 	switch {
 	case errors.Is(err, ErrInterrupted):
 		return ExitInterrupted
+	case errors.As(err, &nodes):
+		code := ExitWorkLeft
+		for _, failed := range nodes.Unwrap() {
+			code = min(code, ExitCode(failed))
+		}
+		return code
 	case errors.Is(err, ErrProblems):
 		return ExitProblems
 	case errors.Is(err, ErrWorkLeft):
@@ -168,19 +179,28 @@ func Describe(err error) string {
 	if errors.As(err, &line) {
 		return OneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
 	}
-	if errors.Is(err, ErrProblems) || errors.Is(err, ErrWorkLeft) || errors.Is(err, ErrBadFiles) {
-		return ""
+	if text := explain(err); text != "" {
+		return OneLine("pgagui: " + text)
 	}
-	return OneLine("pgagui: " + explain(err))
+	return ""
 }
 
+const selectsDatabase = " (--database-url or $DATABASE_URL selects the database)"
+
+// explain returns "" for an error that is printed.
 func explain(err error) string {
 	var (
 		usage       *UsageError
 		refusal     *pgagui.Error
 		unavailable *UnavailableError
+		nodes       *NodesError
+		unanswered  *pgagui.UnansweredError
 	)
 	switch {
+	case errors.As(err, &nodes):
+		return nodes.text(func(err error) string { return strings.TrimSuffix(explain(err), selectsDatabase) })
+	case errors.Is(err, ErrProblems) || errors.Is(err, ErrWorkLeft) || errors.Is(err, ErrBadFiles):
+		return ""
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
@@ -190,8 +210,8 @@ func explain(err error) string {
 		return err.Error()
 	case hasNoSchema(err):
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
-	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete):
-		return err.Error() + " (--database-url or $DATABASE_URL selects the database)"
+	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete) && !errors.As(err, &unanswered):
+		return err.Error() + selectsDatabase
 	default:
 		return err.Error()
 	}

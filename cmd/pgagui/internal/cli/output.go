@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,9 +24,21 @@ func (p *Program) Notice(text string) { fmt.Fprintln(p.Messages, OneLine("pgagui
 
 // PrintJSON writes a result as a line of JSON.
 func (p *Program) PrintJSON(result any) error {
-	encoder := json.NewEncoder(p.Out)
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(result)
+	if err := encoder.Encode(result); err != nil {
+		return err
+	}
+	text := bytes.TrimSpace(line.Bytes())
+	if p.namesNode {
+		var err error
+		if text, err = withNode(p.Node, text); err != nil {
+			return err
+		}
+	}
+	_, err := p.Out.Write(append(text, '\n'))
+	return err
 }
 
 // PrintTable writes rows in columns. It escapes control characters, which ids and titles may

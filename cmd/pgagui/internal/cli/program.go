@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -33,10 +32,16 @@ type Program struct {
 	DatabaseURL string
 	// Nodes is the file that describes the nodes of a cluster; empty: the command works on one database.
 	Nodes string
-	node  string // of --node
+	// Node is the node to work on: that of --node, or one of those of EachNode. Empty: none.
+	Node  string
 	Scope string
 	JSON  bool
 	Wide  bool
+
+	command   string
+	namesNode bool  // what is printed names the node
+	members   int   // nodes of the store of WithStore
+	missing   error // of nodes that did not answer
 }
 
 // AddFlags adds the flags that all commands share to the root of the commands.
@@ -50,63 +55,18 @@ func (p *Program) AddFlags(root *cobra.Command) {
 	root.MarkFlagsMutuallyExclusive("database-url", "database-url-file")
 	flags.StringVar(&p.Nodes, "nodes", os.Getenv("PGAGUI_NODES"), "`file` that describes the nodes of a cluster (see: pgagui cluster; default: $PGAGUI_NODES)")
 	flags.Lookup("nodes").DefValue = ""
-	flags.StringVar(&p.node, "node", "", "`name` of the node to work on, for commands that work on one database")
+	flags.StringVar(&p.Node, "node", "", "`name` of the node to work on (default: all nodes of --nodes)")
 	flags.StringVar(&p.Scope, "scope", "", "`name` of the tenant or user whose threads to use (see: pgagui help scopes)")
 	flags.BoolVar(&p.JSON, "json", false, "print results as JSON")
 	flags.BoolVar(&p.Wide, "wide", false, "do not cut the cells of tables to the width of the terminal")
 }
 
-// overNodes is the annotation of commands that take a cluster as they take one database.
-const overNodes = "takes a cluster"
-
-// OverNodes says of commands that they take a cluster as they take one database.
-func OverNodes(commands ...*cobra.Command) []*cobra.Command {
-	for _, command := range commands {
-		if command.Annotations == nil {
-			command.Annotations = map[string]string{}
-		}
-		command.Annotations[overNodes] = "yes"
-		OverNodes(command.Commands()...)
-	}
-	return commands
-}
-
-// ChooseDatabase finds out what a command works on: one database, that of a node, or all nodes of a
-// cluster, for commands that take one.
-func (p *Program) ChooseDatabase(command *cobra.Command) error {
-	flags := command.Flags()
-	isAsked, hasURL := flags.Changed("nodes"), flags.Changed("database-url") || flags.Changed("database-url-file")
-	if !isAsked && hasURL {
-		p.Nodes = "" // of the environment
-	}
-	usage := func(problem string) error { return &UsageError{Problem: problem, Command: command.CommandPath()} }
-	switch {
-	case isAsked && hasURL:
-		return usage("--nodes and --database-url exclude each other")
-	case p.node != "" && p.Nodes == "":
-		return usage("--node needs --nodes or $PGAGUI_NODES, which describe the nodes")
-	case p.node != "":
-		nodes, err := cluster.ReadFile(p.Nodes)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(nodes, func(node cluster.Node) bool { return node.Name == p.node })
-		if i < 0 {
-			return usage(fmt.Sprintf("%s describes no node %q", p.Nodes, p.node))
-		}
-		p.DatabaseURL, p.Nodes = nodes[i].URL, ""
-	case p.Nodes == "" || command.Annotations[overNodes] != "":
-	case isAsked || p.DatabaseURL == "":
-		return usage("this command works on one database: name a node with --node")
-	default:
-		p.Nodes = ""
-	}
-	return nil
-}
-
 // Connect opens a pool with up to this many connections. It fails if the database is not reachable
 // or does not have the schema of this program.
 func (p *Program) Connect(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	if p.Nodes != "" {
+		return nil, p.needsNode()
+	}
 	pool, err := OpenPool(ctx, p.DatabaseURL, connections)
 	if err != nil {
 		return nil, err
@@ -149,7 +109,7 @@ func OpenPool(ctx context.Context, databaseURL string, connections int) (*pgxpoo
 }
 
 // WithStore calls work with the store of the scope, on a single connection, or on one to each node of
-// the cluster.
+// the cluster. It returns the error of work, and what work has left to Partly.
 func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error) error {
 	if p.Nodes != "" {
 		nodes, err := p.OpenNodes(ctx, 1)
@@ -157,7 +117,9 @@ func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error)
 			return err
 		}
 		defer nodes.Close()
-		return work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+		p.members = len(nodes)
+		err = work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+		return errors.Join(err, p.TakeMissing())
 	}
 	pool, err := p.Connect(ctx, 1)
 	if err != nil {
@@ -188,7 +150,7 @@ type NodePools map[string]*pgxpool.Pool
 // OpenNodes opens a pool with up to this many connections to each node of the cluster. It does not
 // connect yet: a node that is away concerns its threads alone.
 func (p *Program) OpenNodes(ctx context.Context, connections int) (NodePools, error) {
-	described, err := cluster.ReadFile(p.Nodes)
+	described, err := p.Databases()
 	if err != nil {
 		return nil, err
 	}

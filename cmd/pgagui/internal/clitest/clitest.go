@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -39,7 +40,7 @@ func Main(m *testing.M, main func(), run func(context.Context, []string, io.Read
 // Program prepares a process of pgagui on the database of the test.
 func (c CommandLine) Program(name string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(c.T.Context(), name, arguments...)
-	command.Env = append(os.Environ(), "DATABASE_URL="+c.DatabaseURL)
+	command.Env = append(os.Environ(), "DATABASE_URL="+c.DatabaseURL, "PGAGUI_NODES="+c.Nodes)
 	return command
 }
 
@@ -50,10 +51,11 @@ type Outcome struct {
 	Messages string
 }
 
-// CommandLine runs commands on a private database of the test.
+// CommandLine runs commands on a private database of the test, or on the nodes of a cluster.
 type CommandLine struct {
 	T           *testing.T
 	DatabaseURL string
+	Nodes       string // the file that describes the nodes; empty: the database
 }
 
 // NewCommandLine returns a command line on a new database.
@@ -62,7 +64,27 @@ func NewCommandLine(t *testing.T) CommandLine {
 }
 
 // On returns a command line on a database.
-func On(t *testing.T, databaseURL string) CommandLine { return CommandLine{t, databaseURL} }
+func On(t *testing.T, databaseURL string) CommandLine {
+	return CommandLine{T: t, DatabaseURL: databaseURL}
+}
+
+// OnNodes returns a command line on a cluster.
+func OnNodes(t *testing.T, nodes ...cluster.Node) CommandLine {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"nodes": nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return CommandLine{T: t, Nodes: WriteFile(t, "nodes.json", string(text))}
+}
+
+// flags are those that select the database or the nodes.
+func (c CommandLine) flags() []string {
+	if c.Nodes != "" {
+		return []string{"--nodes", c.Nodes}
+	}
+	return []string{"--database-url", c.DatabaseURL}
+}
 
 // Run runs a command.
 func (c CommandLine) Run(arguments ...string) Outcome {
@@ -73,7 +95,7 @@ func (c CommandLine) Run(arguments ...string) Outcome {
 func (c CommandLine) RunWithInput(input string, arguments ...string) Outcome {
 	c.T.Helper()
 	var out, messages bytes.Buffer
-	code := Run(c.T.Context(), append(arguments, "--database-url", c.DatabaseURL), strings.NewReader(input), &out, &messages)
+	code := Run(c.T.Context(), append(arguments, c.flags()...), strings.NewReader(input), &out, &messages)
 	return Outcome{code, out.String(), messages.String()}
 }
 
@@ -82,7 +104,7 @@ func (c CommandLine) RunWithInput(input string, arguments ...string) Outcome {
 func (c CommandLine) RunBefore(command string, arguments ...string) Outcome {
 	c.T.Helper()
 	var out, messages bytes.Buffer
-	line := append([]string{command, "--database-url", c.DatabaseURL}, arguments...)
+	line := append(append([]string{command}, c.flags()...), arguments...)
 	code := Run(c.T.Context(), line, strings.NewReader(""), &out, &messages)
 	return Outcome{code, out.String(), messages.String()}
 }

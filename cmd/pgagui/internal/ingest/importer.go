@@ -30,10 +30,9 @@ import (
 // Events that are already in the log are therefore compared and not stored a second time. So an
 // import may be repeated, and may continue after an interruption at any place.
 type Importer struct {
-	pool    *pgxpool.Pool
-	store   *pgagui.Store
-	scope   string
-	Options Options
+	databaseOf cli.DatabaseOf
+	scope      string
+	Options    Options
 
 	OnNotice   func(string)   // a message for the user
 	OnProgress func(Imported) // after each call to the database
@@ -119,10 +118,11 @@ type importedRun struct {
 	hasStarted                bool // RUN_STARTED was read; its contents:
 	carriesInput, namesParent bool
 
-	tx    pgx.Tx // nil before the first append
-	sent  int64  // number of events appended or found in the log
-	seq   int64  // seq of the last of them
-	ended bool   // the file contains the end of the run
+	pool  *pgxpool.Pool // of the database that has the thread
+	tx    pgx.Tx        // nil before the first append
+	sent  int64         // number of events appended or found in the log
+	seq   int64         // seq of the last of them
+	ended bool          // the file contains the end of the run
 
 	pending      []eventfile.Event
 	pendingBytes int
@@ -140,10 +140,9 @@ const (
 )
 
 // New returns an importer into a scope.
-func New(pool *pgxpool.Pool, scope string, options Options) *Importer {
+func New(databaseOf cli.DatabaseOf, scope string, options Options) *Importer {
 	return &Importer{
-		pool:       pool,
-		store:      pgagui.New(pool, &pgagui.Config{Scope: scope}),
+		databaseOf: databaseOf,
 		scope:      scope,
 		Options:    options,
 		OnNotice:   func(string) {},
@@ -250,10 +249,14 @@ func (i *Importer) beginRun(ctx context.Context, first RunEvent) error {
 		return i.badInput(first.Line, fmt.Errorf("thread %q is incomplete since the error in %s, and its later runs must not come before the missing ones: correct that file and import all files again",
 			run.name.ThreadID, where))
 	}
-	if err := i.ChooseTimes(ctx); err != nil {
+	var err error
+	if run.pool, err = i.databaseOf(ctx, i.scope, run.name.ThreadID); err != nil {
 		return err
 	}
-	err := i.pool.QueryRow(ctx, `
+	if err := i.ChooseTimes(ctx, run.pool); err != nil {
+		return err
+	}
+	err = run.pool.QueryRow(ctx, `
 		select
 			run.status,
 			(
@@ -281,16 +284,20 @@ func (i *Importer) beginRun(ctx context.Context, first RunEvent) error {
 }
 
 // ChooseTimes sets KeepsTimes: whether the role may record events at their timestamps.
-func (i *Importer) ChooseTimes(ctx context.Context) error {
+func (i *Importer) ChooseTimes(ctx context.Context, pool *pgxpool.Pool) error {
 	if i.Role != "" {
 		return nil
 	}
-	err := i.pool.QueryRow(ctx, `
+	err := pool.QueryRow(ctx, `
 		select current_user::pg_catalog.text, pg_catalog.has_function_privilege(oid, 'execute')
 		from pg_catalog.pg_proc
 		where pronamespace operator(pg_catalog.=) 'agui'::pg_catalog.regnamespace and proname operator(pg_catalog.=) 'import_events'`).Scan(&i.Role, &i.KeepsTimes)
 	i.KeepsTimes = i.KeepsTimes && !i.Options.Now
 	return err
+}
+
+func (i *Importer) storeOf(run *importedRun) *pgagui.Store {
+	return pgagui.New(run.pool, &pgagui.Config{Scope: i.scope})
 }
 
 // send appends the pending events, in the transaction of the run unless LeaveOpen is set.
@@ -299,11 +306,11 @@ func (i *Importer) send(ctx context.Context) error {
 	if len(run.pending) == 0 {
 		return nil
 	}
-	store := i.store
+	store := i.storeOf(run)
 	if !i.Options.LeaveOpen {
 		if run.tx == nil {
 			var err error
-			if run.tx, err = i.pool.Begin(ctx); err != nil {
+			if run.tx, err = run.pool.Begin(ctx); err != nil {
 				return err
 			}
 		}
@@ -428,7 +435,7 @@ func (i *Importer) endRun(ctx context.Context, cutOff string) error {
 
 // close closes a run that has no end in the file.
 func (i *Importer) close(ctx context.Context, run *importedRun, cutOff string) error {
-	store := i.store
+	store := i.storeOf(run)
 	if run.tx != nil {
 		store = store.WithTx(run.tx)
 	}

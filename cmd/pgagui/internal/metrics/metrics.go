@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/worker"
@@ -118,8 +119,53 @@ func (m *JobMetrics) Observe(ctx context.Context, job string) (context.Context, 
 	}
 }
 
-// PoolMetrics reports the connection pools of the process, by their names.
-type PoolMetrics map[string]*pgxpool.Pool
+// OfNode returns the registry for the metrics of a node of a cluster: they get the label node. Without a
+// name it is the registry.
+func OfNode(registry prometheus.Registerer, node string) prometheus.Registerer {
+	if node == "" {
+		return registry
+	}
+	return prometheus.WrapRegistererWith(prometheus.Labels{"node": node}, registry)
+}
+
+// Pools are the connection pools of the process, by node and by their names. Without a cluster the node
+// is empty.
+type Pools map[string]poolMetrics
+
+// Add adds a pool.
+func (p Pools) Add(node, name string, pool *pgxpool.Pool) {
+	if p[node] == nil {
+		p[node] = poolMetrics{}
+	}
+	p[node][name] = pool
+}
+
+// Register registers the metrics of the pools, and of nodes whether they answer.
+func (p Pools) Register(registry prometheus.Registerer) {
+	for node, pools := range p {
+		OfNode(registry, node).MustRegister(pools)
+		if node != "" {
+			OfNode(registry, node).MustRegister(newNodeUp(pools))
+		}
+	}
+}
+
+// newNodeUp returns a metric that says whether a node answers.
+func newNodeUp(pools poolMetrics) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgagui_node_up", Help: "1 if the node of the cluster answers within a second."}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapePatience)
+		defer cancel()
+		for _, pool := range pools {
+			if pool.Ping(ctx) == nil {
+				return 1
+			}
+		}
+		return 0
+	})
+}
+
+// poolMetrics reports the connection pools of a database, by their names.
+type poolMetrics map[string]*pgxpool.Pool
 
 var (
 	poolConnections = newDesc("pool_connections", "Connections of the pool, by state: idle, in_use, or constructing.", "pool", "state")
@@ -136,14 +182,14 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // Describe implements prometheus.Collector.
-func (p PoolMetrics) Describe(to chan<- *prometheus.Desc) {
+func (p poolMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{poolConnections, poolMax, poolAcquires, poolWaits, poolWaited, poolCancelled, poolOpened} {
 		to <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (p PoolMetrics) Collect(to chan<- prometheus.Metric) {
+func (p poolMetrics) Collect(to chan<- prometheus.Metric) {
 	for name, pool := range p {
 		stat := pool.Stat()
 		gauge := func(desc *prometheus.Desc, value int32, labels ...string) {
@@ -213,6 +259,34 @@ type lag struct {
 // errOneScope means that the functions would count one tenant only.
 var errOneScope = errors.New("row-level security shows this role one scope only: grant pg_monitor to it, " +
 	"or let the jobs have an operator's role (--worker-database-url)")
+
+// Stores are the metrics of the stores of databases.
+type Stores []*StoreMetrics
+
+// RegisterStores registers the metrics of what databases hold: nodes of a cluster, or one without a name.
+func RegisterStores(ctx context.Context, registry prometheus.Registerer, databases []cluster.Node, logger *slog.Logger) (stores Stores, err error) {
+	for _, database := range databases {
+		of := logger
+		if database.Name != "" {
+			of = logger.With("node", database.Name)
+		}
+		store, err := NewStoreMetrics(ctx, database.URL, of)
+		if err != nil {
+			stores.Close()
+			return nil, err
+		}
+		stores = append(stores, store)
+		OfNode(registry, database.Name).MustRegister(store)
+	}
+	return stores, nil
+}
+
+// Close ends the reading.
+func (s Stores) Close() {
+	for _, store := range s {
+		store.Close()
+	}
+}
 
 // Close ends the reading. The pool closes when the connections are back.
 func (m *StoreMetrics) Close() {

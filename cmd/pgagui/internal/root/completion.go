@@ -110,6 +110,8 @@ func (p *program) complete(
 	})
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
+	}
+	if err != nil && len(completions) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return completions, directive

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
+
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
 
 // roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
@@ -33,9 +35,24 @@ type permissionError struct {
 func (e *permissionError) Error() string { return e.error.Error() + ": " + e.advice }
 func (e *permissionError) Unwrap() error { return e.error }
 
-// adviseOnPermission adds the role to grant to an error about a missing privilege. It opens a new
-// connection for that; if this fails, it returns the error unchanged.
+// adviseOnPermission adds the role to grant to an error about a missing privilege, at each node.
 func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
+	var nodes *cli.NodesError
+	switch {
+	case errors.As(err, &nodes):
+	case p.Nodes != "": // the error does not say of which node it is
+		return err
+	default:
+		return adviseAt(command, p.DatabaseURL, err)
+	}
+	for i, failed := range nodes.Nodes {
+		nodes.Nodes[i].Err = adviseAt(command, failed.Node.URL, failed.Err)
+	}
+	return err
+}
+
+// adviseAt opens a new connection. If this fails, it returns the error unchanged.
+func adviseAt(command *cobra.Command, databaseURL string, err error) error {
 	const insufficientPrivilege = "42501"
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || refusal == nil || refusal.Code != insufficientPrivilege || refusal.Hint != "" {
@@ -50,7 +67,7 @@ func (p *program) adviseOnPermission(command *cobra.Command, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	connection, connectErr := pgx.Connect(ctx, p.DatabaseURL)
+	connection, connectErr := pgx.Connect(ctx, databaseURL)
 	if connectErr != nil {
 		return err
 	}
