@@ -37,8 +37,8 @@ func mustExec(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...a
 	}
 }
 
-// What a call costs does not depend on how many runs its transaction has begun and ended before: the versions of rows that they left
-// behind cannot be pruned until it commits.
+// What a call costs does not depend on how many runs its transaction has begun and ended before. The versions of rows that they left
+// behind cannot be pruned until it commits; and a plan that reads a whole table, made when the store was empty, stays until then.
 func TestManyRunsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	const runs = 500
@@ -73,11 +73,25 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 		"in savepoints": func(i int) []string {
 			return []string{"savepoint a", call("t", fmt.Sprint("r", i), begin, ""), "release a", call("t", fmt.Sprint("r", i), end, "")}
 		},
+		"of one parent": func(i int) []string {
+			first := []string{}
+			if i == 1 {
+				first = append(first, call("t", "parent", both, ""))
+			}
+			return append(first, call("t", fmt.Sprint("r", i), both, ", parent_run_id => 'parent'"))
+		},
+		"in calls of many": func(i int) []string {
+			many := func(events string) string {
+				return fmt.Sprintf(`select count(*) from agui.append_many(array['t'], array['r%d'], array['%s']::json[])`, i, events)
+			}
+			return []string{many(begin), many(speak), many(end)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			pool := testdb.Pool(t)
+			mustExec(t, pool, `analyze`)
 			tx, err := pool.Begin(ctx)
 			if err != nil {
 				t.Fatal(err)
