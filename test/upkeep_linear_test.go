@@ -414,3 +414,61 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
 	}
 }
+
+// Runs that continue from one run are folded from its fold, which is made once, and several are compacted in one transaction.
+func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
+	t.Parallel()
+	const batches, children = 50, 160
+	for name, compact := range map[string]func(t *testing.T, pool *pgxpool.Pool) error{
+		"agui.compact": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `call agui.compact()`)
+			return err
+		},
+		"agui.rebuild_snapshots": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `select agui.rebuild_snapshots('t')`)
+			return err
+		},
+		"Compact": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, _ := countingScans(t)
+			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]')`)
+			mustExec(t, pool, `
+				select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"word "}]')
+				from generate_series(1, $1::int)`, batches-2)
+			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
+			mustExec(t, pool, `
+				select agui.append('t', 'child' || no, json_build_array(
+					json_build_object('type', 'RUN_STARTED'),
+					json_build_object('type', 'TEXT_MESSAGE_CHUNK', 'messageId', 'm' || no, 'role', 'assistant', 'delta', 'answer'),
+					json_build_object('type', 'RUN_FINISHED')), parent_run_id => 'parent')
+				from generate_series(1, $1::int) as no`, children)
+			mustExec(t, pool, `set track_functions = 'all'`)
+			if err := compact(t, pool); err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			calls := func(function string) int {
+				return answerOf[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))
+			}
+			if n := calls("fold_base"); n > 3 {
+				t.Errorf("the fold of the parent was looked for %d times", n)
+			}
+			if n := calls("begin_step"); n > children/8 {
+				t.Errorf("%d runs were compacted in %d transactions", children+1, n)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.run where log_bytes is null`); n > 0 {
+				t.Errorf("%d runs are not compacted", n)
+			}
+			for id, thread := range verifyThreads(t, pool, jobs.VerifyOptions{}) {
+				if problems := described(thread.Problems); len(problems) > 0 {
+					t.Errorf("%v: %v", id, problems)
+				}
+			}
+		})
+	}
+}
