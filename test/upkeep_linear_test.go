@@ -472,3 +472,70 @@ func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
 		})
 	}
 }
+
+// Each of many runs of one parent has a snapshot of its own. What makes, checks and reads one of them reads its messages alone, although
+// the plans are of a time when there were few.
+func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
+	t.Parallel()
+	const children = 300
+	fill := func(t *testing.T) (pool *pgxpool.Pool, messages func() int64) {
+		pool, _ = countingScans(t)
+		mustExec(t, pool, `set enable_seqscan = on`)
+		mustExec(t, pool, `analyze`)
+		mustExec(t, pool, `
+			select agui.append('t', 'r' || no, format('[
+				{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%s","role":"assistant","delta":"answer"},
+				{"type":"CUSTOM","name":"n","value":"%s"},{"type":"RUN_FINISHED"}]',
+				no, (select string_agg(md5(no || '.' || part), '') from generate_series(1, 40) as part))::json,
+				parent_run_id => case when no = 0 then '' else 'r0' end)
+			from generate_series(0, $1::int) as no`, children)
+		read := int64(0)
+		return pool, func() int64 {
+			t.Helper()
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			before := read
+			read = answerOf[int64](t, pool, `
+				select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'message_version'`)
+			return read - before
+		}
+	}
+	for name, compact := range map[string]string{"SQL": `call agui.compact()`, "Go": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, messages := fill(t)
+			messages()
+			if compact != "" {
+				mustExec(t, pool, compact)
+			} else if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); n < children {
+				t.Fatalf("%d snapshots", n)
+			}
+			check := func(what string, most int64) {
+				t.Helper()
+				if rows := messages(); rows > most {
+					t.Errorf("%s read %d messages, want %d at most", what, rows, most)
+				}
+			}
+			check("compaction", 10*children)
+			mustExec(t, pool, `select * from agui.verify('t')`)
+			check("agui.verify", 12*children)
+			if done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || done.Problems > 0 {
+				t.Fatal(done, err)
+			}
+			check("Verify", 6*children)
+			for _, reader := range []string{
+				`select agui.restore('t', 'r150')`, `select * from agui.messages('t', 'r150')`, `select * from agui.last_messages('t', 'r150')`,
+				`select agui.state('t', 'r150')`, `select * from agui.message_origin('t', 'm150', 'r150')`,
+			} {
+				mustExec(t, pool, reader)
+				check(reader, 12)
+			}
+			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'))`)
+			check("the choice of snapshots to drop", 6*children)
+			mustExec(t, pool, `select agui_internal.drop_snapshot(agui.thread_key('', 't'), 200)`)
+			check("the drop of a snapshot", 12)
+		})
+	}
+}

@@ -87,19 +87,15 @@ begin
                 order by due.run_no
                 limit 1;
                 continue when not found;
-                select * into part
-                from agui_internal.steps_to_compact(
-                    step.thread_key, run_no, step.place, due_by, max_runs, null, max_steps - cardinality(steps), max_bytes - bytes
-                );
+                select * into part from agui_internal.sequence_to_compact(step.thread_key, run_no, due_by, max_runs);
                 exit queue when steps <> '{}' and (part.is_noted or bytes + part.bytes > max_bytes);
-                steps := steps || part.steps;
+                step.run_nos := part.run_nos;
                 bytes := bytes + part.bytes;
-                max_runs := max_runs - part.runs;
+                max_runs := max_runs - cardinality(part.run_nos);
                 is_full := part.is_noted or not part.ends_thread;
-            else
-                steps := steps || step;
             end if;
-            exit queue when is_full or cardinality(steps) >= max_steps or bytes >= max_bytes or max_runs <= 0;
+            steps := steps || step;
+            exit queue when is_full or bytes >= max_bytes or max_runs <= 0;
         end loop;
         exit when step.thread_key is null;
     end loop;
@@ -146,8 +142,9 @@ comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamp
     'done; then, from the position from_at in the queue on, runs of the threads whose runs ended '
     'first; else, from the beginning, a run of a thread that has notes. Up to max_runs (null: no '
     'limit) of a lineage are one step, after a fold of fold_bytes '
-    '(agui_internal.steps_to_compact). There are up to max_steps of 64 KB together, and all threads '
-    'but the last come to their end with them; a run with a note comes '
+    '(agui_internal.sequence_to_compact). There are up to max_steps of 64 KB together: of near several '
+    '(agui_internal.steps_to_compact), of each other thread one, and each thread but the last one '
+    'ends with its steps; a run with a note comes '
     'alone. whole_threads: run_nos is {0} for a thread without notes, whose runs are then processed '
     'in one transaction. Empty: there is none. Threads that others hold, and threads outside the '
     'scopes of the role, are skipped.';
