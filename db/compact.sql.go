@@ -673,7 +673,9 @@ select
     )::int as tip,
     (case when exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid)
         then coalesce(agui_internal.previous_tip($1::pg_catalog.uuid), 0) else 0 end)::int as previous_tip,
-    coalesce((select pg_catalog.max(message.message_no) from agui.message_version as message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid), 0)::int as last_message_no
+    coalesce((
+        select message.message_no from agui.message_version as message where message.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid order by message.message_no desc limit 1
+    ), 0)::int as last_message_no
 from (
     select
         run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq,
@@ -793,9 +795,13 @@ const SnapshotMessages = `-- name: SnapshotMessages :many
 select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-join agui.message
-    on message.thread_key operator(pg_catalog.=) snapshot.thread_key
-        and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key operator(pg_catalog.=) snapshot.thread_key
+        and stored.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and stored.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+    offset 0
+) as message
 where snapshot.thread_key operator(pg_catalog.=) $2::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) $3::int
 order by part.position, message.message_no
 `
@@ -812,6 +818,7 @@ type SnapshotMessagesRow struct {
 }
 
 // Without bodies of more than most_bytes.
+// The offset makes this one look-up for each range, as in agui_internal.load_snapshot.
 func (q *Queries) SnapshotMessages(ctx context.Context, arg SnapshotMessagesParams) ([]SnapshotMessagesRow, error) {
 	rows, err := q.db.Query(ctx, SnapshotMessages, arg.MostBytes, arg.ThreadKey, arg.RunNo)
 	if err != nil {

@@ -16,8 +16,12 @@ import (
 const MessageBodies = `-- name: MessageBodies :many
 select message.message_no, (case when agui_internal.fits(message.body, $1::bigint) then message.body end)::pg_catalog.json as body
 from pg_catalog.unnest($2::int[]) as requested (message_no)
-join agui.message
-    on message.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key operator(pg_catalog.=) $3::pg_catalog.uuid and stored.message_no operator(pg_catalog.=) requested.message_no
+    offset 0
+) as message
 `
 
 type MessageBodiesParams struct {
@@ -32,6 +36,7 @@ type MessageBodiesRow struct {
 }
 
 // Without bodies of more than most_bytes.
+// The offset makes this one look-up for each, as in agui_internal.load_snapshot.
 func (q *Queries) MessageBodies(ctx context.Context, arg MessageBodiesParams) ([]MessageBodiesRow, error) {
 	rows, err := q.db.Query(ctx, MessageBodies, arg.MostBytes, arg.MessageNos, arg.ThreadKey)
 	if err != nil {

@@ -37,8 +37,8 @@ func mustExec(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...a
 	}
 }
 
-// What a call costs does not depend on how many runs its transaction has begun and ended before: the versions of rows that they left
-// behind cannot be pruned until it commits.
+// What a call costs does not depend on how many runs its transaction has begun and ended before. The versions of rows that they left
+// behind cannot be pruned until it commits; and a plan that reads a whole table, made when the store was empty, stays until then.
 func TestManyRunsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	const runs = 500
@@ -73,11 +73,25 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 		"in savepoints": func(i int) []string {
 			return []string{"savepoint a", call("t", fmt.Sprint("r", i), begin, ""), "release a", call("t", fmt.Sprint("r", i), end, "")}
 		},
+		"of one parent": func(i int) []string {
+			first := []string{}
+			if i == 1 {
+				first = append(first, call("t", "parent", both, ""))
+			}
+			return append(first, call("t", fmt.Sprint("r", i), both, ", parent_run_id => 'parent'"))
+		},
+		"in calls of many": func(i int) []string {
+			many := func(events string) string {
+				return fmt.Sprintf(`select count(*) from agui.append_many(array['t'], array['r%d'], array['%s']::json[])`, i, events)
+			}
+			return []string{many(begin), many(speak), many(end)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			pool := testdb.Pool(t)
+			mustExec(t, pool, `analyze`)
 			tx, err := pool.Begin(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -398,5 +412,130 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 	}
 	if damages != 0 || snapshots < 2 || snapshots > runs/4 || folds > snapshots+1 {
 		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
+	}
+}
+
+// Runs that continue from one run are folded from its fold, which is made once, and several are compacted in one transaction.
+func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
+	t.Parallel()
+	const batches, children = 50, 160
+	for name, compact := range map[string]func(t *testing.T, pool *pgxpool.Pool) error{
+		"agui.compact": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `call agui.compact()`)
+			return err
+		},
+		"agui.rebuild_snapshots": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `select agui.rebuild_snapshots('t')`)
+			return err
+		},
+		"Compact": func(t *testing.T, pool *pgxpool.Pool) error {
+			_, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, _ := countingScans(t)
+			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]')`)
+			mustExec(t, pool, `
+				select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"word "}]')
+				from generate_series(1, $1::int)`, batches-2)
+			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
+			mustExec(t, pool, `
+				select agui.append('t', 'child' || no, json_build_array(
+					json_build_object('type', 'RUN_STARTED'),
+					json_build_object('type', 'TEXT_MESSAGE_CHUNK', 'messageId', 'm' || no, 'role', 'assistant', 'delta', 'answer'),
+					json_build_object('type', 'RUN_FINISHED')), parent_run_id => 'parent')
+				from generate_series(1, $1::int) as no`, children)
+			mustExec(t, pool, `set track_functions = 'all'`)
+			if err := compact(t, pool); err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			calls := func(function string) int {
+				return answerOf[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))
+			}
+			if n := calls("fold_base"); n > 3 {
+				t.Errorf("the fold of the parent was looked for %d times", n)
+			}
+			if n := calls("begin_step"); n > children/8 {
+				t.Errorf("%d runs were compacted in %d transactions", children+1, n)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.run where log_bytes is null`); n > 0 {
+				t.Errorf("%d runs are not compacted", n)
+			}
+			for id, thread := range verifyThreads(t, pool, jobs.VerifyOptions{}) {
+				if problems := described(thread.Problems); len(problems) > 0 {
+					t.Errorf("%v: %v", id, problems)
+				}
+			}
+		})
+	}
+}
+
+// Each of many runs of one parent has a snapshot of its own. What makes, checks and reads one of them reads its messages alone, although
+// the plans are of a time when there were few.
+func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
+	t.Parallel()
+	const children = 300
+	fill := func(t *testing.T) (pool *pgxpool.Pool, messages func() int64) {
+		pool, _ = countingScans(t)
+		mustExec(t, pool, `set enable_seqscan = on`)
+		mustExec(t, pool, `analyze`)
+		mustExec(t, pool, `
+			select agui.append('t', 'r' || no, format('[
+				{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%s","role":"assistant","delta":"answer"},
+				{"type":"CUSTOM","name":"n","value":"%s"},{"type":"RUN_FINISHED"}]',
+				no, (select string_agg(md5(no || '.' || part), '') from generate_series(1, 40) as part))::json,
+				parent_run_id => case when no = 0 then '' else 'r0' end)
+			from generate_series(0, $1::int) as no`, children)
+		read := int64(0)
+		return pool, func() int64 {
+			t.Helper()
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			before := read
+			read = answerOf[int64](t, pool, `
+				select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'message_version'`)
+			return read - before
+		}
+	}
+	for name, compact := range map[string]string{"SQL": `call agui.compact()`, "Go": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, messages := fill(t)
+			messages()
+			if compact != "" {
+				mustExec(t, pool, compact)
+			} else if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); n < children {
+				t.Fatalf("%d snapshots", n)
+			}
+			check := func(what string, most int64) {
+				t.Helper()
+				if rows := messages(); rows > most {
+					t.Errorf("%s read %d messages, want %d at most", what, rows, most)
+				}
+			}
+			check("compaction", 10*children)
+			mustExec(t, pool, `select * from agui.verify('t')`)
+			check("agui.verify", 12*children)
+			if done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || done.Problems > 0 {
+				t.Fatal(done, err)
+			}
+			check("Verify", 6*children)
+			for _, reader := range []string{
+				`select agui.restore('t', 'r150')`, `select * from agui.messages('t', 'r150')`, `select * from agui.last_messages('t', 'r150')`,
+				`select agui.state('t', 'r150')`, `select * from agui.message_origin('t', 'm150', 'r150')`,
+			} {
+				mustExec(t, pool, reader)
+				check(reader, 12)
+			}
+			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'))`)
+			check("the choice of snapshots to drop", 6*children)
+			mustExec(t, pool, `select agui_internal.drop_snapshot(agui.thread_key('', 't'), 200)`)
+			check("the drop of a snapshot", 12)
+		})
 	}
 }

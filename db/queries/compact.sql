@@ -68,7 +68,9 @@ select
     )::int as tip,
     (case when exists (select from agui.snapshot where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid)
         then coalesce(agui_internal.previous_tip(@thread_key::pg_catalog.uuid), 0) else 0 end)::int as previous_tip,
-    coalesce((select pg_catalog.max(message.message_no) from agui.message_version as message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid), 0)::int as last_message_no
+    coalesce((
+        select message.message_no from agui.message_version as message where message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid order by message.message_no desc limit 1
+    ), 0)::int as last_message_no
 from (
     select
         run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq,
@@ -110,9 +112,14 @@ where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid an
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
 from agui.snapshot
 cross join pg_catalog.unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-join agui.message
-    on message.thread_key operator(pg_catalog.=) snapshot.thread_key
-        and message.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and message.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+-- The offset makes this one look-up for each range, as in agui_internal.load_snapshot.
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key operator(pg_catalog.=) snapshot.thread_key
+        and stored.message_no operator(pg_catalog.>=) pg_catalog.lower(part.message_nos) and stored.message_no operator(pg_catalog.<) pg_catalog.upper(part.message_nos)
+    offset 0
+) as message
 where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and snapshot.run_no operator(pg_catalog.=) @run_no::int
 order by part.position, message.message_no;
 

@@ -73,8 +73,13 @@ where snapshot.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid an
 -- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::pg_catalog.json as body
 from pg_catalog.unnest(@message_nos::int[]) as requested (message_no)
-join agui.message
-    on message.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and message.message_no operator(pg_catalog.=) requested.message_no;
+-- The offset makes this one look-up for each, as in agui_internal.load_snapshot.
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid and stored.message_no operator(pg_catalog.=) requested.message_no
+    offset 0
+) as message;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::pg_catalog.text, @scope::pg_catalog.text)::bigint as snapshots;

@@ -68,7 +68,9 @@ select
     )::int as tip,
     (case when exists (select from agui.snapshot where snapshot.thread_key = @thread_key::uuid)
         then coalesce(agui_internal.previous_tip(@thread_key::uuid), 0) else 0 end)::int as previous_tip,
-    coalesce((select max(message.message_no) from agui.message_version as message where message.thread_key = @thread_key::uuid), 0)::int as last_message_no
+    coalesce((
+        select message.message_no from agui.message_version as message where message.thread_key = @thread_key::uuid order by message.message_no desc limit 1
+    ), 0)::int as last_message_no
 from (
     select
         run.thread_key, run.run_no, run.parent_no, run.first_seq, run.last_seq,
@@ -110,9 +112,14 @@ where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::json as body
 from agui.snapshot
 cross join unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-join agui.message
-    on message.thread_key = snapshot.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+-- The offset makes this one look-up for each range, as in agui_internal.load_snapshot.
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key = snapshot.thread_key
+        and stored.message_no >= lower(part.message_nos) and stored.message_no < upper(part.message_nos)
+    offset 0
+) as message
 where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
 order by part.position, message.message_no;
 

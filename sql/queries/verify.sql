@@ -73,8 +73,13 @@ where snapshot.thread_key = @thread_key::uuid and snapshot.run_no = @run_no::int
 -- Without bodies of more than most_bytes.
 select message.message_no, (case when agui_internal.fits(message.body, @most_bytes::bigint) then message.body end)::json as body
 from unnest(@message_nos::int[]) as requested (message_no)
-join agui.message
-    on message.thread_key = @thread_key::uuid and message.message_no = requested.message_no;
+-- The offset makes this one look-up for each, as in agui_internal.load_snapshot.
+cross join lateral (
+    select stored.message_no, stored.body
+    from agui.message as stored
+    where stored.thread_key = @thread_key::uuid and stored.message_no = requested.message_no
+    offset 0
+) as message;
 
 -- name: RebuildSnapshots :one
 select agui.rebuild_snapshots(@thread_id::text, @scope::text)::bigint as snapshots;

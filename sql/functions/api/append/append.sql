@@ -14,6 +14,8 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- As in agui_internal.append_events.
+set enable_seqscan = off
 as $$
 declare
     key       uuid := agui_internal.own_thread_key(scope, thread_id);

@@ -16,6 +16,8 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- As in agui_internal.append_events.
+set enable_seqscan = off
 as $$
 declare
     max_calls constant int := 1000;

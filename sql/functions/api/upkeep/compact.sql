@@ -87,7 +87,7 @@ begin
                         end if;
                     end if;
                     near := step.thread_key;
-                    folded := folded || near;
+                    folded := pg_catalog.array_remove(folded, near) || near;
                 exception
                     when others then
                         carried := null;

@@ -12,23 +12,39 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    with version as materialized (
-        select message.message_no
-        from agui.message_version as message
-        where message.thread_key = leaf.thread_key and message.message_id = origin_span.message_id
-    ),
-    kept as (
-        select
-            snapshot.run_no,
-            snapshot.through_seq,
-            exists (
-                select
-                from unnest(snapshot.message_nos) as part (message_nos)
-                join version on part.message_nos @> version.message_no
-            ) as is_holder
+    with stored as materialized (
+        select snapshot.run_no, snapshot.through_seq, snapshot.message_nos
         from agui_internal.ancestors(leaf) as ancestor
         join agui.snapshot as snapshot
             on snapshot.thread_key = ancestor.thread_key and snapshot.run_no = ancestor.run_no
+    ),
+    version as materialized (
+        select message.message_no
+        from (
+            select unnest(range_agg(part)) as message_nos
+            from stored
+            cross join unnest(stored.message_nos) as part
+        ) as held
+        -- The offset makes this one look-up for each range: other branches have messages, too.
+        cross join lateral (
+            select version.message_no
+            from agui.message_version as version
+            where version.thread_key = leaf.thread_key
+                and version.message_no >= lower(held.message_nos) and version.message_no < upper(held.message_nos)
+                and version.message_id = origin_span.message_id
+            offset 0
+        ) as message
+    ),
+    kept as (
+        select
+            stored.run_no,
+            stored.through_seq,
+            exists (
+                select
+                from unnest(stored.message_nos) as part (message_nos)
+                join version on part.message_nos @> version.message_no
+            ) as is_holder
+        from stored
     ),
     holder as (
         select min(kept.run_no) as run_no from kept where kept.is_holder

@@ -29,9 +29,15 @@ begin
             -- Sorted once for all of the arrays.
             select message.message_no, message.message_id, message.role, message.body::text as body
             from unnest(snapshot.message_nos) with ordinality as part (message_nos, position)
-            join agui.message as message
-                on message.thread_key = snapshot.thread_key
-                    and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+            -- The offset makes this one look-up for each range. A join may read all messages of the
+            -- thread.
+            cross join lateral (
+                select stored.*
+                from agui.message as stored
+                where stored.thread_key = snapshot.thread_key
+                    and stored.message_no >= lower(part.message_nos) and stored.message_no < upper(part.message_nos)
+                offset 0
+            ) as message
             order by part.position, message.message_no
         ) as item
     ) as list (message_nos, message_ids, roles, bodies, octets)

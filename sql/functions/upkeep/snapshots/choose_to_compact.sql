@@ -39,10 +39,11 @@ begin
             delete from agui_internal.job_note as note
             where note.job = 'compact' and note.thread_key = near and note.run_no = 0;
         else
-            select * into part from agui_internal.sequence_to_compact(near, run_no, due_by, max_runs, fold_bytes);
-            steps := array[(near, part.run_nos, from_at, null)::agui_internal.compaction_step];
+            select * into part
+            from agui_internal.steps_to_compact(near, run_no, from_at, due_by, max_runs, fold_bytes, max_steps, max_bytes);
+            steps := part.steps;
             bytes := part.bytes;
-            max_runs := max_runs - cardinality(part.run_nos);
+            max_runs := max_runs - part.runs;
             passed_over := passed_over || near;
             -- The fold is carried on to the next transaction if that continues with the thread.
             is_full := part.is_noted or not part.ends_thread;
@@ -140,9 +141,10 @@ comment on function agui_internal.choose_to_compact(uuid, timestamptz, timestamp
     'beginning. The choice is the next runs of the thread near, where after_no is the last run '
     'done; then, from the position from_at in the queue on, runs of the threads whose runs ended '
     'first; else, from the beginning, a run of a thread that has notes. Up to max_runs (null: no '
-    'limit) of a thread are one step, after a fold of fold_bytes '
-    '(agui_internal.sequence_to_compact). There are up to max_steps of 64 KB together, each of '
-    'another thread, and each but the last one is the end of its thread; a run with a note comes '
+    'limit) of a lineage are one step, after a fold of fold_bytes '
+    '(agui_internal.sequence_to_compact). There are up to max_steps of 64 KB together: of near several '
+    '(agui_internal.steps_to_compact), of each other thread one, and each thread but the last one '
+    'ends with its steps; a run with a note comes '
     'alone. whole_threads: run_nos is {0} for a thread without notes, whose runs are then processed '
     'in one transaction. Empty: there is none. Threads that others hold, and threads outside the '
     'scopes of the role, are skipped.';

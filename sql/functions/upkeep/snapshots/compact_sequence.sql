@@ -21,6 +21,7 @@ declare
     start_no int;  -- the run whose snapshot the fold starts from
     held     int4multirange;
     size     record;
+    is_carried boolean := false;
     is_kept  boolean;
     old_tip  int;
 begin
@@ -45,6 +46,9 @@ begin
                 and younger.run_no > last_no
                 and younger.status <> 'running'
         ) as is_tip,
+        exists (
+            select from agui.run as child where child.thread_key = compact_sequence.thread_key and child.parent_no = last_no
+        ) as has_children,
         exists (select from agui.snapshot as stored where stored.thread_key = compact_sequence.thread_key) as has_snapshots
     into runs
     from (
@@ -106,6 +110,7 @@ begin
         result.base_is_tip := carried.base_is_tip;
         result.log_bytes := carried.log_bytes;
         fold := carried.fold;
+        is_carried := true;
     elsif runs.parent_no is null and not runs.has_snapshots then
         fold := agui_internal.fold_empty();
         result.base_is_tip := true;
@@ -204,6 +209,9 @@ begin
     -- of a run in the meantime, it is processed a second time, from this snapshot on.
     perform agui_internal.mark_compacted(thread_key, run_nos, runs.through_seqs, runs.ns, runs.log_bytes, runs.batches);
 
+    if not runs.has_children and is_carried then
+        return carried;  -- what follows may be another child of the same parent
+    end if;
     if runs.is_tip or start_no = last_no and not is_kept then
         return null;  -- nothing follows, or the messages that the fold refers to are deleted
     end if;
@@ -226,7 +234,7 @@ comment on function agui_internal.compact_sequence(uuid, int[], agui_internal.ca
     'youngest run that has ended) or agui_internal.is_worth_keeping says so. carried is the result '
     'of the call for the parent of the first (null: none). The fold continues from there if that '
     'is still valid, else from the nearest snapshot. Returns the same for the runs that follow (null: '
-    'none can). If '
+    'none can); after a leaf, that is carried. If '
     'there is one run, it ends from stop_at on (null: no limit) with a snapshot of a part of the '
     'run, from which the next call continues, and returns is_cut. If the runs were compacted since '
     'they were chosen, it only returns is_done. limits: null reads them. The caller holds the row of '

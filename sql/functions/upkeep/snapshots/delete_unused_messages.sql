@@ -4,17 +4,25 @@ language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    unused int4range;
 begin
-    delete from agui.message_version as message
-    using unnest(delete_unused_messages.message_nos) as part (message_nos)
-    where message.thread_key = delete_unused_messages.thread_key
-        and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
-        and not message.message_no <@ (
-            select coalesce(range_agg(kept_part.message_nos), '{}')
-            from agui.snapshot as kept
-            cross join unnest(kept.message_nos) as kept_part (message_nos)
-            where kept.thread_key = delete_unused_messages.thread_key
-        );
+    -- One look-up for each range, as in agui_internal.load_snapshot.
+    for unused in
+        select unnest(
+            (select coalesce(range_agg(part), '{}') from unnest(delete_unused_messages.message_nos) as part)
+            - (
+                select coalesce(range_agg(part), '{}')
+                from agui.snapshot as kept
+                cross join unnest(kept.message_nos) as part
+                where kept.thread_key = delete_unused_messages.thread_key
+            )
+        )
+    loop
+        delete from agui.message_version as message
+        where message.thread_key = delete_unused_messages.thread_key
+            and message.message_no >= lower(unused) and message.message_no < upper(unused);
+    end loop;
 end
 $$;
 

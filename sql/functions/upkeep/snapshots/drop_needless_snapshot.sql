@@ -15,9 +15,14 @@ declare
     held_by_tip int4multirange;
     size    record;
 begin
-    select agui_internal.held_messages(key, max(other.run_no)) into held_by_tip
-    from agui.snapshot as other
-    where other.thread_key = key and other.run_no > drop_needless_snapshot.run_no;
+    held_by_tip := agui_internal.held_messages(key, (
+        -- Not "max", for which a plan may read all of them.
+        select other.run_no
+        from agui.snapshot as other
+        where other.thread_key = key and other.run_no > drop_needless_snapshot.run_no
+        order by other.run_no desc
+        limit 1
+    ));
 
     select
         agui_internal.snapshot_bytes(
@@ -40,9 +45,14 @@ begin
             count(*) filter (where not message.message_no <@ held_by_tip) as own_n,
             coalesce(sum(pg_column_size(message.body)) filter (where not message.message_no <@ held_by_tip), 0) as own_bytes
         from unnest(snapshot.message_nos) as part (message_nos)
-        join agui.message_version as message
-            on message.thread_key = snapshot.thread_key
-                and message.message_no >= lower(part.message_nos) and message.message_no < upper(part.message_nos)
+        -- The offset makes this one look-up for each range, as in agui_internal.load_snapshot.
+        cross join lateral (
+            select stored.message_no, stored.body
+            from agui.message_version as stored
+            where stored.thread_key = snapshot.thread_key
+                and stored.message_no >= lower(part.message_nos) and stored.message_no < upper(part.message_nos)
+            offset 0
+        ) as message
         where not message.message_no <@ held
     ) as added
     where snapshot.thread_key = key and snapshot.run_no = drop_needless_snapshot.run_no;

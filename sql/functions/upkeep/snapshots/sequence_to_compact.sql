@@ -56,7 +56,8 @@ begin
                 from agui.run as child
                 where child.thread_key = due.thread_key and child.parent_no = due.run_no
             ) as child_no,
-            (select max(last.run_no) from agui.run as last where last.thread_key = due.thread_key) as last_no
+            -- Not "max", for which a plan may read all of them.
+            (select last.run_no from agui.run as last where last.thread_key = due.thread_key order by last.run_no desc limit 1) as last_no
         into run
         from agui.run as due
         where due.thread_key = sequence_to_compact.thread_key and due.run_no = sequence_to_compact.run_no;

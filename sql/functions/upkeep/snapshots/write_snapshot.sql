@@ -26,7 +26,17 @@ begin
             from agui.snapshot as snapshot
             where snapshot.thread_key = write_snapshot.thread_key and snapshot.run_no = write_snapshot.run_no
         ),
-        coalesce((select max(message.message_no) from agui.message_version as message where message.thread_key = write_snapshot.thread_key), 0)
+        coalesce(
+            (
+                -- Not "max", for which a plan may read all of them.
+                select message.message_no
+                from agui.message_version as message
+                where message.thread_key = write_snapshot.thread_key
+                order by message.message_no desc
+                limit 1
+            ),
+            0
+        )
     into replaced, last_no;
 
     -- Usually all messages before it are stored, and most messages are.
