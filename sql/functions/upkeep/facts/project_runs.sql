@@ -15,8 +15,13 @@ begin
     if exists (
         select
         from unnest(keys, run_nos) as listed (thread_key, run_no)
-        join agui.projected_run as projected
-            on projected.thread_key = listed.thread_key and projected.run_no = listed.run_no
+        -- Each is looked up: a plan that was made when there were no facts would read all that came since.
+        cross join lateral (
+            select
+            from agui.projected_run as projected
+            where projected.thread_key = listed.thread_key and projected.run_no = listed.run_no
+            offset 0
+        ) as projected
     ) then
         delete from agui.projected_run as gone
         using unnest(keys, run_nos) as listed (thread_key, run_no)
