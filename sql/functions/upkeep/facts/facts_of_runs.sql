@@ -155,25 +155,10 @@ begin
     where call.tool is not null or (call.result).at is not null
 
     union all
-    select
-        null, null,
-        row (
-            (ending.ended).thread_key,
-            (ending.ended).run_no,
-            listed.position,
-            agui_internal.json_string_text((listed.value -> 'id')::text),
-            agui_internal.json_string_text((listed.value -> 'reason')::text),
-            left(agui_internal.json_string_text((listed.value -> 'message')::text), 1000),
-            agui_internal.json_string_text((listed.value -> 'toolCallId')::text),
-            ending.at,
-            agui_internal.json_timestamp(listed.value -> 'expiresAt')
-        )::agui.projected_interrupt,
-        null
+    select null, null, asked, null
     from told as ending
-    cross join lateral (select ending.event -> 'outcome' -> 'interrupts' as all_of) as outcome
-    cross join lateral json_array_elements(case when json_typeof(outcome.all_of) = 'array' then outcome.all_of end)
-        with ordinality as listed (value, position)
-    where (ending.ended).status = 'interrupted' and json_typeof(listed.value) = 'object'
+    cross join lateral agui_internal.interrupts_of_end(ending.ended, ending.event, ending.at) as asked
+    where (ending.ended).status = 'interrupted'
 
     union all
     select
