@@ -101,7 +101,12 @@ begin
         row (run.thread_key, run.run_no, run.changed_in, counted.events, counted.bytes, token.at, why.error_code, why.error_message)::agui.projected_run,
         null::agui.projected_call, null::agui.projected_interrupt, null::agui.projected_usage
     from unnest(runs) as run
-    cross join lateral agui_internal.why_ended(run, 1000) as why
+    left join lateral (
+        select end_of_it.error_code, end_of_it.error_message
+        from agui_internal.why_ended(run, 1000) as end_of_it
+        where run.status in ('failed', 'cut_off')
+        offset 0
+    ) as why on true
     cross join lateral (
         -- Brackets and commas do not count: they depend on the batches.
         select
