@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -33,6 +35,9 @@ func (b *bench) facts(ctx context.Context) error {
 	if b.Share > 0 {
 		threads = max(2, int(float64(threads)*b.Share))
 	}
+	if err := b.projection(ctx, min(threads, 5000)); err != nil {
+		return err
+	}
 	database, err := b.server.create(ctx, 8)
 	if err != nil {
 		return err
@@ -43,13 +48,12 @@ func (b *bench) facts(ctx context.Context) error {
 		return err
 	}
 	runs := number3(float64(threads)) + " runs"
-	taking := func(what string, work func() error) (time.Duration, error) {
+	taking := func(what string, work func() error) error {
 		b.Progress("facts: " + what)
 		begin := time.Now()
 		err := work()
-		took := time.Since(begin)
-		b.report.addFigure("facts", what, "µs/run", float64(took.Microseconds())/float64(threads))
-		return took, err
+		b.report.addFigure("facts", what, "µs/run", float64(time.Since(begin).Microseconds())/float64(threads))
+		return err
 	}
 	project := func(options jobs.ProjectOptions) func() error {
 		return func() error {
@@ -68,24 +72,13 @@ func (b *bench) facts(ctx context.Context) error {
 			return nil
 		}
 	}
-	facts, err := taking("projection, "+runs, project(jobs.ProjectOptions{}))
-	if err != nil {
+	if err := taking("projection, "+runs, project(jobs.ProjectOptions{})); err != nil {
 		return err
 	}
-	compaction, err := taking("compaction in Go, one worker", func() error {
-		_, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{Workers: 1})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	b.report.add(Measurement{
-		Phase: "facts", What: "projection of short runs, elapsed", Unit: "s", Ours: Side{Name: "projection"}, Against: Side{Name: "compaction"},
-	}, []float64{facts.Seconds()}, []float64{compaction.Seconds()})
 	if err := database.store.EnableSearch(ctx, "english"); err != nil {
 		return err
 	}
-	if _, err := taking("projection with search", project(jobs.ProjectOptions{})); err != nil {
+	if err := taking("projection with search", project(jobs.ProjectOptions{})); err != nil {
 		return err
 	}
 	if err := database.vacuum(ctx, "agui.run", "agui.projected_run", "agui.projected_call", "agui.projected_interrupt", "agui.projected_usage", "agui.message_text"); err != nil {
@@ -157,6 +150,60 @@ func (b *bench) facts(ctx context.Context) error {
 	}
 	b.report.addFigures("facts", figures)
 	return database.drop(ctx)
+}
+
+// projection compares the CPU that the projection and compaction take, each for a copy of the same runs.
+func (b *bench) projection(ctx context.Context, runs int) error {
+	const projection, inGo, inSQL = "projection", "compaction in Go", "compaction in SQL"
+	store, err := b.server.create(ctx, 8)
+	if err != nil {
+		return err
+	}
+	if _, err := store.fillFacts(ctx, runs); err != nil {
+		return err
+	}
+	measured, err := b.rounds(ctx, "facts: CPU of "+number3(float64(runs))+" runs",
+		b.ofCopies(store, projection, func(ctx context.Context, copied *database) error {
+			_, err := jobs.Project(ctx, copied.Pool, jobs.ProjectOptions{})
+			return err
+		}),
+		b.ofCopies(store, inGo, func(ctx context.Context, copied *database) error {
+			_, err := jobs.Compact(ctx, copied.Pool, jobs.CompactOptions{Workers: 1})
+			return err
+		}),
+		b.ofCopies(store, inSQL, func(ctx context.Context, copied *database) error {
+			_, err := copied.Exec(ctx, "call agui.compact()")
+			return err
+		}))
+	if err != nil {
+		return err
+	}
+	for _, against := range []string{inGo, inSQL} {
+		b.report.add(Measurement{
+			Phase: "facts", What: "CPU of a projection, " + number3(float64(runs)) + " short runs", Unit: "s",
+			Ours: Side{Name: projection}, Against: Side{Name: against}, Target: atMost("F1", map[string]float64{inGo: 0.10, inSQL: 0.20}[against]),
+		}, measured[projection], measured[against])
+	}
+	return store.drop(ctx)
+}
+
+// ofCopies measures the CPU, in seconds, that work on a copy of a database takes: of the sessions, and of this process in its own code.
+func (b *bench) ofCopies(of *database, name string, work func(context.Context, *database) error) side {
+	return side{name, func(ctx context.Context) (seconds float64, err error) {
+		copied, err := b.server.copy(ctx, of)
+		if err != nil {
+			return 0, err
+		}
+		before := memory.CPU(os.Getpid())
+		if err := work(ctx, copied); err != nil {
+			return 0, err
+		}
+		taken := memory.CPU(os.Getpid()) - before
+		for _, session := range copied.sessionsSoFar() {
+			taken += memory.Scheduled(session)
+		}
+		return taken.Seconds(), copied.drop(ctx)
+	}}
 }
 
 // checkFacts compares what the questions answer with what is known.

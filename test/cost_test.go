@@ -480,6 +480,50 @@ func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 	}
 }
 
+// The first projection looks runs up in the tables of facts, and does not read these whole in each step, though they were empty when it began.
+func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
+	t.Parallel()
+	const threads = 1000
+	pool, _ := countingScans(t)
+	for _, statement := range []string{
+		`do $$ begin
+			for n in 1 .. 1000 loop
+				perform agui.append('thread-' || n, 'r', '[{"type":"RUN_STARTED"},{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f"},{"type":"RUN_FINISHED"}]');
+			end loop;
+		end $$`,
+		`vacuum analyze`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	projected := 0
+	for projected < threads {
+		var runs int
+		if err := pool.QueryRow(t.Context(), `select agui_internal.project_step() from agui_internal.begin_step()`).Scan(&runs); err != nil || runs == 0 {
+			t.Fatalf("%d runs are projected, of %d: %v", projected, threads, err)
+		}
+		projected += runs
+	}
+	if _, err := pool.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := pool.Query(t.Context(), `
+		select format('%s: %s rows by index, %s without', relname, sum(index.idx_tup_read), max(stored.seq_tup_read))
+		from pg_stat_user_tables as stored
+		join pg_stat_user_indexes as index using (relid, relname)
+		where relname like 'projected\_%'
+		group by relname
+		having sum(index.idx_tup_read) + max(stored.seq_tup_read) > $1`, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(read) > 0 {
+		t.Errorf("the projection of %d runs read the facts of others: %v, %v", threads, read, err)
+	}
+}
+
 // Pages from the end of a thread cost the same, however long the thread is.
 func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-create or replace function agui_internal.answers_of_runs(keys uuid[], run_nos int[])
+create or replace function agui_internal.answers_of_runs(runs agui.run[])
 returns setof agui.projected_call
 language plpgsql
 stable
@@ -34,9 +34,7 @@ begin
                 from agui.projected_call as known
                 where known.thread_key = run.thread_key and known.run_no = run.run_no and not known.is_answer
             ) as last_place
-        from unnest(keys, run_nos) as listed (thread_key, run_no)
-        join agui.run as run
-            on run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
+        from unnest(runs) as run
         cross join lateral (
             select array_agg(call.call_id) as call_ids
             from agui.projected_call as call
@@ -65,9 +63,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.answers_of_runs(uuid[], int[]) is
+comment on function agui_internal.answers_of_runs(agui.run[]) is
     'What agui.projected_call is to say of the answers that the inputs of runs bring: results of calls '
-    'that the run before them left open, because its client makes them. The rows of '
-    'agui_internal.calls_of_runs must be there, of that run too.';
+    'that the run before them left open, because its client makes them. What '
+    'agui_internal.facts_of_runs says of the calls must be stored, of that run too.';
 
-revoke execute on function agui_internal.answers_of_runs(uuid[], int[]) from public;
+revoke execute on function agui_internal.answers_of_runs(agui.run[]) from public;

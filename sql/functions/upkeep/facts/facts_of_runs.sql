@@ -1,22 +1,112 @@
-create or replace function agui_internal.facts_of_runs(keys uuid[], run_nos int[])
-returns setof agui.projected_run
+create or replace function agui_internal.facts_of_runs(runs agui.run[])
+returns table (
+    run_fact       agui.projected_run,
+    call_fact      agui.projected_call,
+    interrupt_fact agui.projected_interrupt,
+    usage_fact     agui.projected_usage
+)
 language plpgsql
 stable
 parallel safe
-rows 100
+rows 1000
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    tokens constant text[] := agui_internal.event_types('continue text', 'chunk text');
-    common constant text := 'TEXT_MESSAGE_C';  -- what they begin with
+    tokens      constant text[] := agui_internal.event_types('continue text', 'chunk text');
+    token_types constant text := 'TEXT_MESSAGE_C';  -- what they begin with
+    starts      constant text[] := agui_internal.event_types('start tool');
+    ends        constant text[] := agui_internal.event_types('end tool');
+    chunks      constant text[] := agui_internal.event_types('chunk tool');
+    results     constant text[] := agui_internal.event_types('add result');
+    of_calls    constant text[] := starts || ends || chunks || results || agui_internal.event_types('continue tool');
+    call_types  constant text := 'TOOL_CALL_';  -- what they begin with
 begin
     return query
+    -- Of each batch, which is opened once for them: what calls tools, and the last end.
+    with told as materialized (
+        select
+            run.thread_key,
+            run.run_no,
+            batch.first_seq + element.position - 1 as seq,
+            case when batch.first_seq + element.position - 1 = run.end_seq then run end as ended,
+            agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at,
+            agui_internal.json_guarded(element.value) as event
+        from unnest(runs) as run
+        cross join lateral (
+            select stored.first_seq, stored.recorded_at, stored.earlier_us, stored.events
+            from agui.batch as stored
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq between run.first_seq and run.last_seq
+                and (run.end_seq between stored.first_seq and stored.first_seq + stored.n - 1 or agui_internal.mentions_type(stored.events::text, call_types))
+            offset 0
+        ) as batch
+        cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
+        where batch.first_seq + element.position - 1 = run.end_seq or agui_internal.mentions_type(element.value::text, call_types)
+    ),
+    event as (
+        select
+            told.thread_key,
+            told.run_no,
+            told.seq,
+            told.at,
+            member.type,
+            agui_internal.json_string_text(member."toolCallId"::text) as call_id,
+            member."toolCallName" as name,
+            member.delta,
+            member.content,
+            member.error,
+            case when member.type = any (chunks) then coalesce(member."subagentRunId"::text, '') end as owner
+        from told
+        cross join lateral json_to_record(told.event) as member (
+            type text, "toolCallId" json, "toolCallName" json, delta json, content json, error json, "subagentRunId" json
+        )
+        where (told.ended).run_no is null and member.type = any (of_calls)
+    ),
+    part as (
+        select
+            event.*,
+            -- A chunk without an id continues the chunk before it.
+            case
+                when event.owner is null or event.call_id is not null then event.call_id
+                else max(event.call_id) over (partition by event.thread_key, event.run_no, event.owner, event.stream)
+            end as of_call,
+            event.type = any (results) as is_result
+        from (
+            select
+                event.*,
+                count(event.call_id) over (partition by event.thread_key, event.run_no, event.owner order by event.seq) as stream
+            from event
+        ) as event
+    ),
+    call as (
+        select
+            part.thread_key,
+            part.run_no,
+            part.of_call as call_id,
+            min(part.seq) as seq,
+            min(part.at) filter (where not part.is_result and part.name is not null) as started_at,
+            (array_agg(agui_internal.json_string_text(part.name::text) order by part.seq) filter (where not part.is_result and part.name is not null))[1] as tool,
+            bool_or(part.type = any (ends)) or not bool_or(part.type = any (starts)) as is_complete,
+            coalesce(sum(octet_length(part.delta::text) - 2) filter (where not part.is_result), 0) as argument_bytes,
+            (array_agg(
+                row (part.at, octet_length(part.content::text), agui_internal.tool_error(part.error, part.content))::agui_internal.tool_result
+                order by part.seq desc
+            ) filter (where part.is_result))[1] as result
+        from part
+        where part.of_call is not null
+        group by part.thread_key, part.run_no, part.of_call
+    )
     select
-        run.thread_key, run.run_no, run.changed_in, counted.events, counted.bytes, token.at, why.error_code, why.error_message
-    from unnest(keys, run_nos) as listed (thread_key, run_no)
-    join agui.run as run
-        on run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
-    cross join lateral agui_internal.why_ended(run, 1000) as why
+        row (run.thread_key, run.run_no, run.changed_in, counted.events, counted.bytes, token.at, why.error_code, why.error_message)::agui.projected_run,
+        null::agui.projected_call, null::agui.projected_interrupt, null::agui.projected_usage
+    from unnest(runs) as run
+    left join lateral (
+        select end_of_it.error_code, end_of_it.error_message
+        from agui_internal.why_ended(run, 1000) as end_of_it
+        where run.status in ('failed', 'cut_off')
+        offset 0
+    ) as why on true
     cross join lateral (
         -- Brackets and commas do not count: they depend on the batches.
         select
@@ -29,27 +119,71 @@ begin
         offset 0
     ) as counted
     left join lateral (
-        select told.at
+        select first.at
         from agui.batch as batch
         cross join lateral (
-            select agui_internal.event_time(batch.recorded_at, batch.earlier_us[event.position]) as at
-            from json_array_elements(batch.events) with ordinality as event (value, position)
-            where agui_internal.mentions_type(event.value::text, common)
-                and agui_internal.json_guarded(event.value) ->> 'type' = any (tokens)
-            order by event.position
+            select agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at
+            from json_array_elements(batch.events) with ordinality as element (value, position)
+            where agui_internal.mentions_type(element.value::text, token_types)
+                and agui_internal.json_guarded(element.value) ->> 'type' = any (tokens)
+            order by element.position
             limit 1
-        ) as told
+        ) as first
         where batch.thread_key = run.thread_key
             and batch.run_no = run.run_no
             and batch.first_seq between run.first_seq and run.last_seq
-            and agui_internal.mentions_type(batch.events::text, common)
+            and agui_internal.mentions_type(batch.events::text, token_types)
         order by batch.first_seq
         limit 1
-    ) as token on true;
+    ) as token on true
+
+    union all
+    select
+        null,
+        row (
+            call.thread_key,
+            call.run_no,
+            call.call_id,
+            row_number() over (partition by call.thread_key, call.run_no order by call.seq, call.call_id collate "C"),
+            call.tool,
+            call.started_at,
+            case when call.tool is not null then call.is_complete end,
+            case when call.tool is not null then call.argument_bytes end,
+            (call.result).at,
+            (call.result).bytes,
+            (call.result).error,
+            false
+        )::agui.projected_call,
+        null, null
+    from call
+    -- Pieces of a call that began in no event have no effect.
+    where call.tool is not null or (call.result).at is not null
+
+    union all
+    select null, null, asked, null
+    from told as ending
+    cross join lateral agui_internal.interrupts_of_end(ending.ended, ending.event, ending.at) as asked
+    where (ending.ended).status = 'interrupted'
+
+    union all
+    select
+        null, null, null,
+        row ((ending.ended).thread_key, (ending.ended).run_no, entry.*)::agui.projected_usage
+    from told as ending
+    cross join lateral agui_internal.usage_entries(
+        case
+            when json_typeof(ending.event -> 'usage') = 'array' then ending.event -> 'usage'
+            when (ending.ended).status = 'failed' then agui_internal.reported_usage(ending.ended)
+            else agui_internal.mapped_usage(ending.event)
+        end
+    ) as entry
+    where (ending.ended).run_no is not null and (ending.ended).cut_off_reason is null;
 end
 $$;
 
-comment on function agui_internal.facts_of_runs(uuid[], int[]) is
-    'What agui.projected_run is to say of runs, those in progress left out.';
+comment on function agui_internal.facts_of_runs(agui.run[]) is
+    'What agui.projected_run, agui.projected_call, agui.projected_interrupt and agui.projected_usage '
+    'are to say of runs that have ended, except for the answers in their inputs '
+    '(agui_internal.answers_of_runs). Of each row one column is not null.';
 
-revoke execute on function agui_internal.facts_of_runs(uuid[], int[]) from public;
+revoke execute on function agui_internal.facts_of_runs(agui.run[]) from public;

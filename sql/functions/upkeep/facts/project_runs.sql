@@ -5,6 +5,8 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    runs     agui.run[];  -- that have ended
+    children agui.run[];
     affected record;
     -- Texts that were of the runs.
     said_keys uuid[];
@@ -15,8 +17,13 @@ begin
     if exists (
         select
         from unnest(keys, run_nos) as listed (thread_key, run_no)
-        join agui.projected_run as projected
-            on projected.thread_key = listed.thread_key and projected.run_no = listed.run_no
+        -- Each is looked up: a plan that was made when there were no facts would read all that came since.
+        cross join lateral (
+            select
+            from agui.projected_run as projected
+            where projected.thread_key = listed.thread_key and projected.run_no = listed.run_no
+            offset 0
+        ) as projected
     ) then
         delete from agui.projected_run as gone
         using unnest(keys, run_nos) as listed (thread_key, run_no)
@@ -38,31 +45,54 @@ begin
         )
         select array_agg(gone.thread_key), array_agg(gone.print) into said_keys, prints from gone;
     end if;
-    insert into agui.projected_run select * from agui_internal.facts_of_runs(keys, run_nos);
-    insert into agui.projected_interrupt select * from agui_internal.interrupts_of_runs(keys, run_nos);
-    insert into agui.projected_usage select * from agui_internal.usage_of_runs(keys, run_nos);
+    select array_agg(found.run) into runs
+    from unnest(keys, run_nos) as listed (thread_key, run_no)
+    cross join lateral (
+        select run
+        from agui.run as run
+        where run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
+        offset 0
+    ) as found;
+    with fact as materialized (
+        select * from agui_internal.facts_of_runs(runs)
+    ),
+    run_facts as (
+        insert into agui.projected_run select (fact.run_fact).* from fact where fact.run_fact is distinct from null
+    ),
+    call_facts as (
+        insert into agui.projected_call select (fact.call_fact).* from fact where fact.call_fact is distinct from null
+    ),
+    interrupt_facts as (
+        insert into agui.projected_interrupt select (fact.interrupt_fact).* from fact where fact.interrupt_fact is distinct from null
+    )
+    insert into agui.projected_usage select (fact.usage_fact).* from fact where fact.usage_fact is distinct from null;
 
     -- A run that continues one of them answers calls of it.
-    select array_agg(child.thread_key) as keys, array_agg(child.run_no) as run_nos into affected
+    select array_agg(found.run) into children
     from unnest(keys, run_nos) as listed (thread_key, run_no)
-    join agui.run as child
-        on child.thread_key = listed.thread_key and child.parent_no = listed.run_no and child.status <> 'running'
-    join agui.projected_run as projected
-        on projected.thread_key = child.thread_key and projected.run_no = child.run_no
+    cross join lateral (
+        select run
+        from agui.run as run
+        where run.thread_key = listed.thread_key and run.parent_no = listed.run_no and run.status <> 'running'
+        offset 0
+    ) as found
+    cross join lateral (
+        select
+        from agui.projected_run as projected
+        where projected.thread_key = (found.run).thread_key and projected.run_no = (found.run).run_no
+        offset 0
+    ) as projected
     where not exists (
         select
         from unnest(keys, run_nos) as other (thread_key, run_no)
-        where other.thread_key = child.thread_key and other.run_no = child.run_no
+        where other.thread_key = (found.run).thread_key and other.run_no = (found.run).run_no
     );
-    if affected.keys is not null then
-        delete from agui.projected_call as call
-        using unnest(affected.keys, affected.run_nos) as child (thread_key, run_no)
-        where call.thread_key = child.thread_key and call.run_no = child.run_no;
-        keys := keys || affected.keys;
-        run_nos := run_nos || affected.run_nos;
+    if children is not null then
+        delete from agui.projected_call as answer
+        using unnest(children) as child
+        where answer.thread_key = child.thread_key and answer.run_no = child.run_no and answer.is_answer;
     end if;
-    insert into agui.projected_call select * from agui_internal.calls_of_runs(keys, run_nos);
-    insert into agui.projected_call select * from agui_internal.answers_of_runs(keys, run_nos);
+    insert into agui.projected_call select * from agui_internal.answers_of_runs(runs || children);
     perform agui_internal.index_texts(keys, run_nos);
 
     -- What they do not say any more, another run may: one of a branch, whose input has it.

@@ -8,9 +8,10 @@ as $$
 declare
     keys    uuid[];
     run_nos int[];
+    runs    agui.run[];
 begin
     -- A run that has changed since is projected by the next call of the job.
-    select array_agg(run.thread_key), array_agg(run.run_no) into keys, run_nos
+    select array_agg(run.thread_key), array_agg(run.run_no), array_agg(run) into keys, run_nos, runs
     from agui.projected_run as projected
     join agui.run as run
         on run.thread_key = projected.thread_key and run.run_no = projected.run_no
@@ -37,20 +38,19 @@ begin
         where usage.thread_key = verify_facts.thread_key
     ),
     found as (
-        select projected.run_no, 'the run' as about, to_jsonb(projected) as fact
-        from agui_internal.facts_of_runs(keys, run_nos) as projected
-        union all
-        select call.run_no, 'its tool calls', to_jsonb(call)
-        from agui_internal.calls_of_runs(keys, run_nos) as call
+        select told.run_no, told.about, told.fact
+        from agui_internal.facts_of_runs(runs) as of_run
+        cross join lateral (
+            values
+                ((of_run.run_fact).run_no, 'the run', to_jsonb(of_run.run_fact)),
+                ((of_run.call_fact).run_no, 'its tool calls', to_jsonb(of_run.call_fact)),
+                ((of_run.interrupt_fact).run_no, 'its interrupts', to_jsonb(of_run.interrupt_fact)),
+                ((of_run.usage_fact).run_no, 'its tokens', to_jsonb(of_run.usage_fact))
+        ) as told (run_no, about, fact)
+        where told.run_no is not null
         union all
         select answer.run_no, 'its tool calls', to_jsonb(answer)
-        from agui_internal.answers_of_runs(keys, run_nos) as answer
-        union all
-        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt)
-        from agui_internal.interrupts_of_runs(keys, run_nos) as interrupt
-        union all
-        select usage.run_no, 'its tokens', to_jsonb(usage)
-        from agui_internal.usage_of_runs(keys, run_nos) as usage
+        from agui_internal.answers_of_runs(runs) as answer
     ),
     different as (
         select coalesce(stored.run_no, found.run_no) as run_no, coalesce(stored.about, found.about) as about

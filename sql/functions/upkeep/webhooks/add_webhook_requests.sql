@@ -49,7 +49,7 @@ begin
                         'id', left(asked.interrupt_id, 1000), 'reason', left(asked.reason, 1000), 'toolCallId', left(asked.tool_call_id, 1000),
                         'expiresAt', asked.expires_at
                     ) order by asked.place), '[]')
-                    from agui_internal.interrupts_of_runs(array[run.thread_key], array[run.run_no]) as asked
+                    from agui_internal.interrupts_of_end(run, ending.event, ending.at) as asked
                     where asked.place <= 100
                 )
             end,
