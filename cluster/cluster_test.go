@@ -235,19 +235,6 @@ func (w *writers) end() {
 	w.c.t.Logf("%d threads, longest append %s", len(w.written), w.longest)
 }
 
-// rebalance moves buckets until all nodes have as many.
-func rebalance(ctx context.Context, c *cluster.Cluster) (sum cluster.Moved, err error) {
-	plan, err := c.Plan(ctx)
-	for to, buckets := range plan {
-		moved, err := c.Move(ctx, buckets, to, cluster.MoveOptions{})
-		sum.Add(moved)
-		if err != nil {
-			return sum, err
-		}
-	}
-	return sum, err
-}
-
 // A store with every kind of row becomes a cluster while writers append: nothing is lost, doubled or
 // seen on two nodes. Then a node gives all its buckets away.
 func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
@@ -255,7 +242,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 100) })
 	before := c.contents()
 	w := c.write("spread", 4)
-	moved, err := rebalance(t.Context(), c.Cluster)
+	moved, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +353,7 @@ func runMover(path string) int {
 	if err == nil {
 		var c *cluster.Cluster
 		if c, err = cluster.Open(context.Background(), nodes); err == nil {
-			_, err = rebalance(context.Background(), c)
+			_, err = c.Rebalance(context.Background(), cluster.MoveOptions{})
 		}
 	}
 	if err != nil {
@@ -466,7 +453,7 @@ func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
 	})
 	failed := 0
 	for failed < repeats(15) {
-		_, err := rebalance(t.Context(), c.Cluster)
+		_, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
 		if err == nil {
 			break
 		}

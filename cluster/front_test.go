@@ -243,14 +243,8 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 // rebalance gives each node a third of the buckets.
 func (c *three) rebalance() {
 	c.t.Helper()
-	plan, err := c.Plan(c.t.Context())
-	if err != nil {
+	if _, err := c.Rebalance(c.t.Context(), cluster.MoveOptions{}); err != nil {
 		c.t.Fatal(err)
-	}
-	for to, buckets := range plan {
-		if _, err := c.Move(c.t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,9 +91,29 @@ func (c *Cluster) MoveThread(ctx context.Context, scope, threadID, to string) (M
 	return m.done, err
 }
 
-// Plan returns the moves that give each node the same number of buckets, or one more, with as few
+// Rebalance moves buckets, as few as possible, until each node has as many as the others, or one more. It finishes what an interrupted
+// move has left, also if there is nothing to move.
+func (c *Cluster) Rebalance(ctx context.Context, options MoveOptions) (sum Moved, err error) {
+	plan, err := c.plan(ctx)
+	if err != nil {
+		return sum, err
+	}
+	if len(plan) == 0 {
+		plan[c.nodes[0].name] = nil
+	}
+	for _, to := range slices.Sorted(maps.Keys(plan)) {
+		moved, err := c.Move(ctx, plan[to], to, options)
+		sum.Add(moved)
+		if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// plan returns the moves that give each node the same number of buckets, or one more, with as few
 // moves as possible: the buckets to move, by the node that they are moved to.
-func (c *Cluster) Plan(ctx context.Context) (map[string][]int, error) {
+func (c *Cluster) plan(ctx context.Context) (map[string][]int, error) {
 	places, err := (&mover{cluster: c}).places(ctx)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,8 +122,8 @@ have to know a node before it gets threads: give them the new description first.
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
 of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
 that a move took from the node, or was about to take, and whose rows are still there: if no move is
-in progress, one was interrupted, and "pgagui cluster move" goes on with it. If a node does not
-answer, the exit code is 5.`,
+in progress, one was interrupted, and the next move or "pgagui cluster rebalance" finishes it. If a
+node does not answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -156,19 +154,10 @@ The SQL has the passwords of the nodes, from the description. See docs/guides/fr
 			Example: `  pgagui cluster rebalance`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
-				plan, err := c.Plan(command.Context())
-				if err != nil {
-					return err
-				}
-				var sum cluster.Moved
-				for _, to := range slices.Sorted(maps.Keys(plan)) {
-					moved, err := p.moveBuckets(command.Context(), c, plan[to], to)
-					sum.Add(moved)
-					if err != nil {
-						return errors.Join(p.printMoved(sum), err)
-					}
-				}
-				return p.printMoved(sum)
+				line := p.NewProgress()
+				moved, err := c.Rebalance(command.Context(), showMoved(line))
+				line.Clear()
+				return errors.Join(p.printMoved(moved), err)
 			}),
 		},
 	)
@@ -234,8 +223,9 @@ milliseconds, or seconds for a thread of many megabytes. Writers and followers t
 go on. The database of the target compares what it has stored with hashes from the source, and
 checks it as "pgagui verify" does, before a thread counts as moved.
 
-All nodes must answer. The command can be killed at any time: the next one goes on where it was. A
-thread that was being copied then is not available until that. The jobs of the target make snapshots
+All nodes must answer. The command can be killed at any time: the next one, or
+"pgagui cluster rebalance", finishes what it left. A thread that was being copied then is not
+available until that. The jobs of the target make snapshots
 and facts again. Rows of moved threads go from the source after some seconds; those about which
 requests of webhooks are waiting go with the next move.`,
 		Example: `  pgagui cluster move 0-341 --to b
@@ -256,7 +246,9 @@ requests of webhooks are waiting go with the next move.`,
 			if thread != "" {
 				moved, err = c.MoveThread(command.Context(), p.Scope, thread, to)
 			} else {
-				moved, err = p.moveBuckets(command.Context(), c, buckets, to)
+				line := p.NewProgress()
+				moved, err = c.Move(command.Context(), buckets, to, showMoved(line))
+				line.Clear()
 			}
 			return errors.Join(p.printMoved(moved), err)
 		}),
@@ -285,14 +277,13 @@ func bucketsOf(arguments []string) (buckets []int, err error) {
 	return buckets, nil
 }
 
-func (p *program) moveBuckets(ctx context.Context, c *cluster.Cluster, buckets []int, to string) (cluster.Moved, error) {
-	line := p.NewProgress()
-	defer line.Clear()
-	return c.Move(ctx, buckets, to, cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
+// showMoved shows what a move has done so far.
+func showMoved(line *cli.Progress) cluster.MoveOptions {
+	return cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
 		line.Show(func() string {
-			return fmt.Sprintf("%s and %s moved to %s", cli.CountText(moved.Threads, "thread"), cli.CountText(moved.Buckets, "bucket"), to)
+			return fmt.Sprintf("%s and %s moved", cli.CountText(moved.Threads, "thread"), cli.CountText(moved.Buckets, "bucket"))
 		})
-	}})
+	}}
 }
 
 func (p *program) printMoved(moved cluster.Moved) error {

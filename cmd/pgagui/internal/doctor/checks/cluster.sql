@@ -5,7 +5,7 @@ select
         'a move to node %s was interrupted %s ago: %s threads were moved, or were about to be, and their rows are still here',
         moved.node, date_trunc('second', now() - min(moved.moved_at)), count(*)
     ) as problem,
-    format('pgagui cluster move BUCKETS --to %s goes on where it was; until then some of these threads may not be available', moved.node) as advice
+    'pgagui cluster rebalance, or any other move, finishes it; until then some of these threads may not be available' as advice
 from agui_internal.moved_thread as moved
 join agui.thread as thread
     on thread.thread_key = moved.thread_key
