@@ -145,7 +145,7 @@ var (
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000, movedThreads: 1000,
-		largeEvents: 100_000_000, smallEvents: 1_000_000, largeModels: 500, largeVerified: 300, largeCalls: 80, largeJobRuns: 20, largePolled: 1000, mixed: time.Hour,
+		largeEvents: 100_000_000, smallEvents: 1_000_000, largeModels: 500, largeVerified: 100, largeCalls: 80, largeJobRuns: 20, largePolled: 1000, mixed: time.Hour,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,

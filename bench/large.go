@@ -419,12 +419,18 @@ func (l *large) reads(ctx context.Context) error {
 			_, err := at.store.Facts().Waiting(ctx, pgagui.WaitingOptions{})
 			return err
 		}),
-		read("report of a scope, last month", func(ctx context.Context, _ *largeStore, at *place) error {
-			_, err := at.store.Facts().Report(ctx, month)
-			return err
-		}),
 		read("search in a scope", func(ctx context.Context, _ *largeStore, at *place) error {
 			_, err := at.store.Search(ctx, spokenWords[at.n%len(spokenWords)], pgagui.SearchOptions{})
+			return err
+		}),
+		read("changes of a scope, up to date", changes(func(s *largeStore, _ *place) int64 { return s.firstChange + int64(s.threads) - 100 }, 100, false)),
+		read("lag", query("select * from agui.lag()")),
+		read("stats", query("select * from agui.stats()")),
+	}
+	// What takes many milliseconds, and questions whose answers grow with the store.
+	long := [][]step{
+		read("report of a scope, last month", func(ctx context.Context, _ *largeStore, at *place) error {
+			_, err := at.store.Facts().Report(ctx, month)
 			return err
 		}),
 		append([]step{{do: func(ctx context.Context, s *largeStore, at *place) (int, error) {
@@ -435,28 +441,23 @@ func (l *large) reads(ctx context.Context) error {
 				return err
 			})...),
 		read("page of 1,000 changes", changes(func(s *largeStore, at *place) int64 { return s.firstChange + int64(at.n)*9/10 }, 1000, true)),
-		read("changes of a scope, up to date", changes(func(s *largeStore, _ *place) int64 { return s.firstChange + int64(s.threads) - 100 }, 100, false)),
-		read("lag", query("select * from agui.lag()")),
-		read("stats", query("select * from agui.stats()")),
 		read("verify of a thread", func(ctx context.Context, _ *largeStore, at *place) error {
 			_, err := at.store.Maintenance().Verify(ctx, at.thread)
 			return err
 		}),
+		read("what waits in all scopes, the first 100", func(ctx context.Context, s *largeStore, _ *place) error {
+			_, err := s.store.FactsOfAllScopes().Waiting(ctx, pgagui.WaitingOptions{})
+			return err
+		}),
+		read("changes of a scope behind a tenth of the store", changes(func(s *largeStore, _ *place) int64 { return s.firstChange + int64(s.threads)*9/10 }, 100, false)),
 	}
 	for _, chain := range chains {
 		if err := l.measure(ctx, l.sizes.largeCalls, chain); err != nil {
 			return err
 		}
 	}
-	// Questions over all scopes, whose answers grow with the store.
-	for _, chain := range [][]step{
-		read("what waits in all scopes, the first 100", func(ctx context.Context, s *largeStore, _ *place) error {
-			_, err := s.store.FactsOfAllScopes().Waiting(ctx, pgagui.WaitingOptions{})
-			return err
-		}),
-		read("changes of a scope behind a tenth of the store", changes(func(s *largeStore, _ *place) int64 { return s.firstChange + int64(s.threads)*9/10 }, 100, false)),
-	} {
-		if err := l.measure(ctx, 4, chain); err != nil {
+	for _, chain := range long {
+		if err := l.measure(ctx, l.sizes.largeCalls/10, chain); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,9 @@
 //
 // It runs the named phases, otherwise all except facts, sizing, large and scale-…, which take long. The
 // phases scale-… measure 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads,
-// compare each with half the size, and report the memory.
+// compare each with half the size, and report the memory. The phase large measures a store of
+// 100,000,000 events beside one of 1,000,000. It always has a server of its own, which takes 30 GB
+// in the folder for temporary files.
 //
 // It starts a private PostgreSQL server with default settings, so commits are durable. With
 // --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there
@@ -81,6 +83,11 @@ Flags:
 	options.Phases = flags.Args()
 	if options.Repeat < 1 || options.Share <= 0 || options.Share > 1 {
 		return errors.New("--repeat must be 1 or more, and --share above 0 and at most 1")
+	}
+	for _, events := range []int{options.LargeEvents, options.SmallEvents} {
+		if events != 0 && events < 10_000 {
+			return errors.New("--events and --small-events must be 10000 or more")
+		}
 	}
 	for _, phase := range options.Phases {
 		if !slices.Contains(bench.Phases(), phase) {
