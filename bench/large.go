@@ -338,6 +338,9 @@ func (l *large) measure(ctx context.Context, calls int, steps []step) error {
 				unit += "/" + step.unit
 			}
 			l.report.add(Measurement{Phase: "large", What: what, Unit: unit, Ours: Side{Name: l.stores[0].name()}, Against: Side{Name: l.stores[1].name()}, Target: target}, ours, against)
+			// A run takes hours, and may be interrupted before its report.
+			added := l.report.Measurements[len(l.report.Measurements)-1]
+			l.Progress(fmt.Sprintf("large: %s: %s %s beside %s, ratio %s", what, number3(added.Ours.Median), unit, number3(added.Against.Median), ratioText(added.Ratio.Median)))
 		}
 		switch {
 		case step.what == "":

@@ -72,9 +72,12 @@ func (l *large) mixed(ctx context.Context) error {
 		return err
 	}
 	figure := func(what, unit string, value float64) { l.report.addFigure("large", "mixed load: "+what, unit, value) }
-	for what, delays := range map[string][]float64{"append of 5 events": appends, "restore or list": reads} {
-		figure(what+", p50", "ms", percentile(delays, 0.5))
-		figure(what+", p99", "ms", percentile(delays, 0.99))
+	for _, calls := range []struct {
+		what   string
+		delays []float64
+	}{{"append of 5 events", appends}, {"restore or list", reads}} {
+		figure(calls.what+", p50", "ms", percentile(calls.delays, 0.5))
+		figure(calls.what+", p99", "ms", percentile(calls.delays, 0.99))
 	}
 	for _, name := range names {
 		now, then := after[name], before[name]
