@@ -197,6 +197,11 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report $(PLOTS)/report.json $(ARGS)
 	go run ./bench/plot $(PLOTS)/report.json $(PLOTS)
 
+.PHONY: bench-large
+bench-large: ## Measure a database of 100 million events beside a small one, in three hours and 30 GB of $TMPDIR; ARGS adds flags: ARGS='--events 1000000 --small-events 10000 --mixed 10s'
+	@mkdir -p $(PLOTS)
+	go run ./bench/cmd/bench --report $(PLOTS)/large.json large $(ARGS)
+
 # The commit that make bench-guard compares with the working tree.
 BEFORE ?= HEAD
 

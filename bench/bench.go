@@ -4,7 +4,7 @@
 // pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
-// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, rest.go, scale.go.
+// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, rest.go, large.go, scale.go.
 package bench
 
 import (
@@ -27,7 +27,7 @@ type Options struct {
 	// DatabaseURL is the address of a database on the server to measure. Its user must have the
 	// right to create databases: each phase creates its own and drops them.
 	DatabaseURL string
-	// Phases are the phases to run. If empty, all phases run except the long ones: facts, sizing, scale-….
+	// Phases are the phases to run. If empty, all phases run except the long ones: facts, sizing, large, scale-….
 	Phases []string
 	// Repeat is the number of pairs to measure; 0 means 5.
 	Repeat int
@@ -36,6 +36,10 @@ type Options struct {
 	// Share is the part of their size that the phases facts and scale-… use, above 0 and at most 1; 0 means
 	// 1.
 	Share float64
+	// LargeEvents and SmallEvents are the sizes of the two stores of the phase large; 0 means 100 million and 1 million.
+	LargeEvents, SmallEvents int
+	// Mixed is how long the phase large writes to the large store at the end; 0 means an hour.
+	Mixed time.Duration
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they
 	// are not measured.
 	Peers string
@@ -72,6 +76,7 @@ var phases = []phase{
 	{name: "serve", run: (*bench).serve},
 	{name: "rest", run: (*bench).rest},
 	{name: "cluster", run: (*bench).cluster},
+	{name: "large", run: (*bench).large, isLong: true},
 	{name: "scale-events", run: (*bench).scaleEvents, isLong: true},
 	{name: "scale-runs", run: (*bench).scaleRuns, isLong: true},
 	{name: "scale-threads", run: (*bench).scaleThreads, isLong: true},
@@ -124,6 +129,12 @@ type sizes struct {
 	movedThreads                         int // from one node of a cluster to another
 	factThreads                          int // in a store whose conversations are asked all at once
 	scaleEvents, scaleRuns, scaleThreads int
+
+	largeEvents, smallEvents   int           // in the two stores of the phase large
+	largeModels, largeVerified int           // threads that they are copied from; threads that are verified
+	largeCalls, largeJobRuns   int           // calls a round, and runs for each job
+	largePolled                int           // threads
+	mixed                      time.Duration // of writes, reads and jobs at a fixed pace
 }
 
 var (
@@ -134,6 +145,7 @@ var (
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000, movedThreads: 1000,
+		largeEvents: 100_000_000, smallEvents: 1_000_000, largeModels: 500, largeVerified: 100, largeCalls: 80, largeJobRuns: 20, largePolled: 1000, mixed: time.Hour,
 	}
 	quickSize = sizes{
 		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
@@ -142,6 +154,7 @@ var (
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
 		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10, movedThreads: 20, factThreads: 50,
+		largeEvents: 20_000, smallEvents: 10_000, largeModels: 20, largeVerified: 10, largeCalls: 8, largeJobRuns: 2, largePolled: 10, mixed: 2 * time.Second,
 	}
 )
 

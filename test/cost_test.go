@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -611,5 +612,65 @@ func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 		if rows := rowsRead(t, pool, "batch", statement); rows > most {
 			t.Errorf("%s reads %d batches, want %d at most", statement, rows, most)
 		}
+	}
+}
+
+// A reader of a scope whose conversations are quiet keeps its place, while other scopes write. What they write costs it little.
+func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	const others = 20_000
+	begin := func(scope, run string) {
+		t.Helper()
+		if _, err := store.InScope(scope).Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("quiet", "first")
+	place := ""
+	read := func() (runs []string) {
+		t.Helper()
+		changes, err := store.InScope("quiet").Changes(t.Context(), pgagui.ChangesOptions{After: place})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			runs, place = append(runs, change.RunID), change.Position
+		}
+		return runs
+	}
+	if runs := read(); !slices.Equal(runs, []string{"first"}) {
+		t.Fatalf("the first page has %v", runs)
+	}
+	begin("quiet", "second")
+	wait.For(t, "the second run", func() bool { return slices.Contains(read(), "second") })
+	for _, statement := range []string{
+		`insert into agui.thread (thread_key, scope, thread_id) select agui.thread_key('loud-' || n, 't'), 'loud-' || n, 't' from generate_series(1, 100) as n`,
+		fmt.Sprintf(`
+			insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at, changed_in)
+			select agui.thread_key('loud-' || 1 + n %% 100, 't'), n, 'r' || n, 'finished', n, n, n, now(), now(), 1, 1, now(), pg_current_xact_id()
+			from generate_series(1, %d) as n`, others),
+		`vacuum analyze agui.run`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.For(t, "the changes of others", func() (isThere bool) {
+		if err := pool.QueryRow(t.Context(), `select count(*) > 5000 from agui.changes($1, 10000)`, place).Scan(&isThere); err != nil {
+			t.Fatal(err)
+		}
+		return isThere
+	})
+	for _, statement := range []string{`select * from agui.changes($1, scope => 'quiet')`, `select * from agui.changes($1, scope => 'loud-7')`} {
+		if rows := rowsRead(t, pool, "run", statement, place); rows > 2500 {
+			t.Errorf("%s reads %d rows of agui.run, want 2500 at most", statement, rows)
+		}
+	}
+	begin("quiet", "third")
+	wait.For(t, "the third run", func() bool { return slices.Contains(read(), "third") })
+	if runs := read(); len(runs) > 0 {
+		t.Errorf("behind the last change are %v", runs)
 	}
 }

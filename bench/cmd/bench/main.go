@@ -4,9 +4,11 @@
 //
 //	go run ./bench/cmd/bench [flags] [PHASE...]
 //
-// It runs the named phases, otherwise all except facts, sizing and scale-…, which take long. The
+// It runs the named phases, otherwise all except facts, sizing, large and scale-…, which take long. The
 // phases scale-… measure 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads,
-// compare each with half the size, and report the memory.
+// compare each with half the size, and report the memory. The phase large measures a store of
+// 100,000,000 events beside one of 1,000,000. It always has a server of its own, which takes 30 GB
+// in the folder for temporary files.
 //
 // It starts a private PostgreSQL server with default settings, so commits are durable. With
 // --database-url or $DATABASE_URL it uses that server instead; it creates its own databases there
@@ -52,12 +54,15 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.IntVar(&options.Repeat, "repeat", 5, "`number` of pairs to measure, 1 or more")
 	flags.BoolVar(&options.Quick, "quick", false, "use tiny conversations, for tests; the figures mean nothing")
 	flags.Float64Var(&options.Share, "share", 1, "with the phases facts and scale-...: `part` of their size to use, above 0 and at most 1")
+	flags.IntVar(&options.LargeEvents, "events", 0, "with the phase large: `number` of events in the large store (default 100 million)")
+	flags.IntVar(&options.SmallEvents, "small-events", 0, "with the phase large: `number` of events in the small store (default 1 million)")
+	flags.DurationVar(&options.Mixed, "mixed", 0, "with the phase large: how `long` to write to the large store at the end (default 1h)")
 	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
 	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, `Compares pgagui with plain tables and with its peers, and prints the ratios with the targets.
 
-Without PHASE it runs all phases except facts, sizing and scale-..., which take long.
+Without PHASE it runs all phases except facts, sizing, large and scale-..., which take long.
 
 Usage:
   bench [flags] [PHASE...]
@@ -78,6 +83,11 @@ Flags:
 	options.Phases = flags.Args()
 	if options.Repeat < 1 || options.Share <= 0 || options.Share > 1 {
 		return errors.New("--repeat must be 1 or more, and --share above 0 and at most 1")
+	}
+	for _, events := range []int{options.LargeEvents, options.SmallEvents} {
+		if events != 0 && events < 10_000 {
+			return errors.New("--events and --small-events must be 10000 or more")
+		}
 	}
 	for _, phase := range options.Phases {
 		if !slices.Contains(bench.Phases(), phase) {
