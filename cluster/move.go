@@ -361,7 +361,7 @@ func (m *mover) finish(ctx context.Context) error {
 	})
 }
 
-// hasOnlyCopy says whether a node that sends calls for a thread to another one has the thread all the same: those that it is sent to
+// hasOnlyCopy says whether a node that sends calls for a thread to another one still has the thread: those that it is sent to
 // send it back. A node that ever got the thread names itself, or the one that got it then.
 func (m *mover) hasOnlyCopy(ctx context.Context, source *node, key pgtype.UUID) (bool, error) {
 	at := source
@@ -462,7 +462,7 @@ func (m *mover) eachThread(ctx context.Context, node *node, buckets []int32, f f
 	}, func(thread db.ThreadsHereRow) pgtype.UUID { return thread.ThreadKey }, f)
 }
 
-// eachSent calls f with the threads of all nodes that are on another one, or about to be, and have rows all the same, several at a time.
+// eachSent calls f with the threads of all nodes that are on another one, or about to be, and still have rows, several at a time.
 func (m *mover) eachSent(ctx context.Context, f func(context.Context, *node, db.SentThreadsRow) error) error {
 	for _, node := range m.cluster.nodes {
 		if err := inPages(ctx, func(after pgtype.UUID) ([]db.SentThreadsRow, error) {

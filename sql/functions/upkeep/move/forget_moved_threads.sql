@@ -37,7 +37,7 @@ $$;
 comment on function agui_internal.forget_moved_threads(int[]) is
     'The end of a move of buckets, on each node, the one that has them last: all threads of them are '
     'where the map says, so the rows that say it of single ones go, except of threads whose rows are '
-    'still to be removed here. Returns how many threads are here alone all the same: they are to be moved '
+    'still to be removed here. Returns how many threads are here alone nevertheless: they are to be moved '
     'first. 55P03: writers are in the way, 55000: the database is no node.';
 
 revoke execute on function agui_internal.forget_moved_threads(int[]) from public;
