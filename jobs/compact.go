@@ -194,6 +194,7 @@ const runsPerTransaction = 1000
 func (j *compactJob) work(ctx context.Context) (err error) {
 	var from *time.Time // where the last claim was
 	var next *target
+	var counted pgtype.UUID // the last thread of which runs were compacted
 	defer func() {
 		if next != nil {
 			j.letGo(next.key)
@@ -225,6 +226,9 @@ func (j *compactJob) work(ctx context.Context) (err error) {
 		}
 		from = next.place
 		result, following, err := j.compactNext(ctx, *next, int32(budget))
+		if result.Runs > 0 && next.key != counted {
+			result.Threads, counted = 1, next.key
+		}
 		j.letGo(next.key)
 		next = following
 		j.remaining.Add(budget - int64(result.Runs))
@@ -473,9 +477,7 @@ func (j *compactJob) takeBack(ctx context.Context, at target) error {
 func (j *compactJob) report(result Compacted) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	if result.Runs > 0 {
-		j.done.Threads++
-	}
+	j.done.Threads += result.Threads
 	j.done.Runs += result.Runs
 	j.done.Events += result.Events
 	j.done.LogBytes += result.LogBytes

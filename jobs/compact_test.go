@@ -515,3 +515,17 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 		})
 	}
 }
+
+// A thread whose runs take several transactions counts once.
+func TestCompactCountsThreadsOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	if _, err := pool.Exec(t.Context(), `
+		select agui.append(case when n = 1 then 'short' else 'long' end, 'r' || n, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')
+		from generate_series(1, 2101) as n`); err != nil {
+		t.Fatal(err)
+	}
+	if done := mustCompact(t, pool, jobs.CompactOptions{Workers: 1}); done.Threads != 2 || done.Runs != 2101 {
+		t.Errorf("%d runs of %d threads, want 2101 of 2", done.Runs, done.Threads)
+	}
+}
