@@ -184,10 +184,12 @@ type target struct {
 	// afterNo is the last run that the transaction before did. The runs after it come first, so that the search skips those that
 	// are done.
 	afterNo int32
+	// carriedNo is the run whose snapshot the transaction before kept so that this one continues from it. 0: none.
+	carriedNo int32
 }
 
 // runsPerTransaction bounds how long a transaction holds a thread. The next transaction
-// continues from the snapshots kept so far.
+// continues from the snapshots kept so far, one of which is that of the last run.
 const runsPerTransaction = 1000
 
 // work compacts one thread after another until there is none to claim, or the job has to stop.
@@ -300,7 +302,7 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 		err := guarded(func() error {
 			thread := threadCompaction{
 				connection: connection, queries: db.New(connection), key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room},
-				readsAll: j.is(j.readsAll, at.key), folds: map[int32]*runFold{}, isOver: j.limits.isOver,
+				carriedNo: at.carriedNo, readsAll: j.is(j.readsAll, at.key), folds: map[int32]*runFold{}, isOver: j.limits.isOver,
 			}
 			isOurs, err := thread.begin(ctx, at, maxRuns)
 			if err != nil {
@@ -332,7 +334,7 @@ func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRun
 				return next, err
 			})
 			if next != nil && next.key == at.key {
-				next.afterNo = thread.lastRunNo
+				next.afterNo, next.carriedNo = thread.lastRunNo, thread.carriesNo
 			}
 			result = thread.result
 			return err

@@ -40,6 +40,8 @@ type threadCompaction struct {
 	folds      map[int32]*runFold    // by run number; a fold is dropped when no run needs it any more
 	tip        int32
 	lastRunNo  int32 // of those to compact
+	carriedNo  int32 // the run whose snapshot the transaction before kept for this one; 0: none
+	carriesNo  int32 // the run whose snapshot is kept for the next one
 	lastNumber int32 // of the thread's message versions
 	messages   db.AddMessagesParams
 	snapshots  []db.AddSnapshotParams
@@ -143,18 +145,27 @@ func (t *threadCompaction) queueEnd(statements *pgx.Batch) {
 	c := t.compacted
 	statements.Queue(db.MarkCompacted, t.key, c.RunNos, c.LastSeqs, c.Ns, c.LogBytes, c.Batches)
 	// The old tip may have a snapshot only because it was the tip. Folds have used its message versions until now.
-	if oldTip := t.pending[0].PreviousTip; t.result.Snapshots > 0 && oldTip != 0 {
-		statements.Queue(db.DropNeedlessSnapshot, t.key, oldTip).QueryRow(func(row pgx.Row) error {
-			var isDropped bool
-			if err := row.Scan(&isDropped); err != nil {
-				return err
-			}
-			if isDropped {
-				t.result.Dropped++
-			}
-			return nil
-		})
+	oldTip := t.pending[0].PreviousTip
+	if t.result.Snapshots > 0 && oldTip != 0 {
+		t.queueDrop(statements, oldTip)
 	}
+	if t.carriedNo != 0 && t.carriedNo != oldTip {
+		t.queueDrop(statements, t.carriedNo)
+	}
+}
+
+// queueDrop adds the statement that drops the snapshot of a run unless it is worth keeping.
+func (t *threadCompaction) queueDrop(statements *pgx.Batch, runNo int32) {
+	statements.Queue(db.DropNeedlessSnapshot, t.key, runNo).QueryRow(func(row pgx.Row) error {
+		var isDropped bool
+		if err := row.Scan(&isDropped); err != nil {
+			return err
+		}
+		if isDropped {
+			t.result.Dropped++
+		}
+		return nil
+	})
 }
 
 // loadParents makes the folds that the pending runs continue from, where those are not pending themselves, and counts their users.
@@ -399,7 +410,12 @@ func (t *threadCompaction) beginFold(run db.RunsToCompactRow, current *runFold) 
 func (t *threadCompaction) finish(run db.RunsToCompactRow, current *runFold) {
 	current.logBytes += run.InputBytes
 	current.sinceKept += current.logBytes
-	if (run.RunNo == t.tip || isWorthKeeping(current)) && !t.inputs.awaitsStart(run.RunNo) {
+	isKept := run.RunNo == t.tip || isWorthKeeping(current)
+	isCarried := !isKept && run.RunNo == t.lastRunNo && len(t.pending) == runsPerTransaction
+	if (isKept || isCarried) && !t.inputs.awaitsStart(run.RunNo) {
+		if isCarried {
+			t.carriesNo = run.RunNo
+		}
 		t.keep(run, current.fold)
 		current.sinceKept = 0
 		t.result.Snapshots++

@@ -539,3 +539,32 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 		})
 	}
 }
+
+// Compaction of a chain that takes several transactions does not fold again from the first run: it reads as much of each run. Of
+// the four snapshots that carry the fold over those of runs 2,000 and 4,000 stay, because they are far from the one before.
+func TestCompactionOfALongChainGoesOn(t *testing.T) {
+	t.Parallel()
+	const runs = 4500
+	pool, _ := countingScans(t)
+	mustExec(t, pool, `
+		select agui.append('t', 'r' || no, json_build_array(
+			json_build_object('type', 'RUN_STARTED', 'input', json_build_object('messages', json_build_array(
+				json_build_object('id', 'm' || no, 'role', 'user', 'content', repeat('same ', 100))))),
+			json_build_object('type', 'RUN_FINISHED')))
+		from generate_series(1, $1::int) as no`, runs)
+	read := func() int64 {
+		mustExec(t, pool, `select pg_stat_force_next_flush()`)
+		return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`)
+	}
+	before := read()
+	done, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{})
+	if err != nil || done.Runs != runs {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if n := read() - before; n > 5*runs/2 {
+		t.Errorf("%d batches were read for %d runs of one each, want two for each", n, runs)
+	}
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); n != 3 {
+		t.Errorf("%d snapshots are left, want those of two runs and of the tip", n)
+	}
+}
