@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -155,9 +156,14 @@ func (l *large) restart(ctx context.Context) error {
 func (l *large) verify(ctx context.Context) error {
 	for _, store := range l.stores {
 		l.Progress(fmt.Sprintf("large: verify some of %s threads", number3(float64(store.threads))))
-		found, err := jobs.Verify(ctx, store.Pool, jobs.VerifyOptions{SampleThreads: l.sizes.largeVerified})
+		var problems []string
+		found, err := jobs.Verify(ctx, store.Pool, jobs.VerifyOptions{SampleThreads: l.sizes.largeVerified, Report: func(thread jobs.VerifiedThread) {
+			for _, problem := range thread.Problems {
+				problems = append(problems, fmt.Sprintf("%s in %s: %s", thread.ThreadID, thread.Scope, problem.Problem))
+			}
+		}})
 		if err == nil && (found.Problems > 0 || found.Threads == 0) {
-			err = fmt.Errorf("%d problems in %d threads", found.Problems, found.Threads)
+			err = fmt.Errorf("%d problems in %d threads: %s", found.Problems, found.Threads, strings.Join(problems, "; "))
 		}
 		if err != nil {
 			return err

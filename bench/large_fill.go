@@ -230,7 +230,8 @@ func (s *largeStore) fillCopies(ctx context.Context, counts modelCounts, progres
 				case
 					when n > $1::int - $8::int then $4::int + $5::int + n % $6::int
 					when n > $1::int - $8::int - $7::int then $4::int + n % $5::int
-					else n % $4::int
+					-- A scope has many models, whatever the number of scopes.
+					else (n + n / ($1::int / $3::int)) % $4::int
 				end as model_no
 			from generate_series(1, $1::int) as n
 		) as named

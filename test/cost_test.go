@@ -674,3 +674,35 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 		t.Errorf("behind the last change are %v", runs)
 	}
 }
+
+// What a scope is asked costs the same in a store of many scopes.
+func TestQuestionsOfAScopeReadTheScope(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, statement := range []string{
+		`create table made as
+			select n, agui.thread_key('s' || n % 1000, 't' || n) as key from generate_series(1, 30000) as n order by 2`,
+		`insert into agui.thread (thread_key, scope, thread_id) select key, 's' || n % 1000, 't' || n from made`,
+		`insert into agui.thread_activity (thread_key, scope_key, active_at) select key, agui_internal.scope_key(key), now() from made`,
+		`insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at)
+			select key, 1, 'r' || n, 'interrupted', 1, 9, 9, now(), now(), 9, 9, now() from made`,
+		`insert into agui.projected_run (thread_key, run_no, events, bytes) select key, 1, 9, 9 from made`,
+		`insert into agui.projected_interrupt (thread_key, run_no, place, interrupt_id, asked_at) select key, 1, 1, 'i', now() from made where n / 1000 % 10 = 0`,
+		`insert into agui.projected_call (thread_key, run_no, place, call_id, tool, started_at, is_complete, is_answer) select key, 1, 1, 'c', 'f', now(), true, false from made`,
+		`insert into agui.projected_usage (thread_key, run_no, place, model, total_tokens) select key, 1, 1, 'm', 9 from made`,
+		`vacuum analyze agui.thread, agui.thread_activity, agui.run, agui.projected_run, agui.projected_interrupt, agui.projected_call, agui.projected_usage`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, question := range []string{"waiting", "agent_report", "day_report", "tool_report", "model_report"} {
+		statement := fmt.Sprintf(`select * from agui.%s(scope => 's7')`, question)
+		for _, table := range []string{"thread", "thread_activity", "run", "projected_run", "projected_interrupt", "projected_call", "projected_usage"} {
+			// A scope has 30 threads of a run.
+			if rows := rowsReadWith(t, pool, `set local enable_seqscan = on`, table, statement); rows > 100 {
+				t.Errorf("%s reads %d rows of agui.%s, want 100 at most", statement, rows, table)
+			}
+		}
+	}
+}

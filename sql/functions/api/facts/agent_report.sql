@@ -3,12 +3,21 @@ returns table (
     agent text, runs bigint, running bigint, finished bigint, interrupted bigint, cancelled bigint, failed bigint, cut_off bigint,
     median_duration interval, p95_duration interval, median_first_token interval, p95_first_token interval
 )
-language sql
+language plpgsql
 stable
 security definer
 rows 20
 set search_path = pg_catalog, pg_temp
+-- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
+#variable_conflict use_column
+declare
+    own record;
+begin
+    select * into own from agui_internal.own_keys_in(agent_report.scope);
+    return query
     select
         run.agent,
         count(*),
@@ -23,13 +32,13 @@ as $$
         percentile_disc(0.5) within group (order by run.first_token_after),
         percentile_disc(0.95) within group (order by run.first_token_after)
     from agui.run_fact as run
-    cross join agui_internal.own_keys_in(agent_report.scope) as own
     where run.thread_key >= own.low and run.thread_key <= own.high
         and (agent_report.since is null or run.started_at >= agent_report.since)
         and (agent_report.until is null or run.started_at < agent_report.until)
         and (agent_report.scope is null or run.scope = agent_report.scope)
     group by run.agent
-    order by 2 desc, run.agent collate "C"
+    order by 2 desc, run.agent collate "C";
+end
 $$;
 
 comment on function agui.agent_report(timestamptz, timestamptz, text) is

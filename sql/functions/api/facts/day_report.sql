@@ -1,11 +1,20 @@
 create or replace function agui.day_report(since timestamptz default null, until timestamptz default null, scope text default null)
 returns table (day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric)
-language sql
+language plpgsql
 stable
 security definer
 rows 100
 set search_path = pg_catalog, pg_temp
+-- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
+#variable_conflict use_column
+declare
+    own record;
+begin
+    select * into own from agui_internal.own_keys_in(day_report.scope);
+    return query
     select
         run.started_at::date,
         count(distinct run.thread_key),
@@ -14,13 +23,13 @@ as $$
         coalesce(sum(run.events), 0),
         coalesce(sum(run.bytes), 0)
     from agui.run_fact as run
-    cross join agui_internal.own_keys_in(day_report.scope) as own
     where run.thread_key >= own.low and run.thread_key <= own.high
         and (day_report.since is null or run.started_at >= day_report.since)
         and (day_report.until is null or run.started_at < day_report.until)
         and (day_report.scope is null or run.scope = day_report.scope)
     group by 1
-    order by 1
+    order by 1;
+end
 $$;
 
 comment on function agui.day_report(timestamptz, timestamptz, text) is

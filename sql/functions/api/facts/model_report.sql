@@ -3,12 +3,21 @@ returns table (
     provider text, model text, runs bigint, input_tokens numeric, output_tokens numeric, total_tokens numeric,
     reasoning_tokens numeric, cached_input_tokens numeric, cache_write_input_tokens numeric
 )
-language sql
+language plpgsql
 stable
 security definer
 rows 20
 set search_path = pg_catalog, pg_temp
+-- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
+#variable_conflict use_column
+declare
+    own record;
+begin
+    select * into own from agui_internal.own_keys_in(model_report.scope);
+    return query
     select
         usage.provider,
         usage.model,
@@ -20,13 +29,13 @@ as $$
         sum(usage.cached_input_tokens),
         sum(usage.cache_write_input_tokens)
     from agui.usage_fact as usage
-    cross join agui_internal.own_keys_in(model_report.scope) as own
     where usage.thread_key >= own.low and usage.thread_key <= own.high
         and (model_report.since is null or usage.ended_at >= model_report.since)
         and (model_report.until is null or usage.ended_at < model_report.until)
         and (model_report.scope is null or usage.scope = model_report.scope)
     group by usage.provider, usage.model
-    order by sum(usage.total_tokens) desc nulls last, usage.provider collate "C", usage.model collate "C"
+    order by sum(usage.total_tokens) desc nulls last, usage.provider collate "C", usage.model collate "C";
+end
 $$;
 
 comment on function agui.model_report(timestamptz, timestamptz, text) is

@@ -2,12 +2,21 @@ create or replace function agui.tool_report(since timestamptz default null, unti
 returns table (
     tool text, calls bigint, failed bigint, cut_off bigint, waiting bigint, median_duration interval, p95_duration interval, last_error text
 )
-language sql
+language plpgsql
 stable
 security definer
 rows 100
 set search_path = pg_catalog, pg_temp
+-- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
+#variable_conflict use_column
+declare
+    own record;
+begin
+    select * into own from agui_internal.own_keys_in(tool_report.scope);
+    return query
     select
         call.tool,
         count(*),
@@ -18,13 +27,13 @@ as $$
         percentile_disc(0.95) within group (order by call.duration),
         (array_agg(call.error order by call.started_at desc) filter (where call.error is not null))[1]
     from agui.tool_fact as call
-    cross join agui_internal.own_keys_in(tool_report.scope) as own
     where call.thread_key >= own.low and call.thread_key <= own.high
         and (tool_report.since is null or call.started_at >= tool_report.since)
         and (tool_report.until is null or call.started_at < tool_report.until)
         and (tool_report.scope is null or call.scope = tool_report.scope)
     group by call.tool
-    order by 3 desc, 2 desc, call.tool collate "C"
+    order by 3 desc, 2 desc, call.tool collate "C";
+end
 $$;
 
 comment on function agui.tool_report(timestamptz, timestamptz, text) is

@@ -1,14 +1,22 @@
 create or replace function agui.waiting(max_rows int default 100, agent text default null, scope text default null)
 returns setof agui.interrupt_fact
-language sql
+language plpgsql
 stable
 security definer
 rows 100
 set search_path = pg_catalog, pg_temp
+-- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
+#variable_conflict use_column
+declare
+    own record;
+begin
+    select * into own from agui_internal.own_keys_in(waiting.scope);
+    return query
     select interrupt.*
     from agui.interrupt_fact as interrupt
-    cross join agui_internal.own_keys_in(waiting.scope) as own
     where interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
         and interrupt.status = 'waiting'
         and (waiting.scope is null or interrupt.scope = waiting.scope)
@@ -20,7 +28,8 @@ as $$
             where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no
         )
     order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
-    limit max_rows
+    limit max_rows;
+end
 $$;
 
 comment on function agui.waiting(int, text, text) is

@@ -108,10 +108,10 @@ begin
         offset 0
     ) as why on true
     cross join lateral (
-        -- Brackets and commas do not count: they depend on the batches.
+        -- Brackets and commas do not count: they depend on the batches. So does batch.text_bytes, by some bytes.
         select
             coalesce(sum(batch.n), 0) as events,
-            coalesce(sum(coalesce(batch.text_bytes, octet_length(batch.events::text)) - batch.n - 1), 0) as bytes
+            coalesce(sum(octet_length(batch.events::text) - batch.n - 1), 0) as bytes
         from agui.batch as batch
         where batch.thread_key = run.thread_key
             and batch.run_no = run.run_no

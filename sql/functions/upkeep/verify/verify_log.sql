@@ -5,6 +5,8 @@ stable
 security definer
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
+-- In a large store the estimates are high, and compiling would take most of the time.
+set jit = off
 as $$
 begin
     thread_key := agui_internal.visible_key(thread_key);

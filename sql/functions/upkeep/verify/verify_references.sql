@@ -4,6 +4,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- In a large store the estimates are high, and compiling would take most of the time.
+set jit = off
 as $$
 begin
     return query

@@ -1,0 +1,44 @@
+package test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+)
+
+// Facts that were read before a run was repacked are those of the log afterwards.
+func TestFactsStayTrueWhenARunIsRepacked(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	large := make([]json.RawMessage, 100) // a batch that is compressed
+	for i := range large {
+		large[i] = json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"some words of an answer "}`)
+	}
+	for _, events := range [][]json.RawMessage{{json.RawMessage(`{"type":"RUN_STARTED"}`)}, large, {json.RawMessage(`{"type":"RUN_FINISHED"}`)}} {
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.For(t, "the projection", func() (isProjected bool) {
+		if _, err := pool.Exec(t.Context(), `call agui.project()`); err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.QueryRow(t.Context(), `select exists (select from agui.projected_run)`).Scan(&isProjected); err != nil {
+			t.Fatal(err)
+		}
+		return isProjected
+	})
+	for _, job := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
+		if _, err := pool.Exec(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problems, err := store.Maintenance().Verify(t.Context(), "t")
+	if err != nil || len(problems) > 0 {
+		t.Errorf("verify: %+v, error %v", problems, err)
+	}
+}
