@@ -35,6 +35,10 @@ func TestCatalog(t *testing.T) {
 				and provolatile <> 'i'
 				and coalesce(array_to_string(proconfig, ';'), '') !~ '(^|;)search_path=pg_catalog, pg_temp(;|$)'
 				and proname not in ('compact', 'compact_running', 'project', 'repack', 'split_inputs', 'erase_older', 'apply_retention', 'reap', 'visible_key', 'checked_caller_role', 'pool_first_key', 'pool_last_key')`,
+		"what turns a kind of plan off turns JIT off, which the cost of a plan that is left would turn on": `
+			select oid::regprocedure::text from pg_proc
+			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
+				and array_to_string(proconfig, ';') ~ '(^|;)enable_[a-z]+=off' and array_to_string(proconfig, ';') !~ '(^|;)jit=off'`,
 		"every table has a primary key": `
 			select c.oid::regclass::text from pg_class c
 			where c.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and c.relkind = 'r'

@@ -14,8 +14,11 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
--- As in agui_internal.append_events.
+-- A session keeps its plans until a vacuum or an analyze. Made while the store is young, they would
+-- read whole tables, in a long transaction for every run of it.
 set enable_seqscan = off
+-- The costs of a table that has no other plan would turn it on.
+set jit = off
 as $$
 declare
     key       uuid := agui_internal.own_thread_key(scope, thread_id);

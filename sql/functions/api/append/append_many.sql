@@ -16,8 +16,9 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
--- As in agui_internal.append_events.
+-- As in agui.append.
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     max_calls constant int := 1000;

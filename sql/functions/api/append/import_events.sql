@@ -14,6 +14,9 @@ language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
+-- As in agui.append.
+set enable_seqscan = off
+set jit = off
 as $$
 begin
     perform agui_internal.own_thread_key(scope, thread_id);

@@ -16,9 +16,6 @@ volatile
 set search_path = pg_catalog, pg_temp
 -- Plans for the values of a call would have copies of its events.
 set plan_cache_mode = force_generic_plan
--- A session keeps its plans until a vacuum or an analyze. Made while the store is young, they would
--- read whole tables, in a long transaction for every run of it.
-set enable_seqscan = off
 as $$
 declare
     -- While the lock is held, only a writer that bypasses this function can come first.

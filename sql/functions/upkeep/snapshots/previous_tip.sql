@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 -- all of them.
 set enable_sort = off
 set enable_seqscan = off
+set jit = off
 as $$
 begin
     return (
