@@ -76,10 +76,8 @@ func (c Consumer) Move(ctx context.Context, position string) error {
 
 // isAt says whether a place is that of the consumer.
 func (c Consumer) isAt(place db.ConsumersRow) bool {
-	if c.scope == nil {
-		return place.Consumer == c.name && place.AllScopes
-	}
-	return place.Consumer == c.name && !place.AllScopes && place.Scope == *c.scope
+	isOfAll := c.scope == nil
+	return place.Consumer == c.name && place.AllScopes == isOfAll && (isOfAll || place.Scope == *c.scope)
 }
 
 // MarkRead notes that the events of a thread up to a seq are processed, which Changes then returns as ReadSeq. Events calls it. change

@@ -28,10 +28,7 @@ func newStore(t testing.TB) (*pgagui.Store, *pgxpool.Pool) {
 		pool := testdb.Pool(t)
 		return pgagui.New(pool, nil), pool
 	}
-	name, _, _ := strings.Cut(t.Name(), "/")
-	if reason := notInCluster[name]; reason != "" {
-		t.Skip("not in a cluster: ", reason)
-	}
+	testdb.SkipInCluster(t, notInCluster)
 	nodes := testdb.Nodes(t, 3)
 	return onNodes(nodes, nil), nodes[1].Pool
 }

@@ -263,10 +263,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 		t.Errorf("threads that were not written have changed: %d before, %d after", len(before), len(after))
 	}
 
-	all := make([]int, cluster.Buckets)
-	for i := range all {
-		all[i] = i
-	}
+	all := bucketsFrom(0, cluster.Buckets)
 	w = c.write("gathered", 4)
 	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
@@ -404,10 +401,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 	t.Logf("killed %d times", killed)
 	w.end()
 	// What was in progress when a mover was killed is complete, but for rows to be removed.
-	all := make([]int, cluster.Buckets)
-	for i := range all {
-		all[i] = i
-	}
+	all := bucketsFrom(0, cluster.Buckets)
 	for _, name := range []string{"a", "b", "c"} {
 		var err error
 		wait.For(t, "the lock of the last mover to be free", func() bool {
@@ -468,10 +462,7 @@ func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
 	if ended == 0 || failed == 0 {
 		t.Error("no move was interrupted")
 	}
-	all := make([]int, cluster.Buckets)
-	for i := range all {
-		all[i] = i
-	}
+	all := bucketsFrom(0, cluster.Buckets)
 	for _, name := range []string{"b", "a"} {
 		wait.For(t, "the move to "+name, func() bool {
 			_, err := c.Move(t.Context(), all, name, cluster.MoveOptions{})

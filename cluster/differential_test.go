@@ -105,7 +105,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 	mustExec(t, direct.pools["a"], `call agui.compact()`)
 	mustExec(t, fronted.pools["b"], `call agui.compact()`)
 	for _, c := range []*three{direct, fronted} {
-		for to, buckets := range map[string][]int{"b": someBuckets(0, 170), "c": someBuckets(341, 510), "a": someBuckets(682, 850)} {
+		for to, buckets := range map[string][]int{"b": bucketsFrom(0, 170), "c": bucketsFrom(341, 510), "a": bucketsFrom(682, 850)} {
 			if _, err := c.Move(t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,8 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 	}
 }
 
-func someBuckets(from, to int) (list []int) {
+// bucketsFrom are the buckets from one to another, which is not among them.
+func bucketsFrom(from, to int) (list []int) {
 	for bucket := from; bucket < to; bucket++ {
 		list = append(list, bucket)
 	}

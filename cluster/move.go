@@ -361,8 +361,8 @@ func (m *mover) finish(ctx context.Context) error {
 	})
 }
 
-// hasOnlyCopy says whether a node that sends calls for a thread to another one still has the thread: those that it is sent to
-// send it back. A node that ever got the thread names itself, or the one that got it then.
+// hasOnlyCopy says whether the rows of a thread on a node that sends its calls to another one are the only copy. It follows the calls:
+// a node that ever got the thread names itself, or the node that got it then. If no node did, the way leads back to the source.
 func (m *mover) hasOnlyCopy(ctx context.Context, source *node, key pgtype.UUID) (bool, error) {
 	at := source
 	for range len(m.cluster.nodes) + 1 {

@@ -214,10 +214,7 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 			}
 			do(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 'fenced')], 'c')`)
 			do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 'alone')], 'c')`)
-			all := make([]int, cluster.Buckets)
-			for i := range all {
-				all[i] = i
-			}
+			all := bucketsFrom(0, cluster.Buckets)
 			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "quiet")}, next, cluster.MoveOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -253,10 +250,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 	}
 	do(t, c.pools["a"], `select agui.lift_erasure('lifted')`)
 	do(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
-	all := make([]int, cluster.Buckets)
-	for i := range all {
-		all[i] = i
-	}
+	all := bucketsFrom(0, cluster.Buckets)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Move(t.Context(), all, "b", cluster.MoveOptions{})

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
@@ -30,10 +29,7 @@ var clusters sync.Map
 // clusterAround makes the database of a pool the second one of three nodes.
 func clusterAround(t *testing.T, pool *pgxpool.Pool) *pgagui.Store {
 	t.Helper()
-	name, _, _ := strings.Cut(t.Name(), "/")
-	if reason := notInCluster[name]; reason != "" {
-		t.Skip("not in a cluster: ", reason)
-	}
+	testdb.SkipInCluster(t, notInCluster)
 	nodes, isKnown := clusters.Load(pool)
 	if !isKnown {
 		nodes = testdb.JoinNodes(t, testdb.New(t), pool.Config().ConnString(), testdb.New(t))

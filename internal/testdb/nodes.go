@@ -16,6 +16,15 @@ type Node struct {
 	Pool      *pgxpool.Pool
 }
 
+// SkipInCluster skips a test if there is a reason, by its name, why it cannot run on a cluster.
+func SkipInCluster(t testing.TB, reasons map[string]string) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if reason := reasons[name]; reason != "" {
+		t.Skip("not in a cluster: ", reason)
+	}
+}
+
 // Nodes makes databases with the schema that are the nodes of a cluster. Each has as many buckets as the others.
 func Nodes(t testing.TB, n int) []Node {
 	t.Helper()

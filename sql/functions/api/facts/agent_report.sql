@@ -8,7 +8,7 @@ stable
 security definer
 rows 20
 set search_path = pg_catalog, pg_temp
--- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+-- As in agui.waiting.
 set plan_cache_mode = force_custom_plan
 set jit = off
 as $$

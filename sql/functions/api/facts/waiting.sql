@@ -5,7 +5,7 @@ stable
 security definer
 rows 100
 set search_path = pg_catalog, pg_temp
--- The range of keys is known when it is planned. Otherwise a scope of a large store would read all of it.
+-- A plan for the range of keys of this call. One for any range would read the whole store for a small scope.
 set plan_cache_mode = force_custom_plan
 set jit = off
 as $$

@@ -35,9 +35,10 @@ end
 $$;
 
 comment on function agui_internal.forget_moved_threads(int[]) is
-    'The end of a move of buckets, on each node, the one that has them last: all threads of them are '
-    'where the map says, so the rows that say it of single ones go, except of threads whose rows are '
-    'still to be removed here. Returns how many threads are here alone nevertheless: they are to be moved '
-    'first. 55P03: writers are in the way, 55000: the database is no node.';
+    'The end of a move of buckets. The mover calls it on each node, and last on the node that has the '
+    'buckets now. All their threads are where the map says, so their rows in agui_internal.moved_thread '
+    'go, except for threads whose rows still have to be removed here. Returns how many threads this node '
+    'has although the map names another one: the mover has to move them, and call again. 55P03: writers '
+    'are in the way, 55000: the database is no node.';
 
 revoke execute on function agui_internal.forget_moved_threads(int[]) from public;
