@@ -177,7 +177,9 @@ func (w *writers) run(writer int) {
 
 func (w *writers) runOnce(threadID, runID string, events int) {
 	seen := new(int64)
+	tick := time.Tick(4 * time.Millisecond) // as a model
 	for n := range events {
+		<-tick
 		event := fmt.Sprintf(`{"type":"CUSTOM","name":"%s %s","value":%d}`, threadID, runID, n)
 		switch n {
 		case 0:
@@ -239,9 +241,9 @@ func (w *writers) end() {
 // seen on two nodes. Then a node gives all its buckets away.
 func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 100) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
 	before := c.contents()
-	w := c.write("spread", 4)
+	w := c.write("spread", 2)
 	moved, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +266,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 	}
 
 	all := bucketsFrom(0, cluster.Buckets)
-	w = c.write("gathered", 4)
+	w = c.write("gathered", 2)
 	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +365,7 @@ func runMover(path string) int {
 // A mover that is killed at any moment leaves nothing that the next one does not complete.
 func TestAKilledMoveGoesOn(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 60) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
 	before := c.contents()
 	text, err := json.Marshal(map[string]any{"nodes": c.nodes})
 	if err != nil {
@@ -422,7 +424,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 // next one goes on.
 func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 60) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
 	before := c.contents()
 	w := c.write("interrupted", 2)
 	stop := make(chan struct{})

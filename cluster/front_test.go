@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -403,7 +404,9 @@ func TestAFrontFollowsMoves(t *testing.T) {
 		working.Go(func() {
 			thread := fmt.Sprint("w", writer)
 			var seen int64
+			tick := time.Tick(4 * time.Millisecond) // as a model
 			for n := 0; !stop.Load(); n++ {
+				<-tick
 				event := `[{"type":"CUSTOM","name":"n","value":` + fmt.Sprint(n) + `}]`
 				if n == 0 {
 					event = `[{"type":"RUN_STARTED"}]`
