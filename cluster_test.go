@@ -183,6 +183,7 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(mover.Close)
+	mover.RemoveAfter = 100 * time.Millisecond
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -514,6 +515,7 @@ func TestOneDatabaseBecomesACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(admin.Close)
+	admin.RemoveAfter = 100 * time.Millisecond
 	if err := admin.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}

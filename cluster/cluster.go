@@ -16,6 +16,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -92,7 +93,13 @@ func check(nodes []Node) error {
 }
 
 // Cluster is a cluster that is administered.
-type Cluster struct{ nodes []*node }
+type Cluster struct {
+	// RemoveAfter is how long the rows of a moved thread stay where it was, for reads that began
+	// before. Open sets it to two seconds.
+	RemoveAfter time.Duration
+
+	nodes []*node
+}
 
 type node struct {
 	name    string
@@ -106,7 +113,7 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 	if err := check(nodes); err != nil {
 		return nil, err
 	}
-	c := &Cluster{}
+	c := &Cluster{RemoveAfter: 2 * time.Second}
 	for _, described := range nodes {
 		config, err := pgxpool.ParseConfig(described.URL)
 		if err == nil {

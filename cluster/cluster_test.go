@@ -51,6 +51,7 @@ func newThree(t *testing.T, fill func(*pgxpool.Pool)) *three {
 	c.Cluster, err = cluster.Open(t.Context(), c.nodes)
 	if err == nil {
 		t.Cleanup(c.Close)
+		c.RemoveAfter = 100 * time.Millisecond
 		err = c.Init(t.Context())
 	}
 	if err != nil {

@@ -29,9 +29,6 @@ const (
 	// fenceTimeout bounds how long writers of a bucket wait behind a fence that itself waits for an
 	// open transaction. Then the fence is tried again.
 	fenceTimeout = "100ms"
-	// removeAfter is how long the rows of a moved thread stay where it was, for reads that began
-	// before.
-	removeAfter = 2 * time.Second
 	// clockError is more than the clocks of two machines differ by.
 	clockError = time.Hour
 	// takeBackTimeout bounds the attempt to give a thread back that could not be copied.
@@ -647,7 +644,7 @@ func (m *mover) handOver(ctx context.Context, source, target *node, numbers []in
 
 // clear removes the rows of threads that are on other nodes.
 func (m *mover) clear(ctx context.Context) error {
-	if err := sleep(ctx, removeAfter); err != nil {
+	if err := sleep(ctx, m.cluster.RemoveAfter); err != nil {
 		return err
 	}
 	return m.eachSent(ctx, func(ctx context.Context, node *node, thread db.SentThreadsRow) error {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -80,6 +81,7 @@ func TestServeOverACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer moving.Close()
+	moving.RemoveAfter = 100 * time.Millisecond
 	all := make([]int, cluster.Buckets)
 	for i := range all {
 		all[i] = i
