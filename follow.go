@@ -161,7 +161,7 @@ type follower struct {
 	mayHaveEnded bool
 	// lastSeq is where the iteration ends, once that is known.
 	lastSeq *int64
-	// isKnown is true once an event was yielded or the database has said what is in progress.
+	// isKnown is true once an event was yielded, or the database or the hub has said what is in progress.
 	isKnown bool
 	// emittedAt is when the last event or heartbeat was yielded.
 	emittedAt time.Time
@@ -399,6 +399,7 @@ func (f *follower) idle() {
 
 // wait waits for new events, and emits heartbeats meanwhile.
 func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
+	f.isKnown = true // to the hub
 	for !f.isLeft {
 		f.idle()
 		var heartbeat <-chan time.Time

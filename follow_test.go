@@ -311,6 +311,29 @@ func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 	}
 }
 
+// OnIdle is called for a follower that has all events when it begins, also if another follower has brought them.
+func TestAFollowerAtTheEndIsIdle(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))
+	first, leave := context.WithCancel(t.Context())
+	isIdle := false
+	if _, err := follow(first, store, "t", pgagui.FollowOptions{Stay: true, OnIdle: func() {
+		defer leave()
+		second, leave := context.WithTimeout(first, 10*time.Second)
+		defer leave()
+		_, err := follow(second, store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 2}, Stay: true, OnIdle: func() {
+			isIdle = true
+			leave()
+		}})
+		if !isIdle {
+			t.Errorf("the second is not idle: %v", err)
+		}
+	}}); !isIdle {
+		t.Errorf("the first is not idle: %v", err)
+	}
+}
+
 func TestFollowWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)

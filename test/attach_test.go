@@ -25,13 +25,13 @@ import (
 // client, whose verifier accepts what it gets wherever it accepts the log.
 func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 	t.Parallel()
+	store := pgagui.New(testdb.Pool(t), nil)
+	reader := startOracle(t, "--verify")
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			store := pgagui.New(testdb.Pool(t), nil)
 			var client *oracle
 			if kind.clientReads {
-				client = startOracle(t, "--verify")
+				client = reader
 			}
 			verified := 0
 			for n := range streamsOfAKind(8) {
@@ -49,7 +49,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				}
 				past := run("past", stream[:border])
 				live := run("live", stream[border:])
-				thread := fmt.Sprint("thread ", n)
+				thread := fmt.Sprint(kind.name, " ", n)
 				mustAppend(t, store, thread, "past", past)
 
 				attachAt := 1 + random.IntN(len(live)-1)
@@ -108,20 +108,20 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 // whole log means: what was open at the cut has stayed open.
 func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	reader := startOracle(t, "--verify")
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
-			store := pgagui.New(pool, nil)
 			var client *oracle
 			if kind.clientReads {
-				client = startOracle(t, "--verify")
+				client = reader
 			}
 			verified := 0
 			for n := range streamsOfAKind(12) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
-				thread := fmt.Sprint("thread ", n)
+				thread := fmt.Sprint(kind.name, " ", n)
 				log := appendRunByRun(t, store, thread, random, compactiontest.Stream(seed<<8+uint64(i), kind.options))
 				whole := foldInGo(t, log)
 				attached := [][]json.RawMessage{log}

@@ -76,13 +76,13 @@ func toMessages(texts []string) []json.RawMessage {
 // is shrunk to a few events before it is shown.
 func TestCompactedEventsMeanTheSame(t *testing.T) {
 	t.Parallel()
+	pool := testdb.Pool(t)
+	reader := startOracle(t, "--verify")
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
 			var client *oracle
 			if kind.clientReads {
-				client = startOracle(t, "--verify")
+				client = reader
 			}
 			const atOnce = 50
 			problems := func(compactor compactor, streams ...[]json.RawMessage) []string {
@@ -116,10 +116,9 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 // Repaired events are the same from SQL and from Go, mean what they meant, and lack nothing then.
 func TestRepairedEvents(t *testing.T) {
 	t.Parallel()
+	pool := testdb.Pool(t)
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
 			inSQL := func(stream []json.RawMessage) []json.RawMessage {
 				var texts []string
 				if err := pool.QueryRow(context.Background(), `

@@ -132,10 +132,9 @@ func TestToolCallOfAnAbandonedRunIsCutOff(t *testing.T) {
 // Whatever the log holds, the calls are those of the messages, and their places in the log are where it names them.
 func TestToolCallsActivitiesAndMessagesAgreeWithTheConversation(t *testing.T) {
 	t.Parallel()
+	store := pgagui.New(testdb.Pool(t), nil)
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			store := pgagui.New(testdb.Pool(t), nil)
 			for n := range streamsOfAKind(8) {
 				seed := *firstSeed + uint64(n)
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -145,7 +144,7 @@ func TestToolCallsActivitiesAndMessagesAgreeWithTheConversation(t *testing.T) {
 						inner = append(inner, event)
 					}
 				}
-				thread := fmt.Sprint("thread ", n)
+				thread := fmt.Sprint(kind.name, " ", n)
 				border := random.IntN(len(inner) + 1)
 				log := append(run("r1", inner[:border]), run("r2", inner[border:])...)
 				mustAppend(t, store, thread, "r1", log[:border+2])

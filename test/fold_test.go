@@ -50,12 +50,13 @@ func streamsOfAKind(times int) int { return max(1, *streamCount/len(kindsOfStrea
 // A stream that they differ on is shrunk to a few events before it is shown.
 func TestReducersAgree(t *testing.T) {
 	t.Parallel()
+	judges := reducers{pool: testdb.Pool(t)}
+	reader := startOracle(t)
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			judges := reducers{pool: testdb.Pool(t)}
+			judges.client = nil
 			if kind.clientReads {
-				judges.client = startOracle(t)
+				judges.client = reader
 			}
 			const atOnce = 100
 			seed := *firstSeed

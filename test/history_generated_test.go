@@ -26,11 +26,10 @@ import (
 // after a repack. A log where that fails is shrunk to a few events before it is shown.
 func TestHistoryOfGeneratedLogs(t *testing.T) {
 	t.Parallel()
+	pool := testdb.Pool(t)
+	reader := historyReader{store: pgagui.New(pool, nil), pool: pool}
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
-			reader := historyReader{store: pgagui.New(pool, nil), pool: pool}
 			logs := make([]generatedLog, streamsOfAKind(150)) // each is read some fifty times
 			failures := 0
 			for n := range logs {

@@ -394,62 +394,63 @@ func rowsOf(t *testing.T, connection *pgx.Conn, relation string) string {
 func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 	t.Parallel()
 	streamsPerKind := streamsOfAKind(5)
+	total := len(kindsOfStreams) * streamsPerKind
+	url := testdb.New(t)
+	owner := testdb.Connect(t, url)
+	tenant, neighbour, operator := newRole(t, owner, "tenant"), newRole(t, owner, "neighbour"), newRole(t, owner, "operator")
+	do(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', ''), agui.map_pool('%s'), agui.map_operator('%s')`, tenant, neighbour, operator))
+	do(t, owner, `call agui.enable_row_security()`)
+	asTenant, asOperator := asRole(t, url, tenant), asRole(t, url, operator)
+	asNeighbour := asRole(t, url, neighbour, `set agui.scope = 'neighbour'`)
+	judges := reducers{pool: owner, reader: asTenant}
+	for n := 1; n <= total; n++ {
+		do(t, asNeighbour, fmt.Sprintf(`select agui.append('stream-%d', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]', scope => 'neighbour')`, n))
+	}
+
+	var streams [][]json.RawMessage
 	for i, kind := range kindsOfStreams {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			url := testdb.New(t)
-			owner := testdb.Connect(t, url)
-			tenant, neighbour, operator := newRole(t, owner, "tenant"), newRole(t, owner, "neighbour"), newRole(t, owner, "operator")
-			do(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', ''), agui.map_pool('%s'), agui.map_operator('%s')`, tenant, neighbour, operator))
-			do(t, owner, `call agui.enable_row_security()`)
-			asTenant, asOperator := asRole(t, url, tenant), asRole(t, url, operator)
-			asNeighbour := asRole(t, url, neighbour, `set agui.scope = 'neighbour'`)
-			judges := reducers{pool: owner, reader: asTenant}
-			for n := 1; n <= streamsPerKind; n++ {
-				do(t, asNeighbour, fmt.Sprintf(`select agui.append('stream-%d', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]', scope => 'neighbour')`, n))
-			}
+		for n := range streamsPerKind {
+			streams = append(streams, compactiontest.Stream((*firstSeed+uint64(n))<<8+uint64(i), kind.options))
+		}
+	}
+	for n, difference := range judges.differences(t, streams) {
+		if difference != "" {
+			t.Errorf("%s stream, seed %d: %s", kindsOfStreams[n/streamsPerKind].name, *firstSeed+uint64(n%streamsPerKind), difference)
+		}
+	}
+	restored := func() []string {
+		return list(t, asTenant, `select agui.restore(thread_id)::text from agui.thread order by thread_id`)
+	}
+	before := restored()
+	if len(before) != total {
+		t.Fatalf("the tenant sees %d threads", len(before))
+	}
+	compacted := func(by string, want int) {
+		t.Helper()
+		if after := restored(); !slices.Equal(after, before) {
+			t.Errorf("compacted by %s the threads are\n%s\nbefore\n%s", by, after, before)
+		}
+		if n := list(t, owner, `select count(*)::text from agui.run where log_bytes is not null`)[0]; n != fmt.Sprint(want) {
+			t.Errorf("compacted by %s: %s runs", by, n)
+		}
+	}
+	do(t, asTenant, `call agui.compact()`)
+	compacted("the tenant", total)
+	do(t, owner, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
+	if _, err := jobs.Compact(t.Context(), asOperator, jobs.CompactOptions{Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	compacted("an operator, in Go", 2*total)
+	for _, problem := range list(t, asOperator, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where problem ~ 'snapshot'`) { // the logs break rules that agui.append keeps
+		t.Error(problem)
+	}
 
-			streams := make([][]json.RawMessage, streamsPerKind)
-			for n := range streams {
-				streams[n] = compactiontest.Stream((*firstSeed+uint64(n))<<8+uint64(i), kind.options)
-			}
-			for n, difference := range judges.differences(t, streams) {
-				if difference != "" {
-					t.Errorf("seed %d: %s", *firstSeed+uint64(n), difference)
-				}
-			}
-			restored := func() []string {
-				return list(t, asTenant, `select agui.restore(thread_id)::text from agui.thread order by thread_id`)
-			}
-			before := restored()
-			if len(before) != streamsPerKind {
-				t.Fatalf("the tenant sees %d threads", len(before))
-			}
-			compacted := func(by string, want int) {
-				t.Helper()
-				if after := restored(); !slices.Equal(after, before) {
-					t.Errorf("compacted by %s the threads are\n%s\nbefore\n%s", by, after, before)
-				}
-				if n := list(t, owner, `select count(*)::text from agui.run where log_bytes is not null`)[0]; n != fmt.Sprint(want) {
-					t.Errorf("compacted by %s: %s runs", by, n)
-				}
-			}
-			do(t, asTenant, `call agui.compact()`)
-			compacted("the tenant", streamsPerKind)
-			do(t, owner, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
-			if _, err := jobs.Compact(t.Context(), asOperator, jobs.CompactOptions{Workers: 1}); err != nil {
-				t.Fatal(err)
-			}
-			compacted("an operator, in Go", 2*streamsPerKind)
-			for _, problem := range list(t, asOperator, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where problem ~ 'snapshot'`) { // the logs break rules that agui.append keeps
-				t.Error(problem)
-			}
-
-			log := generateLog((*firstSeed)<<8+uint64(i), kind.options)
-			log.store(t, owner)
-			if problem := (historyReader{store: pgagui.New(asTenant, nil), pool: asTenant}).problem(t, log); problem != "" {
-				t.Errorf("history: %s", problem)
-			}
-		})
+	reader := historyReader{store: pgagui.New(asTenant, nil), pool: asTenant}
+	for i, kind := range kindsOfStreams {
+		log := generateLog((*firstSeed)<<8+uint64(i), kind.options)
+		log.store(t, owner)
+		if problem := reader.problem(t, log); problem != "" {
+			t.Errorf("history of a %s log: %s", kind.name, problem)
+		}
 	}
 }
