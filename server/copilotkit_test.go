@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -131,7 +132,9 @@ func TestCopilotKitStop(t *testing.T) {
 func TestCopilotKitSingleRoute(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
-	p := serve(t, testdb.Pool(t), withAgent(a))
+	options := withAgent(a)
+	options.Heartbeat = time.Hour // the answer begins before the agent's first event
+	p := serve(t, testdb.Pool(t), options)
 	post := func(method, params, body string) *client {
 		return p.stream("POST", "/copilotkit", fmt.Sprintf(`{"method":%q,"params":%s,"body":%s}`, method, params, body))
 	}

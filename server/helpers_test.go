@@ -205,6 +205,13 @@ func (p *process) shutDown() {
 	p.Close()
 }
 
+// httpClient gives up on an answer that does not begin.
+var httpClient = func() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = patience
+	return &http.Client{Transport: transport}
+}()
+
 // request sends a request. body may be empty, headers are name, value, name, value, …
 func (p *process) request(method, path, body string, headers ...string) *http.Response {
 	p.t.Helper()
@@ -215,7 +222,7 @@ func (p *process) request(method, path, body string, headers ...string) *http.Re
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := httpClient.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}

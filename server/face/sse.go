@@ -55,7 +55,11 @@ func (s *HTTP) Aborted(route, threadID string, err error) {
 
 // BeginStream begins to answer with a stream.
 func (s *HTTP) BeginStream(w http.ResponseWriter, format FrameFormat) *FrameWriter {
-	if compressed, is := w.(*gzhttp.GzipResponseWriter); is {
+	for {
+		compressed, is := w.(*gzhttp.GzipResponseWriter)
+		if !is {
+			break
+		}
 		w = compressed.Unwrap() // it sends the headers with the first bytes only
 	}
 	header := w.Header()
