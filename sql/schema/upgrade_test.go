@@ -411,7 +411,9 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	if w.failure = call(`[{"type":"RUN_STARTED"}]`); w.failure != nil {
 		return
 	}
+	tick := time.Tick(5 * time.Millisecond) // as a model
 	for !stop.Load() && w.failure == nil {
+		<-tick
 		w.failure = call(fmt.Sprintf(`[{"type":"CUSTOM","name":"n","value":%d}]`, w.written))
 	}
 }
@@ -439,7 +441,9 @@ func (f *follower) follow(ctx context.Context, store *pgagui.Store, thread strin
 
 // keepCompacting appends short runs, and compacts them in turns with the procedure and the job in Go. It returns how many it compacted.
 func keepCompacting(t *testing.T, pool *pgxpool.Pool, stop *atomic.Bool) (compacted int) {
+	tick := time.Tick(20 * time.Millisecond)
 	for n := 0; !stop.Load(); n++ {
+		<-tick
 		_, err := pool.Exec(t.Context(), `select agui.append('writer of runs', $1, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0)`, fmt.Sprint(n))
 		if err == nil && n%2 == 0 {
 			var done jobs.Compacted
@@ -493,7 +497,7 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 
 	var stop atomic.Bool
 	var working sync.WaitGroup
-	writers := make([]writer, 6)
+	writers := make([]writer, 4)
 	for i := range writers {
 		writers[i].thread = fmt.Sprint("writer-", i)
 		working.Go(func() { writers[i].work(t.Context(), pool, &stop) })
