@@ -245,6 +245,9 @@ func main() {
 
 func TestTheCommandIsInstalled(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles the command anew")
+	}
 	c := newConsumer(t)
 	folder := t.TempDir()
 	c.environment = append(c.environment, "GOBIN="+folder)
