@@ -28,12 +28,13 @@ func TestAccessibility(t *testing.T) {
 		"./", "waiting", "health", "login", "nothing", "thread?id=trip-to-lisbon", "thread?id=trip-to-lisbon&run=run-6", "thread?id=tree", "thread?id=waits", "thread?id=recipe-card",
 		"time?id=trip-to-lisbon&run=run-4", "log?id=trip-to-lisbon", "times?id=release-checkout-2.4&run=run-1", "compare?id=trip-to-lisbon&from=run-4", "continue?id=trip-to-lisbon&run=run-5&message=user-of-run-5",
 	} {
+		b.run(chromedp.EmulateViewport(1200, 900), chromedp.Navigate(s.url+page))
+		eval[bool](b, string(script)+`; document.querySelectorAll("details").forEach((one) => (one.open = true)); true`)
 		for _, scheme := range []string{"light", "dark"} {
-			b.run(chromedp.EmulateViewport(1200, 900), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			b.run(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			}), chromedp.Navigate(s.url+page))
-			eval[bool](b, string(script)+"; true")
-			eval[bool](b, `document.querySelectorAll("details").forEach((one) => (one.open = true)); window.found = undefined; axe.run().then((result) => (window.found = result.violations)); true`)
+			}))
+			eval[bool](b, `window.found = undefined; axe.run().then((result) => (window.found = result.violations)); true`)
 			b.waitFor("window.found")
 			var violations []struct {
 				ID, Help string

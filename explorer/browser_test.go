@@ -182,11 +182,11 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	}
 	pages = append(pages, "./", "waiting", "health", "login", "thread?id=trip-to-lisbon&run=run-6", "thread?id=release-checkout-2.4&run=run-1")
-	for _, size := range [][2]int64{{390, 800}, {900, 800}, {1440, 900}} {
-		b.run(chromedp.EmulateViewport(size[0], size[1]))
-		for _, page := range pages {
-			b.open(s.url + page)
-			eval[int](b, `document.querySelectorAll("details").forEach((one) => (one.open = true)), 0`)
+	for _, page := range pages {
+		b.open(s.url + page)
+		eval[int](b, `document.querySelectorAll("details").forEach((one) => (one.open = true)), 0`)
+		for _, size := range [][2]int64{{390, 800}, {900, 800}, {1440, 900}} {
+			b.run(chromedp.EmulateViewport(size[0], size[1]))
 			if width := eval[float64](b, "document.documentElement.scrollWidth"); width > float64(size[0]) {
 				widest := eval[string](b, `[...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest("pre, .tree, .tabs, .markdown table")).map((one) => one.tagName + "." + one.className.toString()).slice(0, 5).join(" ")`)
 				t.Errorf("%.80s is %v wide in a window of %d: %s", page, width, size[0], widest)
