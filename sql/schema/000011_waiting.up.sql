@@ -16,3 +16,6 @@ comment on index agui.interrupt_open is 'A page of agui.waiting.';
 comment on index agui.interrupt_open_in_scope is 'The same for a scope.';
 comment on index agui.interrupt_to_settle is
     'The queue of agui_internal.settle_interrupts: interrupts that are not settled yet, and those that expire.';
+
+-- The planner's estimates apply no policy (see the first migration).
+alter index agui.interrupt_open_in_scope alter column 1 set statistics 0;
