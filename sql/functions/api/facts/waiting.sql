@@ -77,6 +77,6 @@ comment on function agui.waiting(int, text, text) is
     'Returns the interrupts that wait for an answer, of all conversations, those asked first first: a '
     'row for each (agui.interrupt_fact). A conversation that another run was begun in does not wait. '
     'agent, scope: only those of an agent or a scope (null: all that the role sees). As of the last '
-    'call of agui.project().';
+    'call of agui.project(). A page reads the interrupts that it shows, and those of other agents.';
 
 revoke execute on function agui.waiting(int, text, text) from public;

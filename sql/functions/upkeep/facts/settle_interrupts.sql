@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    most_rows constant int := 200;
+    most_rows constant int := 1000;
     now       constant timestamptz := clock_timestamp();
     rows      tid[];
 begin
@@ -38,7 +38,7 @@ end
 $$;
 
 comment on function agui_internal.settle_interrupts() is
-    'Sets agui.projected_interrupt.is_open of up to 200 interrupts: those of which it is not known, else those '
+    'Sets agui.projected_interrupt.is_open of up to 1000 interrupts: those of which it is not known, else those '
     'that have expired. Returns of how many; 0: there are none.';
 
 revoke execute on function agui_internal.settle_interrupts() from public;
