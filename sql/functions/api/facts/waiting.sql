@@ -17,6 +17,9 @@ declare
     scope_part text;  -- the keys of all threads of a scope begin with it; null: all scopes
 begin
     select * into own from agui_internal.own_keys_in(waiting.scope);
+    if own.low is null then
+        return;  -- before an index is read
+    end if;
     if agui_internal.scope_key(own.low) = agui_internal.scope_key(own.high) then
         scope_part := left(own.low::text, 18);
     end if;
