@@ -675,6 +675,30 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 	}
 }
 
+// A page of changes of all scopes reads the runs of the page, whatever the planner expects of a range of keys.
+func TestAPageOfChangesReadsThePage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, statement := range []string{
+		`insert into agui.thread (thread_key, scope, thread_id) select agui.thread_key('', 't' || n), '', 't' || n from generate_series(1, 100) as n`,
+		`insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at, changed_in)
+			select agui.thread_key('', 't' || 1 + n % 100), n, 'r' || n, 'finished', n, n, n, now(), now(), 1, 1, now(), (3 + n / 40)::text::xid8
+			from generate_series(1, 20000) as n`,
+		`insert into agui.erasure (erased_key, runs, events, thread_uid, erased_in) select gen_random_uuid(), 1, 2, gen_random_uuid(), (3 + n / 40)::text::xid8 from generate_series(1, 20000) as n`,
+		`analyze agui.run, agui.erasure`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const statement = `select * from agui.changes(agui_internal.epoch() || ' changed 100 00000000-0000-0000-0000-000000000000 0', 100)`
+	for _, table := range []string{"run", "erasure"} {
+		if rows := rowsRead(t, pool, table, statement); rows < 40 || rows > 500 {
+			t.Errorf("a page of 100 changes reads %d rows of agui.%s, want 500 at most", rows, table)
+		}
+	}
+}
+
 // What a scope is asked costs the same in a store of many scopes.
 func TestQuestionsOfAScopeReadTheScope(t *testing.T) {
 	t.Parallel()
