@@ -198,7 +198,7 @@ bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS a
 	go run ./bench/plot $(PLOTS)/report.json $(PLOTS)
 
 .PHONY: bench-large
-bench-large: ## Measure a database of 100 million events beside a small one, in three hours and 30 GB of $TMPDIR; ARGS adds flags: ARGS='--events 1000000 --small-events 10000 --mixed 10s'
+bench-large: ## Measure a database of 100 million events beside a small one, in 20 minutes, an hour of mixed load and 30 GB of $TMPDIR; ARGS adds flags: ARGS='--events 1000000 --small-events 10000 --mixed 10s'
 	@mkdir -p $(PLOTS)
 	go run ./bench/cmd/bench --report $(PLOTS)/large.json large $(ARGS)
 

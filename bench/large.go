@@ -348,14 +348,18 @@ func (l *large) measure(ctx context.Context, calls int, steps []step) error {
 			added := l.report.Measurements[len(l.report.Measurements)-1]
 			l.Progress(fmt.Sprintf("large: %s: %s %s beside %s, ratio %s", what, number3(added.Ours.Median), unit, number3(added.Against.Median), ratioText(added.Ratio.Median)))
 		}
-		switch {
-		case step.what == "":
-		case step.isFirst:
-			l.report.Figures = append(l.report.Figures, Figure{Phase: "large", What: step.what + ", the first time", Unit: "ms", Values: ours.ms, Spread: SpreadOf(ours.ms)})
-			if l.hasPages {
-				l.report.Figures = append(l.report.Figures, Figure{Phase: "large", What: step.what + ", the first time, not in shared_buffers", Unit: "pages", Values: ours.missed, Spread: SpreadOf(ours.missed)})
-			}
-		default:
+		if step.what == "" {
+			continue
+		}
+		what := step.what
+		if step.isFirst {
+			what += ", the first time"
+			l.report.Figures = append(l.report.Figures, Figure{Phase: "large", What: what, Unit: "ms", Values: ours.ms, Spread: SpreadOf(ours.ms)})
+		}
+		if l.hasPages {
+			l.report.Figures = append(l.report.Figures, Figure{Phase: "large", What: what + ", not in shared_buffers", Unit: "pages", Values: ours.missed, Spread: SpreadOf(ours.missed)})
+		}
+		if !step.isFirst {
 			add(step.what, "ms", ours.ms, against.ms, atMost("L", largeTarget))
 			if l.hasPages && SpreadOf(against.touched).Min > 0 {
 				add(step.what+", pages touched", "pages", ours.touched, against.touched, atMost("L", largeTarget))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -588,6 +589,105 @@ func TestARunWithoutFactsIsNamed(t *testing.T) {
 	}
 }
 
+// whatWaits compares agui.waiting with what all interrupts and runs say.
+func whatWaits(t *testing.T, pool *pgxpool.Pool, agent, scope *string) int64 {
+	t.Helper()
+	const plain = `
+		select interrupt.*
+		from agui.interrupt_fact as interrupt
+		where status = 'waiting' and ($1::text is null or agent = $1) and ($2::text is null or scope = $2)
+			and not exists (select from agui.run as later where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no)`
+	const listed = `select * from agui.waiting(1000, $1, $2)`
+	if n := count(t, pool, fmt.Sprintf(`select count(*) from ((%s except all %s) union all (%[2]s except all %[1]s)) as different`, listed, plain), agent, scope); n != 0 {
+		t.Fatalf("agui.waiting says something else of %d interrupts", n)
+	}
+	const inOrder = `select count(*) from agui.waiting(3, $1, $2) with ordinality as first
+		join (select *, row_number() over (order by asked_at, thread_key, run_no) as place from (` + plain + `) as interrupt) as other on other.place = first.ordinality
+		where (first.asked_at, first.thread_key, first.run_no) is distinct from (other.asked_at, other.thread_key, other.run_no)`
+	if n := count(t, pool, inOrder, agent, scope); n != 0 {
+		t.Fatalf("%d of the first three interrupts are others", n)
+	}
+	return count(t, pool, `select count(*) from (`+listed+`) as listed`, agent, scope)
+}
+
+// Whatever happens to conversations, and before the job hears of it, agui.waiting has the interrupts that wait; after the job, those alone
+// are open.
+func TestWhatWaits(t *testing.T) {
+	t.Parallel()
+	for name, project := range projections {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			random := rand.New(rand.NewPCG(*firstSeed, uint64(len(name))))
+			scopes, agents := []string{"", "a", "b"}, []string{"writer", "reader"}
+			runs := map[string]int{}
+			appendTo := func(scope, thread string, run int, events string) (isStored bool) {
+				_, err := pool.Exec(t.Context(), `select agui.append($1, $2, $3, scope => $4)`, thread, fmt.Sprint("r", run), "["+events+"]", scope)
+				if err != nil && !errors.Is(pgagui.ErrorOf(err), pgagui.ErrRunEnded) && !errors.Is(pgagui.ErrorOf(err), pgagui.ErrRunInProgress) {
+					t.Fatal(err)
+				}
+				return err == nil
+			}
+			var seen int64
+			for i := range 200 {
+				scope, thread := scopes[random.IntN(3)], fmt.Sprint("t", random.IntN(4))
+				key := scope + "/" + thread
+				switch step := random.IntN(20); {
+				case step < 12:
+					// A run continues one of those before it, and ends, mostly with questions, or not yet.
+					start := `{"type":"RUN_STARTED"}`
+					if before := runs[key]; before > 0 {
+						start = fmt.Sprintf(`{"type":"RUN_STARTED","parentRunId":"r%d"}`, 1+random.IntN(before))
+					}
+					end := []string{
+						``, `,{"type":"RUN_FINISHED"}`,
+						`,{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"past","expiresAt":"2020-01-02T03:04:05Z"}]}}`,
+						`,{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"one"},{"id":"two","expiresAt":"2100-01-02T03:04:05Z"}]}}`,
+						`,{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"past","expiresAt":"2020-01-02T03:04:05Z"},{"id":"one"}]}}`,
+					}[random.IntN(5)]
+					if appendTo(scope, thread, runs[key]+1, start+end) {
+						runs[key]++
+					}
+				case step < 14 && runs[key] > 0:
+					// The end of its last run, if that is in progress.
+					appendTo(scope, thread, runs[key], []string{
+						`{"type":"RUN_FINISHED"}`, `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"again"}]}}`,
+						`{"type":"RUN_FINISHED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"at last"}]}}`,
+					}[random.IntN(3)])
+				case step == 14 && runs[key] > 0:
+					execute(t, pool, `select agui.set_thread($1, agent => $2, archived => $3, scope => $4)`, thread, agents[random.IntN(2)], random.IntN(2) == 0, scope)
+				case step == 15 && runs[key] > 0 && random.IntN(3) == 0:
+					execute(t, pool, `select agui.erase($1, scope => $2), agui.lift_erasure($1, scope => $2)`, thread, scope)
+					runs[key] = 0
+				case step == 16:
+					// Time passes.
+					execute(t, pool, `update agui.projected_interrupt set expires_at = now() where interrupt_id = 'two' and random() < 0.5`)
+				case step == 17:
+					// A store that did not have the column.
+					execute(t, pool, `update agui.projected_interrupt set is_open = null where random() < 0.5`)
+				case step == 18 && random.IntN(3) == 0:
+					execute(t, pool, `select agui.rebuild_facts()`)
+				default:
+					mustProject(t, pool, project)
+				}
+				seen += whatWaits(t, pool, nil, nil)
+				whatWaits(t, pool, nil, &scope)
+				whatWaits(t, pool, &agents[i%2], &scope)
+			}
+			if seen == 0 {
+				t.Fatal("nothing ever waited")
+			}
+			wait.For(t, "only what waits is open", func() bool {
+				mustProject(t, pool, project)
+				return count(t, pool, `select count(*) from agui.projected_interrupt where is_open is distinct from agui_internal.still_waits(thread_key, run_no, expires_at)`) == 0
+			})
+			if open := count(t, pool, `select count(*) from agui.projected_interrupt where is_open`); open != whatWaits(t, pool, nil, nil) {
+				t.Errorf("%d interrupts are open", open)
+			}
+		})
+	}
+}
+
 // In a cluster that did not assign the numbers of the transactions, the job reads all runs.
 func TestFactsBeginAgainInAnotherCluster(t *testing.T) {
 	t.Parallel()
@@ -651,6 +751,7 @@ func TestVerifyFindsWrongFacts(t *testing.T) {
 		{`delete from agui.projected_call where (run_no, place) = (select run_no, place from agui.projected_call where tool is not null limit 1)`, "its tool calls"},
 		{`insert into agui.projected_usage (thread_key, run_no, place, model) values (agui.thread_key('', 't'), 2, 9, 'm')`, "its tokens"},
 		{`update agui.projected_interrupt set reason = 'changed' where (run_no, place) = (select run_no, place from agui.projected_interrupt limit 1)`, "its interrupts"},
+		{`insert into agui.projected_interrupt (thread_key, run_no, place, asked_at, is_open) values (agui.thread_key('', 't'), 30, 9, now(), false)`, "its interrupts"},
 		{`insert into agui.projected_call (thread_key, run_no, place, call_id, is_answer) values (agui.thread_key('', 't'), 4711, 1, 'x', false)`, "its tool calls"},
 	} {
 		t.Run(change.statement, func(t *testing.T) {

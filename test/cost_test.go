@@ -675,6 +675,30 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 	}
 }
 
+// A page of changes of all scopes reads the runs of the page, whatever the planner expects of a range of keys.
+func TestAPageOfChangesReadsThePage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, statement := range []string{
+		`insert into agui.thread (thread_key, scope, thread_id) select agui.thread_key('', 't' || n), '', 't' || n from generate_series(1, 100) as n`,
+		`insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at, changed_in)
+			select agui.thread_key('', 't' || 1 + n % 100), n, 'r' || n, 'finished', n, n, n, now(), now(), 1, 1, now(), (3 + n / 40)::text::xid8
+			from generate_series(1, 20000) as n`,
+		`insert into agui.erasure (erased_key, runs, events, thread_uid, erased_in) select gen_random_uuid(), 1, 2, gen_random_uuid(), (3 + n / 40)::text::xid8 from generate_series(1, 20000) as n`,
+		`analyze agui.run, agui.erasure`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const statement = `select * from agui.changes(agui_internal.epoch() || ' changed 100 00000000-0000-0000-0000-000000000000 0', 100)`
+	for _, table := range []string{"run", "erasure"} {
+		if rows := rowsRead(t, pool, table, statement); rows < 40 || rows > 500 {
+			t.Errorf("a page of 100 changes reads %d rows of agui.%s, want 500 at most", rows, table)
+		}
+	}
+}
+
 // What a scope is asked costs the same in a store of many scopes.
 func TestQuestionsOfAScopeReadTheScope(t *testing.T) {
 	t.Parallel()
@@ -685,23 +709,77 @@ func TestQuestionsOfAScopeReadTheScope(t *testing.T) {
 		`insert into agui.thread (thread_key, scope, thread_id) select key, 's' || n % 1000, 't' || n from made`,
 		`insert into agui.thread_activity (thread_key, scope_key, active_at) select key, agui_internal.scope_key(key), now() from made`,
 		`insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at)
-			select key, 1, 'r' || n, 'interrupted', 1, 9, 9, now(), now(), 9, 9, now() from made`,
+			select key, 1, 'r' || n, case n / 1000 % 10 when 0 then 'interrupted' else 'failed' end, 1, 9, 9, now(), now(), 9, 9, now() from made`,
 		`insert into agui.projected_run (thread_key, run_no, events, bytes) select key, 1, 9, 9 from made`,
 		`insert into agui.projected_interrupt (thread_key, run_no, place, interrupt_id, asked_at) select key, 1, 1, 'i', now() from made where n / 1000 % 10 = 0`,
 		`insert into agui.projected_call (thread_key, run_no, place, call_id, tool, started_at, is_complete, is_answer) select key, 1, 1, 'c', 'f', now(), true, false from made`,
 		`insert into agui.projected_usage (thread_key, run_no, place, model, total_tokens) select key, 1, 1, 'm', 9 from made`,
-		`vacuum analyze agui.thread, agui.thread_activity, agui.run, agui.projected_run, agui.projected_interrupt, agui.projected_call, agui.projected_usage`,
+		`vacuum analyze agui.thread, agui.thread_activity, agui.projected_run, agui.projected_interrupt, agui.projected_call, agui.projected_usage`,
+		`analyze agui.run`, // without a vacuum, so that rows found in an index count
+		// The planner knows nothing of scopes, and expects more threads in each the more there are.
+		`update pg_class set reltuples = 10000000 where oid in ('agui.thread_activity'::regclass, 'agui.thread_activity_by_time'::regclass)`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	for _, question := range []string{"waiting", "agent_report", "day_report", "tool_report", "model_report"} {
-		statement := fmt.Sprintf(`select * from agui.%s(scope => 's7')`, question)
+	for _, question := range []string{
+		"waiting(", "agent_report(", "day_report(", "tool_report(", "model_report(", "threads(status => 'failed', since => now() - interval '1 hour', ",
+	} {
+		statement := fmt.Sprintf(`select * from agui.%sscope => 's7')`, question)
 		for _, table := range []string{"thread", "thread_activity", "run", "projected_run", "projected_interrupt", "projected_call", "projected_usage"} {
 			// A scope has 30 threads of a run.
 			if rows := rowsReadWith(t, pool, `set local enable_seqscan = on`, table, statement); rows > 100 {
 				t.Errorf("%s reads %d rows of agui.%s, want 100 at most", statement, rows, table)
+			}
+		}
+	}
+}
+
+// A page of what waits costs the page, whatever was answered or has expired, of all scopes, and in a store of one scope.
+func TestWhatWaitsReadsAPage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for _, statement := range []string{
+		`create table made as select n, agui.thread_key('', 't' || n) as key from generate_series(1, 5000) as n order by 2`,
+		`insert into agui.thread (thread_key, scope, thread_id) select key, '', 't' || n from made`,
+		`insert into agui.thread_activity (thread_key, scope_key, active_at) select key, agui_internal.scope_key(key), now() from made`,
+		// One of ten threads waits. It is too late to answer another one, and the others went on.
+		`insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at)
+			select key, run_no, 'r' || run_no, 'interrupted', 9 * run_no - 8, 9 * run_no, 9 * run_no, now(), now(), 9, 9, now()
+			from made cross join generate_series(1, 2) as run_no where run_no = 1 or n % 10 > 1`,
+		`insert into agui.projected_interrupt (thread_key, run_no, place, asked_at, expires_at)
+			select key, 1, 1, now() + n * interval '1 second', case n % 10 when 1 then now() end from made order by n`,
+		`vacuum analyze agui.thread, agui.thread_activity, agui.run, agui.projected_interrupt`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	waiting := func() (n int) {
+		if err := pool.QueryRow(t.Context(), `select count(*) from agui.waiting(1000)`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// In a store that did not have the column, the job has not looked at them yet.
+	if n := waiting(); n != 500 {
+		t.Errorf("%d wait, want 500", n)
+	}
+	if _, err := pool.Exec(t.Context(), `do $$ begin while agui_internal.settle_interrupts() > 0 loop end loop; end $$`); err != nil {
+		t.Fatal(err)
+	}
+	if n := waiting(); n != 500 {
+		t.Errorf("after the job %d wait, want 500", n)
+	}
+	for _, statement := range []string{
+		`select * from agui.waiting(10)`, `select * from agui.waiting(10, scope => '')`,
+		`select agui_internal.settle_interrupts()`, // there is nothing left to do
+	} {
+		for _, table := range []string{"thread", "thread_activity", "run", "projected_interrupt"} {
+			// Which index the planner takes for cheaper must not matter.
+			if rows := rowsReadWith(t, pool, `set local random_page_cost = 100`, table, statement); rows > 20 {
+				t.Errorf("%s reads %d rows of agui.%s, want 20 at most", statement, rows, table)
 			}
 		}
 	}

@@ -701,6 +701,76 @@ func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
 	}
 }
 
+// Interrupts of a store from before it was noted which are open wait as before, and the next call of the job notes it.
+func TestInterruptsOfAnOlderStore(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	interrupted := func(interrupt string) string {
+		return fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%s]}}]`, interrupt)
+	}
+	for _, run := range [][3]string{
+		{"waits", "r1", interrupted(`{"id":"a"},{"id":"b","expiresAt":"2100-01-01T00:00:00Z"}`)},
+		{"expired", "r1", interrupted(`{"id":"c","expiresAt":"2020-01-01T00:00:00Z"}`)},
+		{"answered", "r1", interrupted(`{"id":"d"}`)},
+		{"answered", "r2", `[{"type":"RUN_STARTED"}]`},
+	} {
+		if _, err := pool.Exec(t.Context(), `select agui.append($1, $2, $3)`, run[0], run[1], run[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := func(want string) {
+		t.Helper()
+		wait.For(t, "interrupts "+want, func() bool {
+			exec(t, pool, `call agui.project()`)
+			return ask[string](t, pool, `select string_agg(concat_ws(' ', interrupt_id, is_open), ', ' order by interrupt_id) from agui.projected_interrupt`) == want
+		})
+	}
+	waiting := func() string {
+		return ask[string](t, pool, `select string_agg(concat_ws(' ', thread_id, interrupt_id), ', ' order by interrupt_id) from agui.waiting()`)
+	}
+	const noted = "a t, b t, c f, d f"
+	project(noted)
+	const want = "waits a, waits b"
+	if got := waiting(); got != want {
+		t.Fatalf("%s waits, want %s", got, want)
+	}
+
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for _, file := range []string{"000011_waiting.down.sql", "000011_waiting.up.sql"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), string(text)); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	var locked []string
+	if err := tx.QueryRow(t.Context(), `
+		select array_agg(distinct relation::regclass::text)
+		from pg_locks join pg_class on pg_class.oid = relation
+		where pid = pg_backend_pid() and relkind = 'r' and relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)`).Scan(&locked); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(locked, []string{"agui.projected_interrupt"}) {
+		t.Errorf("the migration locks %v, which appends may need", locked)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := waiting(); got != want {
+		t.Errorf("after the upgrade %s waits, want %s", got, want)
+	}
+	project(noted)
+	if got := waiting(); got != want {
+		t.Errorf("after the job %s waits, want %s", got, want)
+	}
+}
+
 // upWhileALongTransactionReads upgrades to a release that changes the table of the log, while a long transaction reads it: the upgrade
 // waits for the reader, and the writers continue meanwhile.
 func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Pool, next release) {

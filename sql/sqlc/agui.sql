@@ -257,7 +257,8 @@ create table agui.projected_interrupt (
     "message" text,
     "tool_call_id" text,
     "asked_at" timestamp with time zone not null,
-    "expires_at" timestamp with time zone
+    "expires_at" timestamp with time zone,
+    "is_open" boolean
 );
 comment on table agui.projected_interrupt is 'The interrupts with which a run ended: a row for each.';
 comment on column agui.projected_interrupt."place" is 'The interrupts of a run numbered 1, 2, 3, …, as its agent listed them.';
@@ -267,6 +268,7 @@ comment on column agui.projected_interrupt."message" is 'The question, its first
 comment on column agui.projected_interrupt."tool_call_id" is 'The tool call that waits; null: none.';
 comment on column agui.projected_interrupt."asked_at" is 'When RUN_FINISHED was recorded.';
 comment on column agui.projected_interrupt."expires_at" is 'Until when an answer counts; null: no limit.';
+comment on column agui.projected_interrupt."is_open" is 'Whether it may wait for an answer (agui_internal.still_waits), as of the last call of the job; false: it never does again; null: not known yet, in rows of a store that did not have the column.';
 
 create table agui.projected_run (
     "thread_key" uuid not null,

@@ -5,29 +5,73 @@ stable
 security definer
 rows 100
 set search_path = pg_catalog, pg_temp
--- A plan for the range of keys of this call. One for any range would read the whole store for a small scope.
-set plan_cache_mode = force_custom_plan
+-- Indexes have the order of the list. As in agui.thread_page.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $$
 #variable_conflict use_column
 declare
-    own record;
+    own        record;
+    scope_part text;  -- the keys of all threads of a scope begin with it; null: all scopes
 begin
     select * into own from agui_internal.own_keys_in(waiting.scope);
+    if own.low is null then
+        return;  -- before an index is read
+    end if;
+    if agui_internal.scope_key(own.low) = agui_internal.scope_key(own.high) then
+        scope_part := left(own.low::text, 18);
+    end if;
     return query
-    select interrupt.*
-    from agui.interrupt_fact as interrupt
-    where interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
-        and interrupt.status = 'waiting'
-        and (waiting.scope is null or interrupt.scope = waiting.scope)
-        and (waiting.agent is null or interrupt.agent = waiting.agent)
-        -- A conversation in which another run was begun does not wait any more.
-        and not exists (
-            select
-            from agui.run as later
-            where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no
+    select
+        thread.scope, thread.thread_id, run.run_id, activity.agent, asked.interrupt_id, asked.reason, asked.message, asked.tool_call_id,
+        asked.asked_at, asked.expires_at, 'waiting', null::text, null::timestamptz, asked.thread_key, asked.run_no
+    from (
+        -- A condition on the variable alone skips an index.
+        (
+            select interrupt.*
+            from agui.projected_interrupt as interrupt
+            where scope_part is null and interrupt.is_open is not false
+                and interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
+            order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
         )
-    order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
+        union all
+        (
+            select interrupt.*
+            from agui.projected_interrupt as interrupt
+            where left(interrupt.thread_key::text, 18) collate "C" = scope_part and interrupt.is_open is not false
+                and interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
+            order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
+        )
+        order by asked_at, thread_key, run_no
+    ) as asked
+    cross join lateral (
+        select agui_internal.still_waits(asked.thread_key, asked.run_no, asked.expires_at) as is_true
+        offset 0
+    ) as still
+    cross join lateral (
+        select stored.scope, stored.thread_id
+        from agui.thread as stored
+        where stored.thread_key = asked.thread_key
+        offset 0
+    ) as thread
+    cross join lateral (
+        select stored.run_id
+        from agui.run as stored
+        where stored.thread_key = asked.thread_key and stored.run_no = asked.run_no
+        offset 0
+    ) as run
+    left join lateral (
+        select stored.agent
+        from agui.thread_activity as stored
+        where stored.thread_key = asked.thread_key
+        offset 0
+    ) as activity on true
+    where still.is_true
+        and (waiting.scope is null or thread.scope = waiting.scope)
+        and (waiting.agent is null or activity.agent = waiting.agent)
+    order by asked.asked_at, asked.thread_key, asked.run_no
     limit max_rows;
 end
 $$;
@@ -36,6 +80,6 @@ comment on function agui.waiting(int, text, text) is
     'Returns the interrupts that wait for an answer, of all conversations, those asked first first: a '
     'row for each (agui.interrupt_fact). A conversation that another run was begun in does not wait. '
     'agent, scope: only those of an agent or a scope (null: all that the role sees). As of the last '
-    'call of agui.project().';
+    'call of agui.project(). A page reads the interrupts that it shows, and those of other agents.';
 
 revoke execute on function agui.waiting(int, text, text) from public;

@@ -99,6 +99,7 @@ begin
                             and run.status = thread_page.status
                             and run.status in ('interrupted', 'cancelled', 'failed', 'cut_off')
                             and run.ended_at >= coalesce(thread_page.since, '-infinity')
+                        offset 0  -- else the runs of all scopes that ended so may be read, once
                     )
                     or not of_any_run and exists (
                         select

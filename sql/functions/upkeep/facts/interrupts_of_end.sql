@@ -19,8 +19,10 @@ begin
         left(agui_internal.json_string_text((listed.value -> 'message')::text), 1000),
         agui_internal.json_string_text((listed.value -> 'toolCallId')::text),
         at,
-        agui_internal.json_timestamp(listed.value -> 'expiresAt')
+        until.expires_at,
+        agui_internal.still_waits(run.thread_key, run.run_no, until.expires_at)
     from json_array_elements(case when json_typeof(interrupts) = 'array' then interrupts end) with ordinality as listed (value, position)
+    cross join lateral (select agui_internal.json_timestamp(listed.value -> 'expiresAt') as expires_at offset 0) as until
     where run.status = 'interrupted' and json_typeof(listed.value) = 'object';
 end
 $$;

@@ -67,6 +67,28 @@ begin
     )
     insert into agui.projected_usage select (fact.usage_fact).* from fact where fact.usage_fact is distinct from null;
 
+    -- What the thread asked before one of them does not wait any more. Of all runs before it, only the last one with interrupts
+    -- can have open ones: it was projected in the same way.
+    update agui.projected_interrupt as asked
+    set is_open = false
+    where asked.ctid = any (array(
+        select answered.ctid
+        from unnest(keys, run_nos) as listed (thread_key, run_no)
+        cross join lateral (
+            select before.run_no
+            from agui.projected_interrupt as before
+            where before.thread_key = listed.thread_key and before.run_no < listed.run_no
+            order by before.run_no desc
+            limit 1
+        ) as last
+        cross join lateral (
+            select stored.ctid
+            from agui.projected_interrupt as stored
+            where stored.thread_key = listed.thread_key and stored.run_no = last.run_no and coalesce(stored.is_open, true)
+            offset 0
+        ) as answered
+    ));
+
     -- A run that continues one of them answers calls of it.
     select array_agg(found.run) into children
     from unnest(keys, run_nos) as listed (thread_key, run_no)

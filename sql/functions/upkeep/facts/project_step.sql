@@ -61,7 +61,7 @@ begin
             state.changed_in, state.thread_key, state.run_no, most_runs, first_key, 'ffffffff-ffff-ffff-ffff-ffffffffffff'
         ) as run;
         if runs.keys is null then
-            return 0;
+            return agui_internal.settle_interrupts();
         end if;
         update agui_internal.projection
         set changed_in = runs.changed_in, thread_key = runs.keys[cardinality(runs.keys)], run_no = runs.run_nos[cardinality(runs.keys)],
@@ -79,12 +79,14 @@ begin
                 perform agui_internal.project_alone(runs.keys[place], runs.run_nos[place]);
             end loop;
     end;
+    perform agui_internal.settle_interrupts();
     return cardinality(runs.keys);
 end
 $$;
 
 comment on function agui_internal.project_step() is
     'Projects the next 200 runs or so: those that failed and are due, then all runs if the job has '
-    'not read them yet, then those that were changed. Returns how many; 0: there are none.';
+    'not read them yet, then those that were changed. Then settles interrupts. Returns how many; 0: there '
+    'are none.';
 
 revoke execute on function agui_internal.project_step() from public;

@@ -29,7 +29,7 @@ begin
         from agui.projected_call as call
         where call.thread_key = verify_facts.thread_key
         union all
-        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt)
+        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt) - 'is_open'
         from agui.projected_interrupt as interrupt
         where interrupt.thread_key = verify_facts.thread_key
         union all
@@ -44,7 +44,7 @@ begin
             values
                 ((of_run.run_fact).run_no, 'the run', to_jsonb(of_run.run_fact)),
                 ((of_run.call_fact).run_no, 'its tool calls', to_jsonb(of_run.call_fact)),
-                ((of_run.interrupt_fact).run_no, 'its interrupts', to_jsonb(of_run.interrupt_fact)),
+                ((of_run.interrupt_fact).run_no, 'its interrupts', to_jsonb(of_run.interrupt_fact) - 'is_open'),
                 ((of_run.usage_fact).run_no, 'its tokens', to_jsonb(of_run.usage_fact))
         ) as told (run_no, about, fact)
         where told.run_no is not null
@@ -65,6 +65,12 @@ begin
             from agui.projected_run as projected
             where projected.thread_key = verify_facts.thread_key and projected.run_no = stored.run_no
         )
+        union
+        -- agui.waiting would not find it.
+        select interrupt.run_no, 'its interrupts'
+        from agui.projected_interrupt as interrupt
+        where interrupt.thread_key = verify_facts.thread_key and not interrupt.is_open
+            and agui_internal.still_waits(interrupt.thread_key, interrupt.run_no, interrupt.expires_at)
     )
     select run.run_id, format('the facts about %s are not those of the log: "pgagui project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
     from different

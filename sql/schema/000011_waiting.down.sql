@@ -1,0 +1,1 @@
+alter table agui.projected_interrupt drop column is_open;
