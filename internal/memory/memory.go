@@ -52,6 +52,9 @@ func WatchSessions(pids func() []int) (stop func() int64) {
 // a large text.
 func CPU(pid int) time.Duration { return ticks(pid, 11) }
 
+// Used is the time that a process has spent in its own code and in the kernel, to 20 ms; negative: unknown.
+func Used(pid int) time.Duration { return ticks(pid, 11) + ticks(pid, 12) }
+
 // OfChildren is the time of those children of a process that have ended, in their own code and in the kernel, to 20 ms.
 func OfChildren(pid int) time.Duration { return ticks(pid, 13) + ticks(pid, 14) }
 

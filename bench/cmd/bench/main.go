@@ -57,6 +57,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.IntVar(&options.LargeEvents, "events", 0, "with the phase large: `number` of events in the large store (default 100 million)")
 	flags.IntVar(&options.SmallEvents, "small-events", 0, "with the phase large: `number` of events in the small store (default 1 million)")
 	flags.DurationVar(&options.Mixed, "mixed", 0, "with the phase large: how `long` to write to the large store at the end (default 1h)")
+	flags.StringVar(&options.Profiles, "profiles", "", "with the phase speed: `folder` for profiles of the server process, of CPU and of allocations")
 	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
 	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
