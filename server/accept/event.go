@@ -11,14 +11,6 @@ import (
 // A field is a member of an event that the clients' schemas describe.
 type field uint8
 
-var fieldsByName = func() map[string]field {
-	byName := make(map[string]field, fieldCount)
-	for f := fieldType; f < fieldCount; f++ {
-		byName[fieldNames[f]] = f
-	}
-	return byName
-}()
-
 // An event is the fields of one event, as parts of its text. An absent field is nil, one that is null is not.
 type event struct {
 	values  [fieldCount][]byte
@@ -38,7 +30,7 @@ func (e *event) scan(text []byte) bool {
 			if bytes.IndexByte(key, '\\') >= 0 {
 				key = rawjson.Decode(nil, key)
 			}
-			e.values[fieldsByName[string(key)]] = text[at:end]
+			e.values[fieldOf(string(key))] = text[at:end]
 		}
 		return end, ok
 	})
