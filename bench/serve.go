@@ -393,7 +393,16 @@ func serveUntilEOF(text string) error {
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle("/debug/", http.DefaultServeMux)
-	mux.Handle("/proxy", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL = agent }})
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL = agent }}
+	mux.HandleFunc("/proxy", func(w http.ResponseWriter, r *http.Request) {
+		// The agent may answer before the proxy has seen the end of the body; then net/http closes the body, and the stream breaks.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
