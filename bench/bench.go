@@ -40,6 +40,8 @@ type Options struct {
 	LargeEvents, SmallEvents int
 	// Mixed is how long the phase large writes to the large store at the end; 0 means an hour.
 	Mixed time.Duration
+	// Tokens is the number of tokens of each agent in the phase speed; 0 means 2,000.
+	Tokens int
 	// Profiles is a folder for profiles of the server process in the phase speed. None if empty.
 	Profiles string
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they

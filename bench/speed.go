@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	_ "expvar" // the process of the server shows its allocations
@@ -27,7 +28,7 @@ func (b *bench) speed(ctx context.Context) error {
 
 func (s *served) fullSpeed(ctx context.Context) error {
 	const runs = 8
-	tokens := s.sizes.servedTokens * 20
+	tokens := cmp.Or(s.Tokens, s.sizes.servedTokens*20)
 	events := float64(runs * (tokens + 4))
 	var spent notes
 	passed := func(name, to string) side {
@@ -76,12 +77,12 @@ type spent struct {
 }
 
 func (s *served) spent(ctx context.Context) (used spent, err error) {
-	used.server, used.clients = memory.Used(s.process.pid), memory.Used(os.Getpid())
+	used.server, used.clients = memory.Scheduled(s.process.pid), memory.Scheduled(os.Getpid())
 	if postmaster, err := memory.Parent(int(s.server.connection.PgConn().PID())); err == nil { // otherwise it is on another machine
 		used.database = memory.OfChildren(postmaster)
 		for _, child := range strings.Fields(memory.Children(postmaster)) {
 			if pid, err := strconv.Atoi(child); err == nil {
-				used.database += memory.Used(pid)
+				used.database += memory.Scheduled(pid)
 			}
 		}
 	}
