@@ -109,7 +109,7 @@ func (s *served) debug(ctx context.Context, page string) (io.ReadCloser, error) 
 	return answer.Body, nil
 }
 
-// profile writes profiles of the process of the server, while a side is measured again and again.
+// profile writes profiles of the process of the server, while a side is measured repeatedly.
 func (s *served) profile(ctx context.Context, of side) error {
 	if s.Profiles == "" {
 		return nil
