@@ -65,7 +65,7 @@ func (s *served) fullSpeed(ctx context.Context) error {
 		return err
 	}
 	s.report.add(Measurement{
-		Phase: "speed", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: proxy},
+		Phase: "speed", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: proxy}, Target: atLeast("S3", 0.25),
 	}, measured["pgagui"], measured[proxy])
 	s.report.addFigures("speed", spent)
 	return s.profile(ctx, ours)
