@@ -70,8 +70,9 @@ func (s *HTTP) BeginStream(w http.ResponseWriter, format FrameFormat) *FrameWrit
 // maxBuffered bounds the frames that wait for a flush, in bytes.
 const maxBuffered = 32 << 10
 
-// frameBuffers are for the frames of all streams, so that one that is idle holds none.
-var frameBuffers = sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0, maxBuffered+maxBuffered/4)) }}
+// frameBuffers are for the frames of all streams, so that one that is idle holds none. They begin
+// small: most streams write a token at a time.
+var frameBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // FrameFormat says how frames are written.
 type FrameFormat struct {
