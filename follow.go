@@ -29,16 +29,22 @@ type Position struct {
 
 // String returns the position as text: the seq, and, if RecordedAt is set, a minus sign and
 // RecordedAt in microseconds since 1970.
-func (p Position) String() string {
-	text := strconv.FormatInt(p.Seq, 10)
+func (p Position) String() string { return string(p.append(nil)) }
+
+// MarshalText is String.
+func (p Position) MarshalText() ([]byte, error) { return p.append(nil), nil }
+
+// AppendText appends what MarshalText returns.
+func (p Position) AppendText(text []byte) ([]byte, error) { return p.append(text), nil }
+
+func (p Position) append(text []byte) []byte {
+	text = strconv.AppendInt(text, p.Seq, 10)
 	if !p.RecordedAt.IsZero() {
-		text += "-" + strconv.FormatInt(p.RecordedAt.UnixMicro(), 10)
+		text = append(text, '-')
+		text = strconv.AppendInt(text, p.RecordedAt.UnixMicro(), 10)
 	}
 	return text
 }
-
-// MarshalText is String.
-func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what String writes. An empty text is the zero position.
 func (p *Position) UnmarshalText(text []byte) error {
@@ -117,7 +123,6 @@ func (s *Store) Follow(ctx context.Context, threadID string, options FollowOptio
 		}
 		f := &follower{
 			store: s, key: live.Key{Scope: s.scope, ThreadID: threadID}, options: options, run: options.RunID, position: options.After, yield: yield, page: live.MinPage,
-			emittedAt: time.Now(),
 		}
 		if err := f.follow(ctx); err != nil {
 			yield(Event{}, err)
@@ -163,8 +168,8 @@ type follower struct {
 	lastSeq *int64
 	// isKnown is true once an event was yielded, or the database or the hub has said what is in progress.
 	isKnown bool
-	// emittedAt is when the last event or heartbeat was yielded.
-	emittedAt time.Time
+	// pauseBegan is when the follower first waited after the last event or heartbeat. Zero: it has not.
+	pauseBegan time.Time
 	// isLeft is true if the caller has left the loop.
 	isLeft bool
 }
@@ -386,7 +391,7 @@ func (f *follower) findEnd(ctx context.Context) (running []string, err error) {
 // emit yields an event or a heartbeat.
 func (f *follower) emit(event Event) {
 	f.isKnown = true
-	f.emittedAt = time.Now()
+	f.pauseBegan = time.Time{}
 	f.isLeft = !f.yield(event, nil)
 }
 
@@ -404,7 +409,10 @@ func (f *follower) wait(ctx context.Context, changed <-chan struct{}) error {
 		f.idle()
 		var heartbeat <-chan time.Time
 		if f.options.Heartbeat > 0 {
-			heartbeat = time.After(time.Until(f.emittedAt.Add(f.options.Heartbeat)))
+			if f.pauseBegan.IsZero() {
+				f.pauseBegan = time.Now()
+			}
+			heartbeat = time.After(time.Until(f.pauseBegan.Add(f.options.Heartbeat)))
 		}
 		select {
 		case <-changed:

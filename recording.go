@@ -161,10 +161,10 @@ func (r *Recording) Seq() int64 { return r.run.Seq() }
 func (r *Recording) Record(ctx context.Context, events ...json.RawMessage) error {
 	ends := false
 	for i, event := range events {
-		if problem := problemOf(event); problem != "" {
-			return &Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: event %d of those to record %s", r, i+1, problem)}
+		eventType, isEvent := compaction.CheckEvent(event)
+		if !isEvent || !utf8.Valid(event) {
+			return &Error{Kind: ErrInvalidEvents, Message: fmt.Sprintf("%s: event %d of those to record %s", r, i+1, problemOf(event))}
 		}
-		eventType := compaction.EventType(event)
 		ends = ends || eventType == "RUN_FINISHED" || eventType == "RUN_ERROR"
 	}
 	if len(events) == 0 {

@@ -92,6 +92,9 @@ func TestPositionIsText(t *testing.T) {
 		if got.String() != text {
 			t.Errorf("%+v is written as %s, want %s", got, got, text)
 		}
+		if appended, err := got.AppendText([]byte("id: ")); err != nil || string(appended) != "id: "+text {
+			t.Errorf("%+v is appended as %s, error %v", got, appended, err)
+		}
 	}
 	for _, text := range []string{"x", "-1", "1-", "1-x", "+1", " 1", "1-2-3", "9223372036854775808"} {
 		got := pgagui.Position{Seq: 7}

@@ -4,7 +4,7 @@
 // pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
-// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, rest.go, large.go, scale.go.
+// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, speed.go, rest.go, large.go, scale.go.
 package bench
 
 import (
@@ -40,6 +40,10 @@ type Options struct {
 	LargeEvents, SmallEvents int
 	// Mixed is how long the phase large writes to the large store at the end; 0 means an hour.
 	Mixed time.Duration
+	// Tokens is the number of tokens of each agent in the phase speed; 0 means 2,000.
+	Tokens int
+	// Profiles is a folder for profiles of the server process in the phase speed. None if empty.
+	Profiles string
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they
 	// are not measured.
 	Peers string
@@ -74,6 +78,7 @@ var phases = []phase{
 	{name: "facts", run: (*bench).facts, isLong: true},
 	{name: "live", run: (*bench).live},
 	{name: "serve", run: (*bench).serve},
+	{name: "speed", run: (*bench).speed},
 	{name: "rest", run: (*bench).rest},
 	{name: "cluster", run: (*bench).cluster},
 	{name: "large", run: (*bench).large, isLong: true},

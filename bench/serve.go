@@ -30,12 +30,22 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 )
 
-// serve measures package server: what it adds to the delay of an agent's events, the events that it
-// passes on beside a plain reverse proxy, and the memory of its streams.
-//
-// The server, and the reverse proxy, are in a process of their own. The agent and the clients are in
-// this process.
-func (b *bench) serve(ctx context.Context) (err error) {
+// serve measures package server: what it adds to the delay of an agent's events, and the memory of its
+// streams.
+func (b *bench) serve(ctx context.Context) error {
+	return b.withServer(ctx, func(s *served) error {
+		for _, measure := range []func(context.Context) error{s.oneRun, s.manyRuns, s.headers, s.idle} {
+			if err := measure(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withServer calls measure with a server. The server, and a reverse proxy, are in a process of their
+// own. The agent and the clients are in this process.
+func (b *bench) withServer(ctx context.Context, measure func(*served) error) (err error) {
 	database, err := b.server.create(ctx, 1)
 	if err != nil {
 		return err
@@ -53,10 +63,8 @@ func (b *bench) serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, process.stop()) }()
 	s := &served{bench: b, agent: agent.URL, process: process, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}}
 	defer s.client.CloseIdleConnections()
-	for _, measure := range []func(context.Context) error{s.oneRun, s.manyRuns, s.throughput, s.headers, s.idle} {
-		if err := measure(ctx); err != nil {
-			return err
-		}
+	if err := measure(s); err != nil {
+		return err
 	}
 	if err := process.stop(); err != nil {
 		return err
@@ -293,29 +301,6 @@ func (s *served) manyRuns(ctx context.Context) error {
 		time.Duration(tokens/4)*every, pace{Tokens: tokens, Every: every}, 30)
 }
 
-// throughput measures events per second, as fast as the agents send them.
-func (s *served) throughput(ctx context.Context) error {
-	const runs = 8
-	tokens := s.sizes.servedTokens * 20
-	passed := func(to string) func(context.Context) (float64, error) {
-		return func(ctx context.Context) (float64, error) {
-			begin := time.Now()
-			_, err := s.delaysOf(ctx, to, runs, 0, 0, pace{Tokens: tokens})
-			return float64(runs*(tokens+4)) / time.Since(begin).Seconds(), err
-		}
-	}
-	const proxy = "reverse proxy"
-	what := fmt.Sprintf("%d agents at full speed", runs)
-	measured, err := s.rounds(ctx, what, side{"pgagui", passed(s.process.url + "/agent/paced/run")}, side{proxy, passed(s.process.url + "/proxy")})
-	if err != nil {
-		return err
-	}
-	s.report.add(Measurement{
-		Phase: "serve", What: what, Unit: "events/s", Ours: Side{Name: "pgagui"}, Against: Side{Name: proxy},
-	}, measured["pgagui"], measured[proxy])
-	return nil
-}
-
 // headers measures the time until the client knows that its run is accepted, while the agent thinks.
 func (s *served) headers(ctx context.Context) error {
 	var figures notes
@@ -407,7 +392,17 @@ func serveUntilEOF(text string) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
-	mux.Handle("/proxy", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL = agent }})
+	mux.Handle("/debug/", http.DefaultServeMux)
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL = agent }}
+	mux.HandleFunc("/proxy", func(w http.ResponseWriter, r *http.Request) {
+		// The agent may answer before the proxy has seen the end of the body; then net/http closes the body, and the stream breaks.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -136,9 +136,37 @@ func (e *event) typeName() []byte {
 
 // EventType returns the decoded type of an event, "" if it has none that is a string.
 func EventType(payload []byte) string {
-	var e event
-	if _, ok := e.scan(payload, rawjson.SkipSpace(payload, 0)); !ok {
-		return ""
+	eventType, _, _ := readType(payload)
+	return eventType
+}
+
+// CheckEvent is EventType for a text that may be no event. isEvent is true if it is one JSON object and nothing else, as
+// encoding/json reads it.
+func CheckEvent(text []byte) (eventType string, isEvent bool) {
+	eventType, end, ok := readType(text)
+	return eventType, ok && rawjson.SkipSpace(text, end) == len(text)
+}
+
+// readType reads the object that a text begins with, and returns its type and where it ends.
+func readType(text []byte) (eventType string, end int, ok bool) {
+	at := rawjson.SkipSpace(text, 0)
+	if at == len(text) || text[at] != '{' {
+		return "", at, false
 	}
-	return string(e.typeName())
+	var value []byte
+	end, ok = rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
+		end, ok := rawjson.SkipValue(text, at, 1)
+		if ok && rawjson.SameKey(key, "type") {
+			value = text[at:end]
+		}
+		return end, ok
+	})
+	if !ok || value == nil || value[0] != '"' {
+		return "", end, ok
+	}
+	name := value[1 : len(value)-1]
+	if known := eventTypes[string(name)]; known != nil {
+		return known.name, end, ok
+	}
+	return string(rawjson.Decode(nil, name)), end, ok
 }

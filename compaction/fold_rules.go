@@ -2,6 +2,7 @@ package compaction
 
 // An eventType is what protocol/events.json says of a type; protocol_generated.go has all of them. What they do is code, here.
 type eventType struct {
+	name string // set by init
 	does action
 	part partKind // what it is done to
 	// isFolded says that the reducer reads events of the type. It skips others, and those that do not have the shape.
@@ -48,7 +49,8 @@ var methods = map[action]method{
 }
 
 func init() {
-	for _, t := range eventTypes {
+	for name, t := range eventTypes {
+		t.name = name
 		if t.part == noPart {
 			t.read, t.apply = methods[t.does].read, methods[t.does].apply
 			continue

@@ -158,7 +158,7 @@ func (c *call) add(run *Run) {
 	c.counts = append(c.counts, len(events))
 	c.params.ThreadIds = append(c.params.ThreadIds, run.config.Key.ThreadID)
 	c.params.RunIds = append(c.params.RunIds, run.config.RunID)
-	c.params.Events = append(c.params.Events, string(rawjson.Array(events)))
+	c.params.Events = append(c.params.Events, rawjson.String(rawjson.Array(events)))
 	c.params.AfterSeqs = append(c.params.AfterSeqs, run.seq)
 	c.params.Scopes = append(c.params.Scopes, run.config.Key.Scope)
 	c.params.Parallel = append(c.params.Parallel, run.config.Parallel)

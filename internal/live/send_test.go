@@ -87,6 +87,31 @@ func TestABatchIsBounded(t *testing.T) {
 	}
 }
 
+// At full speed a commit brings a full batch of each run.
+func TestRunsWithFullBuffersShareEachCall(t *testing.T) {
+	t.Parallel()
+	const runs, batches = 8, 4
+	s := newTestSender(t)
+	for n := range runs {
+		run := s.Begin(t.Context(), RunConfig{RunID: fmt.Sprint(n)})
+		for range batches * s.config.MaxBatchEvents {
+			mustAdd(t, run, eventOf(10))
+		}
+	}
+	calls := 0
+	for next := s.nextCall(s.onlyLane()); len(next.runs) > 0; next = s.nextCall(s.onlyLane()) {
+		calls++
+		s.mu.Lock()
+		for i, run := range next.runs {
+			run.stored(next.counts[i], db.AppendManyRow{LastSeq: run.seq + int64(next.counts[i])})
+		}
+		s.mu.Unlock()
+	}
+	if calls != batches {
+		t.Errorf("%d runs of %d batches took %d calls", runs, batches, calls)
+	}
+}
+
 // Inputs and parents are rare: an ordinary call has no arrays of them.
 func TestOnlyBeginningsBringInputsAndParents(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -73,14 +74,16 @@ func Parent(pid int) (int, error) {
 	return number, nil
 }
 
-// Scheduled is the time that a process has had on a processor, in its own code and in the kernel; 0: unknown.
+// Scheduled is the time that the threads of a process have had on a processor, in its own code and in the kernel, without those that
+// have ended; 0: unknown.
 func Scheduled(pid int) (taken time.Duration) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-	if err != nil {
-		return 0
-	}
-	if _, err := fmt.Sscan(string(text), &taken); err != nil {
-		return 0
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is valid
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		var ofThread time.Duration
+		if _, err := fmt.Sscan(string(text), &ofThread); err == nil {
+			taken += ofThread
+		}
 	}
 	return taken
 }

@@ -25,7 +25,11 @@ func filter(w *bytes.Buffer, l *protocol.List) {
 	for _, name := range names {
 		fmt.Fprintf(w, "%s: %q,\n", fieldInGo(name), name)
 	}
-	fmt.Fprint(w, "}\n\n// What events open and close.\nconst (\nnoPart partKind = iota\n")
+	fmt.Fprint(w, "}\n\nfunc fieldOf(key string) field {\nswitch key {\n")
+	for _, name := range names {
+		fmt.Fprintf(w, "case %q:\nreturn %s\n", name, fieldInGo(name))
+	}
+	fmt.Fprint(w, "default:\nreturn noField\n}\n}\n\n// What events open and close.\nconst (\nnoPart partKind = iota\n")
 	for _, p := range l.Parts {
 		fmt.Fprintln(w, partInGo(p.Name))
 	}

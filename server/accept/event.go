@@ -11,23 +11,16 @@ import (
 // A field is a member of an event that the clients' schemas describe.
 type field uint8
 
-var fieldsByName = func() map[string]field {
-	byName := make(map[string]field, fieldCount)
-	for f := fieldType; f < fieldCount; f++ {
-		byName[fieldNames[f]] = f
-	}
-	return byName
-}()
-
 // An event is the fields of one event, as parts of its text. An absent field is nil, one that is null is not.
 type event struct {
 	values  [fieldCount][]byte
+	present []field            // those that have a value
 	scratch [fieldCount][]byte // for fields whose strings have escapes
 }
 
 // scan reads a text, which must be one JSON object and nothing else.
 func (e *event) scan(text []byte) bool {
-	e.values = [fieldCount][]byte{}
+	e.clear()
 	at := rawjson.SkipSpace(text, 0)
 	if at == len(text) || text[at] != '{' {
 		return false
@@ -38,7 +31,11 @@ func (e *event) scan(text []byte) bool {
 			if bytes.IndexByte(key, '\\') >= 0 {
 				key = rawjson.Decode(nil, key)
 			}
-			e.values[fieldsByName[string(key)]] = text[at:end]
+			f := fieldOf(string(key))
+			if e.values[f] == nil {
+				e.present = append(e.present, f)
+			}
+			e.values[f] = text[at:end]
 		}
 		return end, ok
 	})
@@ -62,9 +59,17 @@ func (e *event) text(f field) []byte {
 	return inner
 }
 
+// clear takes the values away.
+func (e *event) clear() {
+	for _, f := range e.present {
+		e.values[f] = nil
+	}
+	e.present = e.present[:0]
+}
+
 // forget drops what belongs to the caller, and large buffers.
 func (e *event) forget() {
-	e.values = [fieldCount][]byte{}
+	e.clear()
 	for f := range e.scratch {
 		if cap(e.scratch[f]) > 1<<10 {
 			e.scratch[f] = nil

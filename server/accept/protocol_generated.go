@@ -85,6 +85,87 @@ var fieldNames = [fieldCount]string{
 	fieldTitle:               "title",
 }
 
+func fieldOf(key string) field {
+	switch key {
+	case "type":
+		return fieldType
+	case "timestamp":
+		return fieldTimestamp
+	case "metadata":
+		return fieldMetadata
+	case "messageId":
+		return fieldMessageID
+	case "role":
+		return fieldRole
+	case "name":
+		return fieldName
+	case "subagentRunId":
+		return fieldSubagentRunID
+	case "delta":
+		return fieldDelta
+	case "entityId":
+		return fieldEntityID
+	case "encryptedValue":
+		return fieldEncryptedValue
+	case "subtype":
+		return fieldSubtype
+	case "messages":
+		return fieldMessages
+	case "toolCallId":
+		return fieldToolCallID
+	case "toolCallName":
+		return fieldToolCallName
+	case "parentMessageId":
+		return fieldParentMessageID
+	case "content":
+		return fieldContent
+	case "activityType":
+		return fieldActivityType
+	case "replace":
+		return fieldReplace
+	case "patch":
+		return fieldPatch
+	case "snapshot":
+		return fieldSnapshot
+	case "threadId":
+		return fieldThreadID
+	case "runId":
+		return fieldRunID
+	case "parentRunId":
+		return fieldParentRunID
+	case "protocolVersion":
+		return fieldProtocolVersion
+	case "input":
+		return fieldInput
+	case "outcome":
+		return fieldOutcome
+	case "usage":
+		return fieldUsage
+	case "message":
+		return fieldMessage
+	case "code":
+		return fieldCode
+	case "stepName":
+		return fieldStepName
+	case "description":
+		return fieldDescription
+	case "parentSubagentRunId":
+		return fieldParentSubagentRunID
+	case "parentToolCallId":
+		return fieldParentToolCallID
+	case "value":
+		return fieldValue
+	case "event":
+		return fieldEvent
+	case "source":
+		return fieldSource
+	case "title":
+		return fieldTitle
+	default:
+		return noField
+	}
+}
+
 // What events open and close.
 const (
 	noPart partKind = iota

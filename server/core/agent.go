@@ -18,7 +18,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/tmaxmax/go-sse"
+
+	"github.com/pgagui/pgagui/server/internal/sse"
 )
 
 // Codes of the RUN_ERROR events that the server writes itself.
@@ -78,13 +79,14 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input *json.RawMe
 		defer cancel(nil)
 		limit := time.AfterFunc(a.RunTimeout, func() { cancel(errTooLong) })
 		defer limit.Stop()
-		var isTaken atomic.Bool // an event is being recorded, which takes long if the database is slow
-		idle := time.AfterFunc(a.IdleTimeout, func() {
-			if !isTaken.Load() {
+		waiting := &idleTimer{timeout: a.IdleTimeout}
+		waiting.isActive.Store(true)
+		waiting.timer = time.AfterFunc(a.IdleTimeout, func() {
+			if waiting.isActive.Load() {
 				cancel(errIdle)
 			}
 		})
-		defer idle.Stop()
+		defer waiting.timer.Stop()
 
 		sent := &sentInput{text: *input}
 		*input = nil
@@ -95,25 +97,12 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input *json.RawMe
 			return
 		}
 		defer answer.Body.Close()
-		var recording time.Duration // not yet added to the idle timeout
-		for event, err := range sse.Read(activeReader{answer.Body, func() { idle.Reset(a.IdleTimeout) }}, &sse.ReadConfig{MaxEventSize: a.MaxEventBytes}) {
+		for event, err := range sse.Read(timedReader{answer.Body, waiting}, a.MaxEventBytes) {
 			if err != nil {
 				yield(nil, a.explain(ctx, err))
 				return
 			}
-			if event.Data == "" {
-				continue
-			}
-			begin := time.Now()
-			isTaken.Store(true)
-			goOn := yield(json.RawMessage(event.Data), nil)
-			// Not for each event: a timer that is set wakes the poller of the network.
-			if recording += time.Since(begin); recording > a.IdleTimeout/4 {
-				idle.Reset(a.IdleTimeout)
-				recording = 0
-			}
-			isTaken.Store(false)
-			if !goOn {
+			if !yield(event, nil) {
 				return
 			}
 		}
@@ -123,15 +112,25 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input *json.RawMe
 	}
 }
 
-// activeReader calls a function after each read.
-type activeReader struct {
-	io.Reader
-	active func()
+// idleTimer ends a call of an agent that sends nothing. It runs while the server waits for the agent,
+// and not while events are recorded, which takes long if the database is slow.
+type idleTimer struct {
+	timeout  time.Duration
+	timer    *time.Timer
+	isActive atomic.Bool
 }
 
-func (r activeReader) Read(into []byte) (int, error) {
+// timedReader is an answer whose reads are timed.
+type timedReader struct {
+	io.Reader
+	waiting *idleTimer
+}
+
+func (r timedReader) Read(into []byte) (int, error) {
+	r.waiting.timer.Reset(r.waiting.timeout)
+	r.waiting.isActive.Store(true)
 	n, err := r.Reader.Read(into)
-	r.active()
+	r.waiting.isActive.Store(false)
 	return n, err
 }
 

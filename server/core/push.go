@@ -193,8 +193,8 @@ func runIDOf(event json.RawMessage) (id string, err error) {
 // withIDs returns an event with the ids of its thread and its run, if it begins or finishes the run:
 // there AG-UI requires them.
 func withIDs(event json.RawMessage, run pgagui.RunRef) json.RawMessage {
-	event, _ = ownIDs(event, run)
 	kind := compaction.EventType(event)
+	event, _ = ownIDs(event, kind, run)
 	if kind != "RUN_STARTED" && kind != "RUN_FINISHED" {
 		return event
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/events"
@@ -40,6 +42,7 @@ type recordedRun struct {
 	agent     *Agent
 	recording *pgagui.Recording
 	recorded  chan struct{}
+	events    prometheus.Counter
 	isNew     bool                            // the thread has no earlier run
 	state     json.RawMessage                 // what the state is from the first event on. nil: as the client said
 	ended     func(outcome string, err error) // of the observer
@@ -140,7 +143,8 @@ func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 	}
 	run := &recordedRun{
 		RunRef: pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, tenant: to, agent: agent, recorded: make(chan struct{}),
-		input: input, memory: in.Held.Move(), clientSize: len(in.json),
+		events: s.metrics.events.WithLabelValues(agent.Name),
+		input:  input, memory: in.Held.Move(), clientSize: len(in.json),
 		isNew: parent == "", open: accept.New(accept.Run{ThreadID: in.ThreadID, RunID: in.RunID}, 0),
 	}
 	if !isInLog {
@@ -248,7 +252,7 @@ func (s *Server) record(run *recordedRun, headers http.Header) {
 	failed := s.receive(run, headers)
 	outcome, err := s.finish(run, failed)
 	// After a failure, Close ends the run in the log with that reason, or releases its claim.
-	closed := run.recording.Close(context.WithoutCancel(s.background))
+	closed := run.recording.Close(context.Background())
 	if err == nil {
 		err = closed
 	}
@@ -299,7 +303,7 @@ func (s *Server) receiveEvent(run *recordedRun, event json.RawMessage, err error
 	if kind == "" {
 		return failure(codeProtocol, `the agent sent an event that has no type (expected a JSON object with a string member "type")`)
 	}
-	event, replaced := ownIDs(event, run.RunRef)
+	event, replaced := ownIDs(event, kind, run.RunRef)
 	s.metrics.replacedIDs.Add(float64(replaced))
 	if size := run.clientSize + len("[]") + len(event) + len(run.state); size > maxCall && !run.took && run.held == nil {
 		return failure(codeProtocol, "the input and the first event of the agent have %d bytes (at most %d are stored at once)", size, maxCall)
@@ -349,7 +353,7 @@ var errNoJSON = failure(codeProtocol, "the agent sent an event that is no JSON o
 
 // take records events. It waits while the recorder's buffer is full.
 func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
-	ctx := context.WithoutCancel(s.background)
+	ctx := context.Background()
 	if !run.took && run.state != nil { // behind RUN_STARTED, with whose input the client's state comes
 		events = slices.Insert(slices.Clone(events), 1, new(jsontext.Object).Value("type", "STATE_SNAPSHOT").Raw("snapshot", run.state).End())
 	}
@@ -369,7 +373,7 @@ func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.events.WithLabelValues(run.agent.Name).Add(float64(len(events)))
+	run.events.Add(float64(len(events)))
 	for _, event := range events {
 		run.open.Push(event)
 	}
@@ -382,7 +386,7 @@ func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
 
 // nameAgent stores which agent began a thread.
 func (s *Server) nameAgent(run *recordedRun) {
-	ctx := context.WithoutCancel(s.background)
+	ctx := context.Background()
 	err := run.recording.Flush(ctx)
 	if err == nil {
 		_, err = run.tenant.SetThread(ctx, run.ThreadID, pgagui.ThreadChanges{Agent: &run.agent.Name})
@@ -484,8 +488,8 @@ func (s *Server) end(run *recordedRun, end interface {
 
 // ownIDs replaces the thread id and the run id of an event that begins or ends a run, if they are
 // others than those of the client. All other bytes stay. It returns the number of ids replaced.
-func ownIDs(event json.RawMessage, run pgagui.RunRef) (json.RawMessage, int) {
-	switch compaction.EventType(event) {
+func ownIDs(event json.RawMessage, kind string, run pgagui.RunRef) (json.RawMessage, int) {
+	switch kind {
 	case "RUN_STARTED", "RUN_FINISHED", "RUN_ERROR":
 	default:
 		return event, 0

@@ -29,11 +29,16 @@ type Place struct {
 }
 
 // String returns the place as text: the position, and a dot and the base unless it is 0.
-func (p Place) String() string {
-	if p.base == 0 {
-		return p.Position.String()
+func (p Place) String() string { return string(p.Append(nil)) }
+
+// Append appends what String returns.
+func (p Place) Append(text []byte) []byte {
+	text, _ = p.AppendText(text)
+	if p.base != 0 {
+		text = append(text, '.')
+		text = strconv.AppendInt(text, p.base, 10)
 	}
-	return p.Position.String() + "." + strconv.FormatInt(p.base, 10)
+	return text
 }
 
 // ReadPlace reads what String writes.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -71,7 +72,11 @@ func (s *HTTP) BeginStream(w http.ResponseWriter, format FrameFormat) *FrameWrit
 }
 
 // maxBuffered bounds the frames that wait for a flush, in bytes.
-const maxBuffered = 16 << 10
+const maxBuffered = 32 << 10
+
+// frameBuffers are for the frames of all streams, so that one that is idle holds none. They begin
+// small: most streams write a token at a time.
+var frameBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // FrameFormat says how frames are written.
 type FrameFormat struct {
@@ -87,28 +92,42 @@ type FrameWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
-	buffer  []byte
+	buffer  *bytes.Buffer // nil: nothing waits
 	failed  error
 }
 
 func (w *FrameWriter) Write(f core.Frame) bool {
-	id := f.ID
-	if f.Place.Seq > 0 {
-		if id = f.Place.String(); w.OnlySeq {
-			id = strconv.FormatInt(f.Place.Seq, 10)
-		}
+	if w.buffer == nil {
+		w.buffer = frameBuffers.Get().(*bytes.Buffer)
 	}
-	if id != "" {
-		w.buffer = append(append(append(w.buffer, "id: "...), id...), '\n')
+	var scratch [64]byte
+	id := scratch[:0]
+	switch {
+	case f.Place.Seq == 0:
+		id = append(id, f.ID...)
+	case w.OnlySeq:
+		id = strconv.AppendInt(id, f.Place.Seq, 10)
+	default:
+		id = f.Place.Append(id)
+	}
+	if len(id) > 0 {
+		w.field("id: ", id)
 	}
 	switch {
 	case f.Event != nil:
 		w.data(f.Event)
-	case id == "":
-		w.buffer = append(append(append(w.buffer, ": "...), cmp.Or(w.Comment, "heartbeat")...), '\n')
+	case len(id) == 0:
+		w.field(": ", []byte(cmp.Or(w.Comment, "heartbeat")))
 	}
-	w.buffer = append(w.buffer, '\n')
-	return len(w.buffer) < maxBuffered || w.Flush()
+	w.buffer.WriteByte('\n')
+	return w.buffer.Len() < maxBuffered || w.Flush()
+}
+
+// field writes a line.
+func (w *FrameWriter) field(name string, value []byte) {
+	w.buffer.WriteString(name)
+	w.buffer.Write(value)
+	w.buffer.WriteByte('\n')
 }
 
 // data writes an event. A line break can only be between two tokens of its JSON text.
@@ -116,17 +135,15 @@ func (w *FrameWriter) data(event []byte) {
 	for {
 		end := bytes.IndexAny(event, "\r\n")
 		if end < 0 {
-			end = len(event)
-		}
-		w.buffer = append(append(append(w.buffer, "data: "...), event[:end]...), '\n')
-		if end == len(event) {
+			w.field("data: ", event)
 			return
 		}
+		w.field("data: ", event[:end])
 		event = event[end+1:]
 	}
 }
 
-// flush sends what was written. A client that does not accept it in time is too slow.
+// Flush sends what was written. A client that does not accept it in time is too slow.
 func (w *FrameWriter) Flush() bool {
 	if w.failed != nil {
 		return false
@@ -135,8 +152,8 @@ func (w *FrameWriter) Flush() bool {
 	if errors.Is(w.failed, http.ErrNotSupported) {
 		w.failed = nil
 	}
-	if w.failed == nil {
-		_, w.failed = w.w.Write(w.buffer)
+	if w.failed == nil && w.buffer != nil {
+		_, w.failed = w.w.Write(w.buffer.Bytes())
 	}
 	if w.failed == nil {
 		w.failed = w.control.Flush()
@@ -144,9 +161,11 @@ func (w *FrameWriter) Flush() bool {
 	if w.failed == nil { // in HTTP/2 the deadline would end a stream that is idle
 		_ = w.control.SetWriteDeadline(time.Time{})
 	}
-	if cap(w.buffer) > maxBuffered { // of one large event
-		w.buffer = nil
+	// After a failure HTTP/2 may still be reading the buffer, and one large event may have made it large.
+	if w.failed == nil && w.buffer != nil && w.buffer.Cap() <= 2*maxBuffered {
+		w.buffer.Reset()
+		frameBuffers.Put(w.buffer)
 	}
-	w.buffer = w.buffer[:0]
+	w.buffer = nil
 	return w.failed == nil
 }

@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"transcript"},
 	{""}, // the store
 	{"cluster", "jobs", "timeline"},
-	{"worker", "otelagui", "server/access", "server/accept", "server/problem", "server/internal/ambientv1", "server/internal/jsontext"},
+	{"worker", "otelagui", "server/access", "server/accept", "server/problem", "server/internal/ambientv1", "server/internal/jsontext", "server/internal/sse"},
 	{"server/core"},
 	{"server/face"},
 	{"server/face/agui", "server/face/ambient", "server/face/copilotkit", "server/face/rest"},

@@ -57,6 +57,8 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.IntVar(&options.LargeEvents, "events", 0, "with the phase large: `number` of events in the large store (default 100 million)")
 	flags.IntVar(&options.SmallEvents, "small-events", 0, "with the phase large: `number` of events in the small store (default 1 million)")
 	flags.DurationVar(&options.Mixed, "mixed", 0, "with the phase large: how `long` to write to the large store at the end (default 1h)")
+	flags.IntVar(&options.Tokens, "tokens", 0, "with the phase speed: `number` of tokens of each agent (default 2000)")
+	flags.StringVar(&options.Profiles, "profiles", "", "with the phase speed: `folder` for profiles of the server process, of CPU and of allocations")
 	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
 	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
@@ -83,6 +85,9 @@ Flags:
 	options.Phases = flags.Args()
 	if options.Repeat < 1 || options.Share <= 0 || options.Share > 1 {
 		return errors.New("--repeat must be 1 or more, and --share above 0 and at most 1")
+	}
+	if options.Tokens < 0 {
+		return errors.New("--tokens must be 1 or more")
 	}
 	for _, events := range []int{options.LargeEvents, options.SmallEvents} {
 		if events != 0 && events < 10_000 {

@@ -12,12 +12,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tmaxmax/go-sse"
-
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/core"
 	"github.com/pgagui/pgagui/server/face"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
+	"github.com/pgagui/pgagui/server/internal/sse"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -256,13 +255,7 @@ func (p *partialEvent) Read(into []byte) (int, error) {
 
 // sseEvents reads the data of server-sent events.
 func sseEvents(stream io.Reader) iter.Seq2[json.RawMessage, error] {
-	return func(yield func(json.RawMessage, error) bool) {
-		for event, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxStreamedEvent}) {
-			if (event.Data != "" || err != nil) && !yield(json.RawMessage(event.Data), err) {
-				return
-			}
-		}
-	}
+	return sse.Read(stream, maxStreamedEvent)
 }
 
 // lineEvents reads events in lines.
