@@ -335,6 +335,28 @@ func repeats(n int) int {
 	return n
 }
 
+func TestTheDescriptionOfStandbys(t *testing.T) {
+	t.Setenv("PASSWORD_OF_A", "secret")
+	path := filepath.Join(t.TempDir(), "nodes.json")
+	for standbys, want := range map[string]string{
+		`["postgres://u:${PASSWORD_OF_A}@standby/agui", "host=second"]`: `["postgres://u:secret@standby/agui" "host=second"]`,
+		`["host=first", "host=${UNSET_ADDRESS}"]`:                       `node "a": the variable UNSET_ADDRESS of its address is not set`,
+		`[""]`:                                                          `a standby of node "a" has no address`,
+	} {
+		if err := os.WriteFile(path, []byte(`{"nodes":[{"name":"a","url":"host=primary","standbys":`+standbys+`}]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := cluster.ReadFile(path)
+		if err == nil {
+			if got := fmt.Sprintf("%q", nodes[0].Standbys); got != want {
+				t.Errorf("%s: the standbys are %s, want %s", standbys, got, want)
+			}
+		} else if !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", standbys, err, want)
+		}
+	}
+}
+
 const moverEnv = "PGAGUI_TEST_MOVER"
 
 func TestMain(m *testing.M) {

@@ -28,7 +28,8 @@ variables of the environment:
   {"nodes": [{"name": "a", "url": "postgres://agui:${PASSWORD_A}@db-a/agui"},
              {"name": "b", "url": "postgres://agui:${PASSWORD_B}@db-b/agui"}]}
 
-The first node coordinates. In a cluster that is made of a store in use it is that store.
+The first node coordinates. In a cluster that is made of a store in use it is that store. A node may
+have "standbys": ["postgres://…"], streaming standbys of the database: "pgagui serve" reads there.
 
 With --nodes all commands take a cluster where they take a database. "pgagui serve" and commands
 about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
@@ -118,12 +119,13 @@ have to know a node before it gets threads: give them the new description first.
 		},
 		&cobra.Command{
 			Use:   "status",
-			Short: "Show how many buckets each node has",
+			Short: "Show how many buckets each node has, and how far its standbys are behind",
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
 of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
 that a move took from the node, or was about to take, and whose rows are still there: if no move is
-in progress, one was interrupted, and the next move or "pgagui cluster rebalance" finishes it. If a
-node does not answer, the exit code is 5.`,
+in progress, one was interrupted, and the next move or "pgagui cluster rebalance" finishes it. Below a
+node are its standbys, with the number of transactions of the node that they do not show yet. If a
+node or a standby does not answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -196,6 +198,14 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 			}
 		}
 		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), strconv.FormatInt(status.Unfinished, 10), state})
+		for i, standby := range status.Standbys {
+			state := fmt.Sprintf("standby %d, %s behind", i+1, cli.CountText(standby.Behind, "transaction"))
+			if standby.Error != "" {
+				state = standby.Error
+				failed = errors.Join(failed, errors.New(state))
+			}
+			rows = append(rows, []string{status.Name, "", "", "", state})
+		}
 	}
 	if !p.JSON {
 		if err := p.PrintTable(rows, 4); err != nil {
