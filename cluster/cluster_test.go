@@ -35,12 +35,18 @@ type three struct {
 	*cluster.Cluster
 }
 
-// newThree returns a cluster of a, which fill has filled before, and of b and c.
-func newThree(t *testing.T, fill func(*pgxpool.Pool)) *three {
+// newThree returns a cluster of a, which fill has filled before, and of b and c. Nodes have the
+// databases of on, or else new ones.
+func newThree(t *testing.T, fill func(*pgxpool.Pool), on ...cluster.Node) *three {
 	t.Helper()
 	c := &three{t: t, pools: map[string]*pgxpool.Pool{}}
 	for _, name := range []string{"a", "b", "c"} {
-		address := testdb.New(t)
+		address := ""
+		if i := slices.IndexFunc(on, func(node cluster.Node) bool { return node.Name == name }); i >= 0 {
+			address = on[i].URL
+		} else {
+			address = testdb.New(t)
+		}
 		c.nodes = append(c.nodes, cluster.Node{Name: name, URL: address})
 		c.pools[name] = testdb.Connect(t, address)
 	}

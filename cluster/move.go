@@ -188,12 +188,45 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 	if !isAlone {
 		return ErrMoving
 	}
+	ctx, stopWatching := m.watch(ctx, connection.Conn())
+	defer stopWatching()
 	tables, err := first.queries.ArchivedTables(ctx)
 	if err != nil {
 		return inNode(first, err)
 	}
 	m.tables = rawjson.Binary(tables)
-	return f(ctx)
+	if err := f(ctx); err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errLockLost) {
+			return inNode(first, cause)
+		}
+		return err
+	}
+	return nil
+}
+
+// errLockLost ends a move.
+var errLockLost = errors.New("the move has lost the lock that keeps other moves away")
+
+// watch returns a context that ends when the connection that has the lock does: its server may have
+// been restarted, and another move begun. stop frees the connection for other statements.
+func (m *mover) watch(ctx context.Context, connection *pgx.Conn) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	waiting, stopWaiting := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for waiting.Err() == nil {
+			if _, err := connection.WaitForNotification(waiting); err != nil && waiting.Err() == nil {
+				cancel(fmt.Errorf("%w: %w", errLockLost, err))
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		stopWaiting()
+		<-ended
+		cancel(nil)
+	}
 }
 
 // places returns the newest places of all buckets, and completes moves of buckets of which not all
@@ -559,12 +592,12 @@ const (
 
 // copyThread stores a fenced thread on the target, unless it is there. The source takes a thread back
 // that the target has not got for certain. Otherwise it stays fenced, and the next move goes on with
-// it.
+// it: also if the lock is lost, because another move may be copying it.
 func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsHereRow, isFencedNow bool) error {
 	begin := time.Now()
 	progress, err := m.store(ctx, source, target, thread)
 	isAbsent := progress == begun || progress == notBegun && isFencedNow
-	if err != nil && isAbsent {
+	if err != nil && isAbsent && !errors.Is(context.Cause(ctx), errLockLost) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 		defer cancel()
 		err = errors.Join(err, inNode(source, source.queries.TakeBackThread(ctx, thread.ThreadKey)))
