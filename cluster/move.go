@@ -640,6 +640,13 @@ func (m *mover) store(ctx context.Context, source, target *node, thread db.Threa
 			if err == nil {
 				err = rows.Finish(ctx, m.tables, digests)
 			}
+			var readers rawjson.Text
+			if err == nil {
+				readers, err = db.New(from).ReadersOfThread(ctx, thread.ThreadKey)
+			}
+			if err == nil {
+				err = queries.ReceiveReaders(ctx, db.ReceiveReadersParams{ThreadKey: key, Readers: readers})
+			}
 			if err == nil {
 				come = sent
 			}

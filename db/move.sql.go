@@ -129,6 +129,17 @@ func (q *Queries) NodeOfThread(ctx context.Context, threadKey pgtype.UUID) (stri
 	return node, err
 }
 
+const ReadersOfThread = `-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread($1::pg_catalog.uuid)::pg_catalog.json as readers
+`
+
+func (q *Queries) ReadersOfThread(ctx context.Context, threadKey pgtype.UUID) (rawjson.Text, error) {
+	row := q.db.QueryRow(ctx, ReadersOfThread, threadKey)
+	var readers rawjson.Text
+	err := row.Scan(&readers)
+	return readers, err
+}
+
 const ReceiveBuckets = `-- name: ReceiveBuckets :exec
 select agui_internal.receive_buckets($1::pg_catalog.json, $2::pg_catalog.json, $3::pg_catalog.json)
 `
@@ -141,6 +152,20 @@ type ReceiveBucketsParams struct {
 
 func (q *Queries) ReceiveBuckets(ctx context.Context, arg ReceiveBucketsParams) error {
 	_, err := q.db.Exec(ctx, ReceiveBuckets, arg.Map, arg.Elsewhere, arg.Erasures)
+	return err
+}
+
+const ReceiveReaders = `-- name: ReceiveReaders :exec
+select agui_internal.receive_readers($1::pg_catalog.uuid, $2::pg_catalog.json)
+`
+
+type ReceiveReadersParams struct {
+	ThreadKey pgtype.UUID
+	Readers   rawjson.Text
+}
+
+func (q *Queries) ReceiveReaders(ctx context.Context, arg ReceiveReadersParams) error {
+	_, err := q.db.Exec(ctx, ReceiveReaders, arg.ThreadKey, arg.Readers)
 	return err
 }
 

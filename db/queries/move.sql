@@ -46,6 +46,12 @@ select agui_internal.take_back_thread(@thread_key::pg_catalog.uuid);
 -- Null: the thread is there already.
 select agui_internal.receive_thread(@scope::pg_catalog.text, @thread_id::pg_catalog.text, @created_at::pg_catalog.timestamptz)::pg_catalog.uuid as thread_key;
 
+-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread(@thread_key::pg_catalog.uuid)::pg_catalog.json as readers;
+
+-- name: ReceiveReaders :exec
+select agui_internal.receive_readers(@thread_key::pg_catalog.uuid, @readers::pg_catalog.json);
+
 -- name: RemoveMovedThread :one
 select agui_internal.remove_moved_thread(@thread_key::pg_catalog.uuid)::boolean as is_removed;
 

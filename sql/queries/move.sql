@@ -46,6 +46,12 @@ select agui_internal.take_back_thread(@thread_key::uuid);
 -- Null: the thread is there already.
 select agui_internal.receive_thread(@scope::text, @thread_id::text, @created_at::timestamptz)::uuid as thread_key;
 
+-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread(@thread_key::uuid)::json as readers;
+
+-- name: ReceiveReaders :exec
+select agui_internal.receive_readers(@thread_key::uuid, @readers::json);
+
 -- name: RemoveMovedThread :one
 select agui_internal.remove_moved_thread(@thread_key::uuid)::boolean as is_removed;
 
