@@ -249,7 +249,10 @@ func (m *mover) places(ctx context.Context) (newest buckets.Places, err error) {
 			return newest, fmt.Errorf("bucket %d is on node %q, which is not among the given nodes", bucket, at.Node)
 		}
 	}
-	return newest, m.announce(ctx, known, newest)
+	if err := m.announce(ctx, known, newest); err != nil {
+		return newest, err
+	}
+	return newest, m.announcePins(ctx, newest)
 }
 
 // announce tells each node the places that it does not know, the node that gets a bucket first.
@@ -747,10 +750,9 @@ func (m *mover) find(ctx context.Context, node *node, key pgtype.UUID) (thread d
 			break
 		}
 	}
-	bucket := int32(buckets.Of(key.Bytes))
-	threads, err := node.queries.ThreadsHere(ctx, db.ThreadsHereParams{Buckets: []int32{bucket}, After: before, Page: 1})
-	if err != nil || len(threads) == 0 || threads[0].ThreadKey != key {
+	threads, err := node.queries.ThreadHere(ctx, db.ThreadHereParams{ThreadKey: key, Before: before})
+	if err != nil || len(threads) == 0 {
 		return thread, false, inNode(node, err)
 	}
-	return threads[0], true, nil
+	return db.ThreadsHereRow(threads[0]), true, nil
 }

@@ -127,7 +127,7 @@ func TestReplicasOfNodes(t *testing.T) {
 	}
 	replicated.Resume(t)
 	opened.want("TEXT_MESSAGE_CONTENT")
-	wait.For(t, "the standby knows of the move", func() bool { return p.lastText(onA) == "one two" })
+	wait.For(t, "the standby has seen the move", func() bool { return p.lastText(onA) == "one two" })
 	if _, err := moving.MoveThread(t.Context(), "", onA, "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    buckets int[] := array(select distinct agui_internal.bucket_of(key) as bucket from unnest(thread_keys) as given (key) order by bucket);
+    buckets int[] := array(select distinct agui_internal.bucket_of_thread(key) as bucket from unnest(thread_keys) as given (key) order by bucket);
     fenced  uuid[];
 begin
     perform agui_internal.refuse_unless_operator('move threads');
