@@ -494,6 +494,50 @@ func TestAClusterThatIsNone(t *testing.T) {
 	}
 }
 
+// A Store learns from one thread of a pinned scope where the others are, and that the scope is pinned no
+// longer.
+func TestTheBucketOfAPinnedScopeIsLearned(t *testing.T) {
+	t.Parallel()
+	nodes := testdb.Nodes(t, 2)
+	var described []cluster.Node
+	var counted []pgagui.Node
+	statements := &atomic.Int64{}
+	for _, node := range nodes {
+		described = append(described, cluster.Node{Name: node.Name, URL: node.URL})
+		counted = append(counted, pgagui.Node{Name: node.Name, Pool: countingDB{node.Pool, statements}})
+	}
+	administered, err := cluster.Open(t.Context(), described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer administered.Close()
+	threads := threadsOn(t, nodes, 10)
+	all := slices.Concat(threads["a"], threads["b"])
+	store := pgagui.NewCluster(counted, nil)
+	appendAll := func(run string) (sent int64) {
+		before := statements.Load()
+		for _, thread := range all {
+			mustAppend(t, store, thread, run, rawEvents(started(run), finished))
+		}
+		return statements.Load() - before
+	}
+	count := func(node int) int { return ask[int](t, nodes[node].Pool, `select count(*) from agui.thread`) }
+	appendAll("r0")
+	bucket := ask[int](t, nodes[0].Pool, `select max(bucket) from agui_internal.bucket where node = 'b'`)
+	if _, err := administered.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if sent := appendAll("r1"); sent != int64(len(all))+1 || count(1) != len(all) {
+		t.Errorf("%d statements for %d threads of a pinned scope, want one more; %d are on b", sent, len(all), count(1))
+	}
+	if _, err := administered.UnpinScope(t.Context(), "", cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if sent := appendAll("r2"); sent != int64(len(all))+1 || count(0) != len(all)/2 {
+		t.Errorf("%d statements for %d threads, want one more; %d are on a", sent, len(all), count(0))
+	}
+}
+
 // One database can be used as a cluster, also before it is one, and becomes the first node while it is used.
 func TestOneDatabaseBecomesACluster(t *testing.T) {
 	t.Parallel()

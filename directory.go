@@ -19,8 +19,8 @@ func threadKey(key live.Key) (id [16]byte) {
 	return id
 }
 
-// maxMoved bounds the threads that a directory has beside its buckets.
-const maxMoved = 10_000
+// maxMoved and maxPinned bound the threads and the scopes that a directory has beside its buckets.
+const maxMoved, maxPinned = 10_000, 10_000
 
 // directory is what a process knows about which node has which threads. A node that refuses a thread
 // says who has it, so the directory need not be up to date.
@@ -28,6 +28,7 @@ type directory struct {
 	mu        sync.Mutex // guards what follows
 	hasMap    bool
 	buckets   buckets.Places
+	pinned    map[string]int             // the buckets of scopes whose threads are all in one
 	moved     map[live.Key]*list.Element // threads that are not where their bucket is
 	lastMoved list.List                  // of movedThread, the one learned last first
 	refreshed time.Time
@@ -38,7 +39,9 @@ type movedThread struct {
 	node string
 }
 
-func newDirectory() *directory { return &directory{moved: map[live.Key]*list.Element{}} }
+func newDirectory() *directory {
+	return &directory{pinned: map[string]int{}, moved: map[live.Key]*list.Element{}}
+}
 
 func (d *directory) isLoaded() bool {
 	d.mu.Lock()
@@ -62,7 +65,23 @@ func (d *directory) nodeOf(key live.Key) string {
 		d.lastMoved.MoveToFront(element)
 		return element.Value.(movedThread).node
 	}
-	return d.buckets[buckets.Of(threadKey(key))].Node
+	bucket, isPinned := d.pinned[key.Scope]
+	if !isPinned {
+		bucket = buckets.Of(threadKey(key))
+	}
+	return d.buckets[bucket].Node
+}
+
+// pin notes the bucket of the threads of a scope, as a node says it of one. The caller holds the lock.
+func (d *directory) pin(key live.Key, bucket int) {
+	if bucket == buckets.Of(threadKey(key)) {
+		delete(d.pinned, key.Scope)
+		return
+	}
+	if len(d.pinned) >= maxPinned {
+		clear(d.pinned) // nodes say it again
+	}
+	d.pinned[key.Scope] = bucket
 }
 
 // learn learns from a refusal of threads, of which it returns the keys. detail is that of UI027.
@@ -86,6 +105,7 @@ func (d *directory) learn(detail string) (refused []live.Key) {
 		d.mu.Lock()
 		d.drop(key) // it is where its bucket is
 		if place.Bucket >= 0 && place.Bucket < buckets.Count {
+			d.pin(key, place.Bucket)
 			d.buckets.Put(place.Bucket, buckets.Place{Node: place.Node, Epoch: place.Epoch})
 		}
 		d.mu.Unlock()

@@ -172,8 +172,8 @@ func (s *Store) InScope(scope string) *Store {
 }
 
 // WrapDB returns the Store with its calls through another DB, which wrap makes of the one that it
-// has, or of that of each node of a cluster: one that counts the calls, or sends them to another
-// server. Followers still poll on the pool of the Store, and share the polls with its other followers.
+// has, or of that of each node of a cluster, in the order of Nodes: one that counts the calls, or
+// sends them to another server. Followers still poll on the pool of the Store, and share the polls with its other followers.
 func (s *Store) WrapDB(wrap func(DB) DB) *Store {
 	if s.cluster == nil {
 		return s.on(wrap(s.db), s.scope)

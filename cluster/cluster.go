@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
@@ -34,12 +35,15 @@ type Node struct {
 	Name string `json:"name"`
 	// URL is the address of the database, as for pgagui's command line.
 	URL string `json:"url"`
+	// Standbys are the addresses of streaming standbys of the database. "pgagui serve" reads there.
+	Standbys []string `json:"standbys,omitempty"`
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 
-// ReadFile reads the description of a cluster: {"nodes": [{"name": "a", "url": "postgres://…"}, …]}.
-// An address may have variables of the environment: ${NAME}.
+// ReadFile reads the description of a cluster:
+// {"nodes": [{"name": "a", "url": "postgres://…", "standbys": ["postgres://…"]}, …]}. An address may
+// have variables of the environment: ${NAME}.
 func ReadFile(path string) ([]Node, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -56,13 +60,19 @@ func ReadFile(path string) ([]Node, error) {
 	}
 	for i, node := range described.Nodes {
 		var unset string
-		described.Nodes[i].URL = os.Expand(node.URL, func(name string) string {
-			value, found := os.LookupEnv(name)
-			if !found {
-				unset = name
-			}
-			return value
-		})
+		expand := func(address string) string {
+			return os.Expand(address, func(name string) string {
+				value, found := os.LookupEnv(name)
+				if !found {
+					unset = name
+				}
+				return value
+			})
+		}
+		described.Nodes[i].URL = expand(node.URL)
+		for j, address := range node.Standbys {
+			node.Standbys[j] = expand(address)
+		}
 		if unset != "" {
 			return nil, invalid(fmt.Errorf("node %q: the variable %s of its address is not set", node.Name, unset))
 		}
@@ -86,6 +96,8 @@ func check(nodes []Node) error {
 			return fmt.Errorf("there are two nodes %q", node.Name)
 		case node.URL == "":
 			return fmt.Errorf("node %q has no address", node.Name)
+		case slices.Contains(node.Standbys, ""):
+			return fmt.Errorf("a standby of node %q has no address", node.Name)
 		}
 		known[node.Name] = true
 	}
@@ -102,9 +114,10 @@ type Cluster struct {
 }
 
 type node struct {
-	name    string
-	pool    *pgxpool.Pool
-	queries *db.Queries
+	name     string
+	pool     *pgxpool.Pool
+	queries  *db.Queries
+	standbys []string
 }
 
 // Open returns the cluster of these nodes. The first one coordinates: two moves never run at a time.
@@ -121,7 +134,7 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 			var pool *pgxpool.Pool
 			pool, err = pgxpool.NewWithConfig(ctx, config)
 			if err == nil {
-				c.nodes = append(c.nodes, &node{described.Name, pool, db.New(pool)})
+				c.nodes = append(c.nodes, &node{described.Name, pool, db.New(pool), described.Standbys})
 				continue
 			}
 		}
@@ -232,6 +245,16 @@ type NodeStatus struct {
 	IsNode bool `json:"isNode"`
 	// Error says why the node did not answer.
 	Error string `json:"error,omitempty"`
+	// Standbys are those of the description, in their order.
+	Standbys []StandbyStatus `json:"standbys,omitempty"`
+}
+
+// StandbyStatus is what Status says of a standby.
+type StandbyStatus struct {
+	// Behind is how many transactions of the node it does not show yet.
+	Behind int64 `json:"behind"`
+	// Error says why it cannot be used: it does not answer, or is no standby of the node.
+	Error string `json:"error,omitempty"`
 }
 
 // Status says of each node what it has.
@@ -253,6 +276,13 @@ func (c *Cluster) Status(ctx context.Context) []NodeStatus {
 		statuses[i].IsNode = own.Node != ""
 		known[i].Take(own)
 		newest.Take(own)
+		for j, address := range node.standbys {
+			var standby StandbyStatus
+			if standby.Behind, err = behind(ctx, node.queries, address); err != nil {
+				standby.Error = fmt.Sprintf("standby %d of node %q: %v", j+1, node.name, err)
+			}
+			statuses[i].Standbys = append(statuses[i].Standbys, standby)
+		}
 	}
 	for i := range statuses {
 		for bucket, at := range newest {
@@ -265,4 +295,32 @@ func (c *Cluster) Status(ctx context.Context) []NodeStatus {
 		}
 	}
 	return statuses
+}
+
+// standbyTimeout bounds how long Status waits for a standby.
+const standbyTimeout = 5 * time.Second
+
+// behind returns how many transactions of a database a standby does not show yet.
+func behind(ctx context.Context, primary *db.Queries, standby string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, standbyTimeout)
+	defer cancel()
+	at, err := primary.ServerState(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("the primary: %w", err)
+	}
+	connection, err := pgx.Connect(ctx, standby)
+	if err != nil {
+		return 0, err
+	}
+	defer connection.Close(ctx)
+	shown, err := db.New(connection).ServerState(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case shown.DatabaseOid != at.DatabaseOid:
+		return 0, errors.New("it is another database than the primary's")
+	case !shown.IsStandby:
+		return 0, errors.New("it is no standby: it was promoted, or never was one")
+	}
+	return max(0, at.NextTransaction-shown.NextTransaction), nil
 }

@@ -35,12 +35,18 @@ type three struct {
 	*cluster.Cluster
 }
 
-// newThree returns a cluster of a, which fill has filled before, and of b and c.
-func newThree(t *testing.T, fill func(*pgxpool.Pool)) *three {
+// newThree returns a cluster of a, which fill has filled before, and of b and c. Nodes have the
+// databases of on, or else new ones.
+func newThree(t *testing.T, fill func(*pgxpool.Pool), on ...cluster.Node) *three {
 	t.Helper()
 	c := &three{t: t, pools: map[string]*pgxpool.Pool{}}
 	for _, name := range []string{"a", "b", "c"} {
-		address := testdb.New(t)
+		address := ""
+		if i := slices.IndexFunc(on, func(node cluster.Node) bool { return node.Name == name }); i >= 0 {
+			address = on[i].URL
+		} else {
+			address = testdb.New(t)
+		}
 		c.nodes = append(c.nodes, cluster.Node{Name: name, URL: address})
 		c.pools[name] = testdb.Connect(t, address)
 	}
@@ -64,7 +70,10 @@ func newThree(t *testing.T, fill func(*pgxpool.Pool)) *three {
 func (c *three) at(ctx context.Context, f func(*pgagui.Store) error) error {
 	name := "a"
 	deadline := time.Now().Add(20 * time.Second)
-	for {
+	for try := 0; ; try++ {
+		if try > 2 { // as clients do: for the time of a move two nodes name each other
+			time.Sleep(5 * time.Millisecond)
+		}
 		err := f(pgagui.New(c.pools[name], nil))
 		var refusal *pgconn.PgError
 		if !errors.As(err, &refusal) || refusal.Code != "UI027" || time.Now().After(deadline) {
@@ -336,6 +345,28 @@ func repeats(n int) int {
 		return n / 5
 	}
 	return n
+}
+
+func TestTheDescriptionOfStandbys(t *testing.T) {
+	t.Setenv("PASSWORD_OF_A", "secret")
+	path := filepath.Join(t.TempDir(), "nodes.json")
+	for standbys, want := range map[string]string{
+		`["postgres://u:${PASSWORD_OF_A}@standby/agui", "host=second"]`: `["postgres://u:secret@standby/agui" "host=second"]`,
+		`["host=first", "host=${UNSET_ADDRESS}"]`:                       `node "a": the variable UNSET_ADDRESS of its address is not set`,
+		`[""]`: `a standby of node "a" has no address`,
+	} {
+		if err := os.WriteFile(path, []byte(`{"nodes":[{"name":"a","url":"host=primary","standbys":`+standbys+`}]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := cluster.ReadFile(path)
+		if err == nil {
+			if got := fmt.Sprintf("%q", nodes[0].Standbys); got != want {
+				t.Errorf("%s: the standbys are %s, want %s", standbys, got, want)
+			}
+		} else if !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", standbys, err, want)
+		}
+	}
 }
 
 const moverEnv = "PGAGUI_TEST_MOVER"

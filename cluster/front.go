@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -27,16 +28,21 @@ var frontBegin string
 // nodes.
 func (c *Cluster) Front(ctx context.Context, w io.Writer) error {
 	front := frontWriter{}
-	if err := front.read(ctx, c.nodes); err != nil {
+	err := front.read(ctx, c.nodes)
+	if err == nil {
+		front.pins, err = c.Pins(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(front.sql())
+	_, err = w.Write(front.sql())
 	return err
 }
 
 type frontWriter struct {
 	servers []frontServer
 	places  buckets.Places
+	pins    []Pin
 	// bindsRoles is whether row-level security is on: then a node must know who calls.
 	bindsRoles bool
 	roles      []string
@@ -266,6 +272,10 @@ func (f *frontWriter) sql() []byte {
 		f.line("    (%d, %s, %d)%s", bucket, literal(at.Node), at.Epoch, end)
 	}
 	f.line(") as placed (bucket, node, epoch) join agui_front.node as nodes on nodes.name = placed.node;")
+	for _, pin := range f.pins {
+		hash := sha256.Sum256([]byte(pin.Scope))
+		f.line(`insert into agui_front.pinned_scope (scope_hash, bucket) values ('\x%x', %d);`, hash[:8], pin.Bucket)
+	}
 
 	f.line("\n-- The roles of the nodes.\ndo $do$\ndeclare\n    missing text;\nbegin")
 	f.line("    for missing in select wanted.name from unnest(%s::text[]) as wanted (name) where to_regrole(quote_ident(wanted.name)) is null loop", literal("{"+strings.Join(f.roles, ",")+"}"))
@@ -277,7 +287,7 @@ func (f *frontWriter) sql() []byte {
 	if len(f.roles) > 0 {
 		to := strings.Join(granted, ", ")
 		f.line("grant usage on schema agui, agui_front to %s;", to)
-		f.line("grant select on agui_front.node, agui_front.bucket to %s;", to)
+		f.line("grant select on agui_front.node, agui_front.bucket, agui_front.pinned_scope to %s;", to)
 		if f.bindsRoles {
 			for _, server := range f.servers {
 				f.line("grant usage on foreign server %s to %s;", identifier("agui_"+server.node), to)

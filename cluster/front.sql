@@ -28,8 +28,10 @@ comment on schema agui_front is 'How the front of pgagui carries calls to the no
 
 create table agui_front.node (name text primary key);
 create table agui_front.bucket (bucket int primary key, node text not null references agui_front.node, epoch bigint not null);
+create table agui_front.pinned_scope (scope_hash bytea primary key, bucket int not null references agui_front.bucket);
 comment on table agui_front.node is 'The nodes of the cluster. The server agui_NAME has the address of each.';
 comment on table agui_front.bucket is 'Which node has which bucket, as far as the front knows. A node that has it no longer says so, and the front corrects its copy.';
+comment on table agui_front.pinned_scope is 'Scopes whose threads are all in one bucket, when this was written. Calls for one that is missing take a call more.';
 
 create function agui_front.server_of(node text) returns text language sql immutable
 return 'agui_' || $1;
@@ -46,7 +48,16 @@ create function agui_front.node_of(scope text, thread_id text) returns text lang
 declare
     found_node text;
 begin
-    select placed.node into found_node from agui_front.bucket as placed where placed.bucket = agui.bucket($1, $2);
+    select placed.node into found_node
+    from agui_front.bucket as placed
+    where placed.bucket = coalesce(
+        (
+            select pinned.bucket
+            from agui_front.pinned_scope as pinned
+            where pinned.scope_hash = substring(uuid_send(agui.thread_key(node_of.scope, node_of.thread_id)) for 8)
+        ),
+        agui.bucket(node_of.scope, node_of.thread_id)
+    );
     if not found then -- of a null: a node says what is wrong with it
         select min(node.name) into found_node from agui_front.node as node;
     end if;

@@ -439,8 +439,25 @@ func TestAFrontFollowsMoves(t *testing.T) {
 	if got, want := valueOf[string](t, front, place, bucket), valueOf[string](t, c.pools["a"], strings.Replace(place, "agui_front", "agui_internal", 1), bucket); got != want {
 		t.Errorf("the front has bucket %d on %s, it is on %s", bucket, got, want)
 	}
+	// A pinned scope: calls find their node also before the front is written anew.
+	if _, err := c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const others = `select count(*) from generate_series(1, 12) as n cross join lateral agui_front.node_of('', 'other' || n) as node where node <> $1`
+	pinnedTo := valueOf[string](t, c.pools["a"], strings.Replace(`select node from agui_front.bucket where bucket = $1`, "agui_front", "agui_internal", 1), bucket)
+	mustExec(t, front, `select agui.append('before', 'r', `+begun+`)`)
+	if n := valueOf[int](t, front, others, pinnedTo); n == 0 {
+		t.Error("the front knows of a pin that nothing told it")
+	}
 	// New SQL over the old.
 	c.makeFront(front)
+	if n := valueOf[int](t, front, others, pinnedTo); n != 0 {
+		t.Errorf("the front sends %d of 12 threads of a pinned scope to another node than %s", n, pinnedTo)
+	}
+	mustExec(t, front, `select agui.append('behind', 'r', `+begun+`)`)
+	if n := valueOf[int](t, c.pools[pinnedTo], `select count(*) from agui.thread where thread_id in ('before', 'behind')`); n != 2 {
+		t.Errorf("%d of 2 threads are on the node of the pin", n)
+	}
 	if got := valueOf[string](t, front, `select agui.head('alone')`); got != "r" {
 		t.Errorf("head: %s", got)
 	}

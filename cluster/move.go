@@ -185,12 +185,45 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 	if !isAlone {
 		return ErrMoving
 	}
+	ctx, stopWatching := m.watch(ctx, connection.Conn())
+	defer stopWatching()
 	tables, err := first.queries.ArchivedTables(ctx)
 	if err != nil {
 		return inNode(first, err)
 	}
 	m.tables = rawjson.Binary(tables)
-	return f(ctx)
+	if err := f(ctx); err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errLockLost) {
+			return inNode(first, cause)
+		}
+		return err
+	}
+	return nil
+}
+
+// errLockLost ends a move.
+var errLockLost = errors.New("the move has lost the lock that keeps other moves away")
+
+// watch returns a context that ends when the connection that has the lock does: its server may have
+// been restarted, and another move begun. stop frees the connection for other statements.
+func (m *mover) watch(ctx context.Context, connection *pgx.Conn) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	waiting, stopWaiting := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for waiting.Err() == nil {
+			if _, err := connection.WaitForNotification(waiting); err != nil && waiting.Err() == nil {
+				cancel(fmt.Errorf("%w: %w", errLockLost, err))
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		stopWaiting()
+		<-ended
+		cancel(nil)
+	}
 }
 
 // places returns the newest places of all buckets, and completes moves of buckets of which not all
@@ -213,7 +246,10 @@ func (m *mover) places(ctx context.Context) (newest buckets.Places, err error) {
 			return newest, fmt.Errorf("bucket %d is on node %q, which is not among the given nodes", bucket, at.Node)
 		}
 	}
-	return newest, m.announce(ctx, known, newest)
+	if err := m.announce(ctx, known, newest); err != nil {
+		return newest, err
+	}
+	return newest, m.announcePins(ctx, newest)
 }
 
 // announce tells each node the places that it does not know, the node that gets a bucket first.
@@ -556,12 +592,12 @@ const (
 
 // copyThread stores a fenced thread on the target, unless it is there. The source takes a thread back
 // that the target has not got for certain. Otherwise it stays fenced, and the next move goes on with
-// it.
+// it: also if the lock is lost, because another move may be copying it.
 func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsHereRow, isFencedNow bool) error {
 	begin := time.Now()
 	progress, err := m.store(ctx, source, target, thread)
 	isAbsent := progress == begun || progress == notBegun && isFencedNow
-	if err != nil && isAbsent {
+	if err != nil && isAbsent && !errors.Is(context.Cause(ctx), errLockLost) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 		defer cancel()
 		err = errors.Join(err, inNode(source, source.queries.TakeBackThread(ctx, thread.ThreadKey)))
@@ -603,6 +639,13 @@ func (m *mover) store(ctx context.Context, source, target *node, thread db.Threa
 				func(row []byte) error { return rows.Row(ctx, row) })
 			if err == nil {
 				err = rows.Finish(ctx, m.tables, digests)
+			}
+			var readers rawjson.Text
+			if err == nil {
+				readers, err = db.New(from).ReadersOfThread(ctx, thread.ThreadKey)
+			}
+			if err == nil {
+				err = queries.ReceiveReaders(ctx, db.ReceiveReadersParams{ThreadKey: key, Readers: readers})
 			}
 			if err == nil {
 				come = sent
@@ -704,10 +747,9 @@ func (m *mover) find(ctx context.Context, node *node, key pgtype.UUID) (thread d
 			break
 		}
 	}
-	bucket := int32(buckets.Of(key.Bytes))
-	threads, err := node.queries.ThreadsHere(ctx, db.ThreadsHereParams{Buckets: []int32{bucket}, After: before, Page: 1})
-	if err != nil || len(threads) == 0 || threads[0].ThreadKey != key {
+	threads, err := node.queries.ThreadHere(ctx, db.ThreadHereParams{ThreadKey: key, Before: before})
+	if err != nil || len(threads) == 0 {
 		return thread, false, inNode(node, err)
 	}
-	return threads[0], true, nil
+	return db.ThreadsHereRow(threads[0]), true, nil
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
+	"github.com/pgagui/pgagui/jobs"
 )
 
 const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
@@ -234,6 +239,130 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 				t.Errorf("%d runs, want 10", n)
 			}
 		})
+	}
+}
+
+// What consumers and webhooks have noted of a thread goes along: no event is processed twice, and no end
+// of a run sent twice.
+func TestReadersMove(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	var mu sync.Mutex
+	got := map[string]int{} // requests, by their id
+	answer := http.StatusOK
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if answer == http.StatusOK {
+			got[r.Header.Get("webhook-id")]++
+		}
+		w.WriteHeader(answer)
+	}))
+	defer endpoint.Close()
+	answerWith := func(status int) {
+		mu.Lock()
+		defer mu.Unlock()
+		answer = status
+	}
+	sent := func() (ids, requests int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, n := range got {
+			requests += n
+		}
+		return len(got), requests
+	}
+	for _, pool := range c.pools {
+		if _, err := jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		do(t, c.pools[name], `select agui.move_consumer('copy', null), agui.move_consumer('own', null, '')`)
+	}
+	// send makes a node send what it has, until its webhook has read the end of a run.
+	send := func(name string, ended int) {
+		t.Helper()
+		wait.For(t, "the webhook of "+name, func() bool {
+			if _, err := jobs.SendWebhooks(t.Context(), c.pools[name], jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}); err != nil {
+				t.Fatal(err)
+			}
+			return ask[int](t, c.pools[name], `select count(*) from agui_internal.webhook_request`) >= ended
+		})
+	}
+	move := func(to string) {
+		t.Helper()
+		if _, err := c.MoveThread(t.Context(), "", "t", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.append("t", "r1", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	do(t, c.pools["a"], `select agui.mark_read('copy', 't', 2), agui.mark_read('own', 't', 1, scope => '')`)
+	send("a", 1)
+	move("b")
+	if read := ask[string](t, c.pools["b"], `
+		select (select read_seq from agui.consume('copy') where thread_id = 't') || ' ' || (select read_seq from agui.consume('own', scope => '') where thread_id = 't')`); read != "2 1" {
+		t.Errorf("on b the consumers have read %s, want 2 1", read)
+	}
+	// An end that waits for its endpoint is sent by the node where it happened.
+	answerWith(http.StatusServiceUnavailable)
+	if err := c.append("t", "r2", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	send("b", 2)
+	answerWith(http.StatusOK)
+	move("c")
+	if err := c.append("t", "r3", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	send("c", 3)
+	if ids, requests := sent(); ids != 2 || requests != 2 {
+		t.Errorf("%d ends were sent in %d requests, want r1 and r3", ids, requests)
+	}
+	do(t, c.pools["b"], `update agui_internal.webhook_request set next_at = now() where next_at is not null`)
+	send("b", 2)
+	if ids, requests := sent(); ids != 3 || requests != 3 {
+		t.Errorf("%d ends were sent in %d requests, want 3 in 3", ids, requests)
+	}
+	move("a")
+	send("a", 3)
+	if ids, requests := sent(); ids != 3 || requests != 3 {
+		t.Errorf("back on a, %d ends were sent in %d requests, want 3 in 3", ids, requests)
+	}
+	// Until its rows are removed, a node sends nothing more of a thread that it gave away.
+	do(t, c.pools["a"], `select agui.append('t', 'r4', '[`+start+`,`+end+`]')`)
+	do(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'b')`)
+	do(t, c.pools["a"], `select agui.append('behind', 'r', '[`+start+`,`+end+`]')`)
+	send("a", 4)
+	if ids, requests := sent(); ids != 4 || requests != 4 {
+		t.Errorf("of a thread that is elsewhere, and of another one, %d ends were sent in %d requests, want 4 in 4", ids, requests)
+	}
+}
+
+// A call that changes a thread looks up once which node has it.
+func TestAChangeLooksUpTheNodeOnce(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	if err := c.append("t", "r", `[`+start+`]`); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{`agui.set_thread('t', title => 'x')`, `agui.set_hold('t', 'law')`, `agui.lift_hold('t')`} {
+		connection, err := pgx.Connect(t.Context(), c.nodes[0].URL) // whose counts begin at 0
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		if err := pgx.BeginFunc(t.Context(), connection, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `set local track_functions = 'all'; select `+call); err != nil {
+				return err
+			}
+			return tx.QueryRow(t.Context(), `select calls from pg_stat_xact_user_functions where funcname = 'key_on_this_node'`).Scan(&calls)
+		}); err != nil || calls != 1 {
+			t.Errorf("%s looks up %d times (%v)", call, calls, err)
+		}
+		_ = connection.Close(t.Context())
 	}
 }
 

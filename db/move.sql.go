@@ -109,6 +109,15 @@ func (q *Queries) JoinCluster(ctx context.Context, arg JoinClusterParams) error 
 	return err
 }
 
+const KeepThreadsOfScope = `-- name: KeepThreadsOfScope :exec
+select agui_internal.keep_threads_of_scope($1::pg_catalog.text)
+`
+
+func (q *Queries) KeepThreadsOfScope(ctx context.Context, scope string) error {
+	_, err := q.db.Exec(ctx, KeepThreadsOfScope, scope)
+	return err
+}
+
 const LeaveCluster = `-- name: LeaveCluster :exec
 call agui.leave_cluster()
 `
@@ -129,6 +138,46 @@ func (q *Queries) NodeOfThread(ctx context.Context, threadKey pgtype.UUID) (stri
 	return node, err
 }
 
+const PinScope = `-- name: PinScope :one
+select agui_internal.pin_scope($1::pg_catalog.text, $2::int, $3::bigint)::boolean as is_done
+`
+
+type PinScopeParams struct {
+	Scope  string
+	Bucket *int32
+	Epoch  int64
+}
+
+// The bucket is null for a scope that is no longer pinned.
+func (q *Queries) PinScope(ctx context.Context, arg PinScopeParams) (bool, error) {
+	row := q.db.QueryRow(ctx, PinScope, arg.Scope, arg.Bucket, arg.Epoch)
+	var is_done bool
+	err := row.Scan(&is_done)
+	return is_done, err
+}
+
+const Pins = `-- name: Pins :one
+select agui_internal.pins()::pg_catalog.json as pins
+`
+
+func (q *Queries) Pins(ctx context.Context) (rawjson.Text, error) {
+	row := q.db.QueryRow(ctx, Pins)
+	var pins rawjson.Text
+	err := row.Scan(&pins)
+	return pins, err
+}
+
+const ReadersOfThread = `-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread($1::pg_catalog.uuid)::pg_catalog.json as readers
+`
+
+func (q *Queries) ReadersOfThread(ctx context.Context, threadKey pgtype.UUID) (rawjson.Text, error) {
+	row := q.db.QueryRow(ctx, ReadersOfThread, threadKey)
+	var readers rawjson.Text
+	err := row.Scan(&readers)
+	return readers, err
+}
+
 const ReceiveBuckets = `-- name: ReceiveBuckets :exec
 select agui_internal.receive_buckets($1::pg_catalog.json, $2::pg_catalog.json, $3::pg_catalog.json)
 `
@@ -141,6 +190,20 @@ type ReceiveBucketsParams struct {
 
 func (q *Queries) ReceiveBuckets(ctx context.Context, arg ReceiveBucketsParams) error {
 	_, err := q.db.Exec(ctx, ReceiveBuckets, arg.Map, arg.Elsewhere, arg.Erasures)
+	return err
+}
+
+const ReceiveReaders = `-- name: ReceiveReaders :exec
+select agui_internal.receive_readers($1::pg_catalog.uuid, $2::pg_catalog.json)
+`
+
+type ReceiveReadersParams struct {
+	ThreadKey pgtype.UUID
+	Readers   rawjson.Text
+}
+
+func (q *Queries) ReceiveReaders(ctx context.Context, arg ReceiveReadersParams) error {
+	_, err := q.db.Exec(ctx, ReceiveReaders, arg.ThreadKey, arg.Readers)
 	return err
 }
 
@@ -232,6 +295,50 @@ func (q *Queries) TakeBackThread(ctx context.Context, threadKey pgtype.UUID) err
 	return err
 }
 
+const ThreadHere = `-- name: ThreadHere :many
+select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
+from agui_internal.threads_here(array[agui_internal.bucket_of_thread($1::pg_catalog.uuid)], $2::pg_catalog.uuid, 1) as listed
+where listed.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid
+`
+
+type ThreadHereParams struct {
+	ThreadKey pgtype.UUID
+	Before    pgtype.UUID
+}
+
+type ThreadHereRow struct {
+	ThreadKey pgtype.UUID
+	Scope     string
+	ThreadID  string
+	CreatedAt time.Time
+}
+
+// A thread, if the node has it. before is the key before its own.
+func (q *Queries) ThreadHere(ctx context.Context, arg ThreadHereParams) ([]ThreadHereRow, error) {
+	rows, err := q.db.Query(ctx, ThreadHere, arg.ThreadKey, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadHereRow
+	for rows.Next() {
+		var i ThreadHereRow
+		if err := rows.Scan(
+			&i.ThreadKey,
+			&i.Scope,
+			&i.ThreadID,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ThreadsElsewhere = `-- name: ThreadsElsewhere :one
 select agui_internal.threads_elsewhere($1::int[], $2::pg_catalog.text)::pg_catalog.json as threads
 `
@@ -289,6 +396,22 @@ func (q *Queries) ThreadsHere(ctx context.Context, arg ThreadsHereParams) ([]Thr
 		return nil, err
 	}
 	return items, nil
+}
+
+const ThreadsOfScopeElsewhere = `-- name: ThreadsOfScopeElsewhere :one
+select agui_internal.threads_of_scope_elsewhere($1::pg_catalog.text, $2::pg_catalog.text)::pg_catalog.json as threads
+`
+
+type ThreadsOfScopeElsewhereParams struct {
+	Scope  string
+	ToNode string
+}
+
+func (q *Queries) ThreadsOfScopeElsewhere(ctx context.Context, arg ThreadsOfScopeElsewhereParams) (rawjson.Text, error) {
+	row := q.db.QueryRow(ctx, ThreadsOfScopeElsewhere, arg.Scope, arg.ToNode)
+	var threads rawjson.Text
+	err := row.Scan(&threads)
+	return threads, err
 }
 
 const UnfinishedMoves = `-- name: UnfinishedMoves :one

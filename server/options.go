@@ -51,7 +51,10 @@ type Options struct {
 	// standby can be used, it answers requests that read, and streams follow the log there. See "Read
 	// replicas" in docs/server.md. If nil, the primary answers all requests.
 	Reads *pgagui.Store
-	// MaxReadLag is how far the standby may be behind. If it is further, reads go to the primary. 10
+	// NodeReads are, for a store on a cluster, stores on streaming standbys of its nodes (pgagui.New), by
+	// the names of the nodes. Requests use the standbys of a node in turn.
+	NodeReads map[string][]*pgagui.Store
+	// MaxReadLag is how far a standby may be behind. If it is further, reads go to the primary. 10
 	// seconds if zero.
 	MaxReadLag time.Duration
 	// Version is the version of the program, which GET /probe names. It may be empty.

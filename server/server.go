@@ -35,7 +35,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	}
 	runs, err := core.New(store, core.Options{
 		Agents: options.Agents, Heartbeat: options.Heartbeat, Grace: options.Grace, MaxBufferedBytes: options.MaxBufferedBytes,
-		AgentNetworks: options.AgentNetworks, MaxAppends: options.MaxAppends, Reads: options.Reads, MaxReadLag: options.MaxReadLag, Recorder: options.Recorder,
+		AgentNetworks: options.AgentNetworks, MaxAppends: options.MaxAppends, Reads: options.Reads, NodeReads: options.NodeReads, MaxReadLag: options.MaxReadLag, Recorder: options.Recorder,
 		Logger: options.Logger, Metrics: options.Metrics, WrapTransport: options.WrapTransport, ObserveRun: options.ObserveRun,
 	})
 	if err != nil {

@@ -148,6 +148,8 @@ func callsOfAll() []string {
 		`select agui.append_many('{here}', '{r}', '{"[{\"type\":\"CUSTOM\"}]"}'), agui.keep_alive('{here}', '{r}'), agui.poll('{here}', '{0}')`,
 		`select agui_internal.threads_here(array[agui.bucket('', 'here')], '00000000-0000-0000-0000-000000000000', 9), agui_internal.fence_threads(array[agui.thread_key('', 'here')], 'b')`,
 		`select agui_internal.take_back_thread(agui.thread_key('', 'here')), agui_internal.hand_over_buckets(array[agui.bucket('', 'nothing')], 'b'), agui_internal.threads_elsewhere(array[agui.bucket('', 'nothing')], 'b')`,
+		`select agui_internal.keep_threads_of_scope('pinned'), agui_internal.pin_scope('pinned', 3, 1), agui_internal.pins(), agui_internal.threads_of_scope_elsewhere('pinned', 'b'), agui_internal.node_of(agui.thread_key('pinned', 'x')), agui_internal.pin_scope('pinned', null, 2)`,
+		`select agui_internal.receive_readers(agui.thread_key('', 'here'), agui_internal.readers_of_thread(agui.thread_key('', 'here')))`,
 		`select agui_internal.receive_thread('', 'nothing', pg_catalog.now()), agui_internal.receive_buckets(agui.cluster_map(), agui_internal.threads_elsewhere('{1}', 'b'), pg_catalog.json_agg(erasure)) from agui.erasure as erasure`,
 		`select agui_internal.fence_threads(array[agui.thread_key('', 'here')], 'b'), agui_internal.remove_moved_thread(agui.thread_key('', 'here'))`,
 		`do $$ begin perform agui.head('here'); exception when sqlstate 'UI027' then null; end $$`,

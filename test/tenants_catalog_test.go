@@ -65,14 +65,15 @@ var definersAsk = map[string][]string{
 		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.rotate_webhook_secret", "agui.take_over_webhooks", "agui.webhook_failures",
 		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
 		"agui_internal.webhook_endpoints",
-		"agui_internal.fence_threads", "agui_internal.forget_moved_threads", "agui_internal.hand_over_buckets", "agui_internal.receive_buckets", "agui_internal.receive_thread",
-		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.threads_elsewhere", "agui_internal.threads_here",
+		"agui_internal.fence_threads", "agui_internal.forget_moved_threads", "agui_internal.hand_over_buckets", "agui_internal.keep_threads_of_scope", "agui_internal.pin_scope", "agui_internal.pins", "agui_internal.readers_of_thread", "agui_internal.receive_buckets",
+		"agui_internal.receive_readers", "agui_internal.receive_thread",
+		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.threads_elsewhere", "agui_internal.threads_here", "agui_internal.threads_of_scope_elsewhere",
 	},
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
-	"agui_internal.caller_role":         {"agui_internal.scope_refusal"},                   // for a text
-	"":                                  {"agui.cluster_map", "agui_internal.note_uptime"}, // which node has a bucket, and that the server is up, is so for all scopes
+	"agui_internal.caller_role":         {"agui_internal.scope_refusal"},                                                     // for a text
+	"":                                  {"agui.cluster_map", "agui_internal.bucket_of_thread", "agui_internal.note_uptime"}, // which node has a bucket, and that the server is up, is so for all scopes
 }
 
 // Functions with the rights of their callers, that the ones above go through.

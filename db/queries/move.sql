@@ -33,6 +33,25 @@ limit @page::int;
 select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
 from agui_internal.threads_here(@buckets::int[], @after::pg_catalog.uuid, @page::int) as listed;
 
+-- name: ThreadHere :many
+-- A thread, if the node has it. before is the key before its own.
+select listed.thread_key::pg_catalog.uuid as thread_key, listed.scope::pg_catalog.text as scope, listed.thread_id::pg_catalog.text as thread_id, listed.created_at::pg_catalog.timestamptz as created_at
+from agui_internal.threads_here(array[agui_internal.bucket_of_thread(@thread_key::pg_catalog.uuid)], @before::pg_catalog.uuid, 1) as listed
+where listed.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid;
+
+-- name: Pins :one
+select agui_internal.pins()::pg_catalog.json as pins;
+
+-- name: PinScope :one
+-- The bucket is null for a scope that is no longer pinned.
+select agui_internal.pin_scope(@scope::pg_catalog.text, sqlc.narg(bucket)::int, @epoch::bigint)::boolean as is_done;
+
+-- name: KeepThreadsOfScope :exec
+select agui_internal.keep_threads_of_scope(@scope::pg_catalog.text);
+
+-- name: ThreadsOfScopeElsewhere :one
+select agui_internal.threads_of_scope_elsewhere(@scope::pg_catalog.text, @to_node::pg_catalog.text)::pg_catalog.json as threads;
+
 -- name: NodeOfThread :one
 select agui_internal.node_of(@thread_key::pg_catalog.uuid)::pg_catalog.text as node;
 
@@ -45,6 +64,12 @@ select agui_internal.take_back_thread(@thread_key::pg_catalog.uuid);
 -- name: ReceiveThread :one
 -- Null: the thread is there already.
 select agui_internal.receive_thread(@scope::pg_catalog.text, @thread_id::pg_catalog.text, @created_at::pg_catalog.timestamptz)::pg_catalog.uuid as thread_key;
+
+-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread(@thread_key::pg_catalog.uuid)::pg_catalog.json as readers;
+
+-- name: ReceiveReaders :exec
+select agui_internal.receive_readers(@thread_key::pg_catalog.uuid, @readers::pg_catalog.json);
 
 -- name: RemoveMovedThread :one
 select agui_internal.remove_moved_thread(@thread_key::pg_catalog.uuid)::boolean as is_removed;

@@ -51,6 +51,7 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`call agui.project()`,
 		`call agui.join_cluster('a')`,
 		`insert into agui_internal.moved_thread (thread_key, node) values (agui.thread_key('', 'elsewhere'), 'b')`,
+		`insert into agui_internal.pinned_scope (scope_hash, scope, bucket, epoch) values (agui_internal.scope_hash(agui_internal.first_key('pinned')), 'pinned', 1, 1)`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

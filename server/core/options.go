@@ -27,6 +27,7 @@ type Options struct {
 	MaxBufferedBytes int64
 	MaxAppends       int
 	Reads            *pgagui.Store
+	NodeReads        map[string][]*pgagui.Store
 	MaxReadLag       time.Duration
 	Recorder         pgagui.RecorderConfig
 	Logger           *slog.Logger

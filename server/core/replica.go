@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,17 +19,30 @@ import (
 	"github.com/pgagui/pgagui/db"
 )
 
-// replica is a standby of the database, which reads go to while it can be used: it answers, it is a
-// standby, and it is not too far behind. One goroutine (watch) decides that; requests only report
-// that something failed, so none of them waits for a server that is gone.
+// replicas are the standbys of the database, or of the nodes of a cluster.
 //
-// A statement of a request goes to the standby first (send). If the standby fails, or does not have
+// A statement of a request goes to a standby first (send). If the standby fails, or does not have
 // what is requested, the primary answers this statement and the rest of the request: by then, the
 // standby may be behind what the client has seen. The same holds for followers (tenant.Follow).
+type replicas struct {
+	reads  *pgagui.Store // for requests that read
+	writes *pgagui.Store // for others: it notes what a client must see later, see route
+	nodes  map[string]*replicated
+}
+
+// replicated is the database, or a node of a cluster, with its standbys.
+type replicated struct {
+	node     string // empty: the database is no node
+	primary  pgagui.DB
+	standbys []*replica
+	turn     atomic.Uint32
+}
+
+// replica is a standby, which reads go to while it can be used: it answers, it is a standby, and it is
+// not too far behind. One goroutine (watch) decides that; requests only report that something failed,
+// so none of them waits for a server that is gone.
 type replica struct {
 	store   *pgagui.Store // on the standby alone: its followers poll there
-	reads   *pgagui.Store // for requests that read
-	writes  *pgagui.Store // for others: it notes what a client must see later, see route
 	primary pgagui.DB
 	standby pgagui.DB
 
@@ -77,33 +91,120 @@ const (
 	maxSamples = 1000
 )
 
-func newReplica(store, standby *pgagui.Store, options *Options) (*replica, error) {
-	r := &replica{
-		store: standby, maxLag: options.MaxReadLag, logger: options.Logger, suspect: make(chan struct{}, 1), stopped: make(chan struct{}),
+// newReplicas begins to watch the standbys of the options. It returns nil if there are none. Until the
+// first check of a standby, reads go to its primary.
+func newReplicas(store *pgagui.Store, options *Options) (*replicas, error) {
+	names, standbysOf := store.Nodes(), options.NodeReads
+	if options.Reads != nil {
+		if names != nil || standbysOf != nil {
+			return nil, errors.New("Options.Reads is for one database: for a cluster, set Options.NodeReads alone")
+		}
+		standbysOf = map[string][]*pgagui.Store{"": {options.Reads}}
 	}
-	r.writes = store.WrapDB(func(primary pgagui.DB) pgagui.DB {
-		r.primary = primary
-		return sender(r.sendWrite)
+	if names == nil {
+		names = []string{""}
+	}
+	all := &replicas{nodes: map[string]*replicated{}}
+	position := 0
+	all.writes = store.WrapDB(func(primary pgagui.DB) pgagui.DB {
+		of := &replicated{node: names[position], primary: primary}
+		all.nodes[of.node] = of
+		position++
+		return sender(of.sendWrite)
 	})
-	r.reads = standby.WrapDB(func(standby pgagui.DB) pgagui.DB {
+	position = 0
+	all.reads = store.WrapDB(func(pgagui.DB) pgagui.DB {
+		of := all.nodes[names[position]]
+		position++
+		return sender(of.send)
+	})
+	hasAny := false
+	for name, standbys := range standbysOf {
+		of := all.nodes[name]
+		if of == nil {
+			return nil, fmt.Errorf("Options.NodeReads has standbys of the node %q, which the store does not have", name)
+		}
+		for i, standby := range standbys {
+			r, err := newReplica(of, standby, i, options)
+			if err != nil {
+				return nil, err
+			}
+			of.standbys, hasAny = append(of.standbys, r), true
+		}
+	}
+	if !hasAny {
+		return nil, nil
+	}
+	for r := range all.each {
+		r.start()
+	}
+	return all, nil
+}
+
+func newReplica(of *replicated, standby *pgagui.Store, i int, options *Options) (*replica, error) {
+	r := &replica{
+		store: standby, primary: of.primary, maxLag: options.MaxReadLag, logger: options.Logger, suspect: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	standby.WrapDB(func(standby pgagui.DB) pgagui.DB {
 		r.standby = standby
-		return sender(r.send)
+		return standby
 	})
+	registry := options.Metrics
+	if of.node != "" {
+		number := strconv.Itoa(i + 1)
+		r.logger = r.logger.With("node", of.node, "standby", number)
+		if registry != nil {
+			registry = prometheus.WrapRegistererWith(prometheus.Labels{"node": of.node, "standby": number}, registry)
+		}
+	}
 	var err error
-	r.metrics, err = newReplicaMetrics(options.Metrics)
+	if r.metrics, err = newReplicaMetrics(registry); err != nil {
+		err = fmt.Errorf("metrics: %w", err)
+	}
 	return r, err
 }
 
-// start begins to watch the standby. Until the first check, reads go to the primary.
+// each calls yield with each standby.
+func (all *replicas) each(yield func(*replica) bool) {
+	for _, of := range all.nodes {
+		for _, r := range of.standbys {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (all *replicas) close() {
+	for r := range all.each {
+		r.stop()
+	}
+	for r := range all.each {
+		<-r.stopped
+	}
+}
+
+// next returns the standby for a request: one that can be used, in turn, or else any. nil: the node has
+// none.
+func (of *replicated) next() *replica {
+	n := len(of.standbys)
+	if n == 0 {
+		return nil
+	}
+	first := int(of.turn.Add(1) % uint32(n))
+	for i := range n {
+		if r := of.standbys[(first+i)%n]; r.usable.Load() != nil {
+			return r
+		}
+	}
+	return of.standbys[first]
+}
+
+// start begins to watch the standby.
 func (r *replica) start() {
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(context.Background())
 	go r.watch(ctx)
-}
-
-func (r *replica) close() {
-	r.stop()
-	<-r.stopped
 }
 
 // watch checks the standby until ctx ends.
@@ -251,19 +352,20 @@ const (
 	hasFailed     = "failed"
 )
 
-// send sends the statements of a request to the standby, or else to the primary.
-func (r *replica) send(ctx context.Context, statements ...statement) ([]*result, error) {
+// send sends the statements of a request to a standby, or else to the primary.
+func (of *replicated) send(ctx context.Context, statements ...statement) ([]*result, error) {
 	way := routeOf(ctx)
-	if way.isOnPrimary() {
-		return run(ctx, r.primary, statements...)
+	r := way.standbyOf(of)
+	if r == nil {
+		return run(ctx, of.primary, statements...)
 	}
-	list, outcome, err := r.fromStandby(ctx, way.needed(), statements)
+	list, outcome, err := r.fromStandby(ctx, way.needed(of.node), statements)
 	r.metrics.reads.WithLabelValues(outcome).Inc()
 	if outcome == byReplica {
 		return list, err
 	}
 	way.moveToPrimary()
-	return run(ctx, r.primary, statements...)
+	return run(ctx, of.primary, statements...)
 }
 
 // patience is how long a read waits until the standby has the position that the request names.
@@ -367,16 +469,16 @@ func (r *replica) outcomeOf(ctx context.Context, err error) string {
 
 // sendWrite sends the statements of a request that may write to the primary, and notes the
 // transaction in the request's route.
-func (r *replica) sendWrite(ctx context.Context, statements ...statement) ([]*result, error) {
+func (of *replicated) sendWrite(ctx context.Context, statements ...statement) ([]*result, error) {
 	way := routeOf(ctx)
 	if way == nil {
-		return run(ctx, r.primary, statements...)
+		return run(ctx, of.primary, statements...)
 	}
-	list, err := run(ctx, r.primary, append(append([]statement{}, statements...), statement{sql: db.CurrentTransaction})...)
+	list, err := run(ctx, of.primary, append(append([]statement{}, statements...), statement{sql: db.CurrentTransaction})...)
 	if err != nil {
 		return nil, err
 	}
-	way.wrote(string(list[len(statements)].values[0][0]))
+	way.wrote(Transaction{of.node, string(list[len(statements)].values[0][0])})
 	return list[:len(statements)], nil
 }
 

@@ -12,19 +12,27 @@ import (
 
 // Seen is what a request names as seen by its client: the answer must include it.
 type Seen struct {
-	ThreadID      string
-	Seq           int64  // of an event of the thread
-	TransactionID string // of an earlier request that wrote
+	ThreadID     string
+	Seq          int64         // of an event of the thread
+	Transactions []Transaction // of earlier requests that wrote
+}
+
+// Transaction is one that wrote.
+type Transaction struct {
+	Node string // of a cluster. Empty: the store is on one database
+	ID   string
 }
 
 // route is the way of one request, if the server has a replica.
 type route struct {
 	reads bool
-	note  func(transactionID string) // notes a transaction for the client
+	note  func(Transaction) // notes a transaction for the client
+	scope string
 
 	mu        sync.Mutex
 	onPrimary bool
-	needs     db.IsShownParams // what the standby must show; seq counts once there is a thread
+	needs     Seen                     // what a standby must show; seq counts once there is a thread
+	standbys  map[*replicated]*replica // those that answer the request, so that no part of it is older than one before
 }
 
 type routeKey struct{}
@@ -36,34 +44,64 @@ func routeOf(ctx context.Context) *route {
 }
 
 // HasReplica reports whether requests need a route.
-func (s *Server) HasReplica() bool { return s.replica != nil }
+func (s *Server) HasReplica() bool { return s.replicas != nil }
 
-// UsesReplica reports whether reads go to the replica now.
-func (s *Server) UsesReplica() bool { return s.replica != nil && s.replica.usable.Load() != nil }
+// UsesReplica reports whether reads go to a replica now.
+func (s *Server) UsesReplica() bool {
+	if s.replicas != nil {
+		for r := range s.replicas.each {
+			if r.usable.Load() != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // RouteRead returns the context of a request that reads, which a standby may answer.
 func (s *Server) RouteRead(ctx context.Context, seen Seen) context.Context {
 	who, _ := access.IdentityFrom(ctx)
-	return context.WithValue(ctx, routeKey{}, &route{reads: true, needs: db.IsShownParams{
-		TransactionID: seen.TransactionID, Seq: seen.Seq, Scope: who.Scope, ThreadID: seen.ThreadID,
-	}})
+	return context.WithValue(ctx, routeKey{}, &route{reads: true, scope: who.Scope, needs: seen, standbys: map[*replicated]*replica{}})
 }
 
 // RouteWrite returns the context of a request that may write. note gets the transactions that the
 // client must see later.
-func (s *Server) RouteWrite(ctx context.Context, note func(transactionID string)) context.Context {
+func (s *Server) RouteWrite(ctx context.Context, note func(Transaction)) context.Context {
 	return context.WithValue(ctx, routeKey{}, &route{note: note})
 }
 
-// needed is what the standby must show.
-func (way *route) needed() db.IsShownParams {
+// needed is what a standby of a node must show.
+func (way *route) needed(node string) db.IsShownParams {
 	way.mu.Lock()
 	defer way.mu.Unlock()
-	needs := way.needs
-	if needs.ThreadID == "" {
-		needs.Seq = 0
+	needs := db.IsShownParams{Scope: way.scope, ThreadID: way.needs.ThreadID}
+	if needs.ThreadID != "" {
+		needs.Seq = way.needs.Seq
+	}
+	for _, transaction := range way.needs.Transactions {
+		if transaction.Node == node {
+			needs.TransactionID = transaction.ID
+		}
 	}
 	return needs
+}
+
+// standbyOf returns the standby of a node that answers the request. nil: the primary does.
+func (way *route) standbyOf(of *replicated) *replica {
+	if way == nil || of == nil {
+		return nil
+	}
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	if way.onPrimary {
+		return nil
+	}
+	r, isKnown := way.standbys[of]
+	if !isKnown {
+		r = of.next()
+		way.standbys[of] = r
+	}
+	return r
 }
 
 // hasSeen makes a request wait for an event that its client has seen.
@@ -99,9 +137,11 @@ func (way *route) moveToPrimary() bool {
 }
 
 // wrote notes a transaction for the client. Empty: none.
-func (way *route) wrote(transactionID string) {
-	if transactionID != "" {
-		way.note(transactionID)
+func (way *route) wrote(transaction Transaction) {
+	if transaction.ID != "" {
+		way.mu.Lock() // of a cluster, several nodes at a time
+		defer way.mu.Unlock()
+		way.note(transaction)
 	}
 }
 
@@ -117,9 +157,9 @@ func (s *Server) Tenant(ctx context.Context) Tenant {
 	who, _ := access.IdentityFrom(ctx)
 	store := s.store
 	if way := routeOf(ctx); way != nil && way.reads {
-		store = s.replica.reads
+		store = s.replicas.reads
 	} else if way != nil {
-		store = s.replica.writes
+		store = s.replicas.writes
 	}
 	if s.connections != nil {
 		store = store.WrapDB(func(database pgagui.DB) pgagui.DB { return share{database, s.connections, ownerOf(ctx)} })
@@ -139,12 +179,14 @@ func (t Tenant) Follow(ctx context.Context, threadID string, options pgagui.Foll
 		return t.Store.Follow(ctx, threadID, options)
 	}
 	return func(yield func(pgagui.Event, error) bool) {
-		if !way.isOnPrimary() && !t.server.records(t.scope, threadID) {
-			if usable := t.server.replica.usable.Load(); usable != nil {
-				if t.followStandby(ctx, usable, threadID, &options, yield) {
-					return
+		if !t.server.records(t.scope, threadID) {
+			if standby := t.standbyOf(ctx, way, threadID); standby != nil {
+				if usable := standby.usable.Load(); usable != nil {
+					if t.followStandby(ctx, standby, usable, threadID, &options, yield) {
+						return
+					}
+					standby.metrics.moved.Inc()
 				}
-				t.server.replica.metrics.moved.Inc()
 			}
 		}
 		way.moveToPrimary() // what the follower sees there, the standby may not have
@@ -152,14 +194,24 @@ func (t Tenant) Follow(ctx context.Context, threadID string, options pgagui.Foll
 	}
 }
 
-// followStandby follows on the standby. If it returns false, options say where to continue.
+// standbyOf returns the standby that a request follows a thread on. nil: it follows on the primary.
+func (t Tenant) standbyOf(ctx context.Context, way *route, threadID string) *replica {
+	node, err := t.NodeOf(ctx, threadID)
+	if err != nil { // the primary says why
+		return nil
+	}
+	return way.standbyOf(t.server.replicas.nodes[node])
+}
+
+// followStandby follows on a standby. If it returns false, options say where to continue: on the
+// primary, or, of a thread that was moved, on another node.
 func (t Tenant) followStandby(
-	ctx context.Context, usable *usage, threadID string, options *pgagui.FollowOptions, yield func(pgagui.Event, error) bool,
+	ctx context.Context, standby *replica, usable *usage, threadID string, options *pgagui.FollowOptions, yield func(pgagui.Event, error) bool,
 ) (isOver bool) {
 	timed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(usable, cancel)()
-	for event, err := range t.server.replica.store.InScope(t.scope).Follow(timed, threadID, *options) {
+	for event, err := range standby.store.InScope(t.scope).Follow(timed, threadID, *options) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			yield(event, err)

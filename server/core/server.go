@@ -24,7 +24,7 @@ type Server struct {
 	Memory *Budget
 
 	store    *pgagui.Store
-	replica  *replica // nil: none
+	replicas *replicas // nil: none
 	agents   atomic.Pointer[map[string]*Agent]
 	recorder *pgagui.Recorder
 	client   *http.Client // of the agents
@@ -65,11 +65,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	if s.metrics, err = newMetrics(options.Metrics, s.recorder, s.Memory); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if options.Reads != nil {
-		if s.replica, err = newReplica(store, options.Reads, &options); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-		s.replica.start()
+	if s.replicas, err = newReplicas(store, &options); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -172,8 +169,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = errors.New("server: some runs did not end in time")
 	}
-	if s.replica != nil {
-		s.replica.close()
+	if s.replicas != nil {
+		s.replicas.close()
 	}
 	return errors.Join(err, s.recorder.Close(ctx))
 }

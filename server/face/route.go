@@ -1,7 +1,9 @@
 package face
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,15 +17,24 @@ import (
 // that wrote have the header.
 const positionHeader = "Pgagui-Position"
 
-// writePrefix begins a position that names a transaction.
-const writePrefix = "tx-"
+// A position that names a transaction is tx-ID, in a cluster tx-ID@NODE.
+const (
+	writePrefix   = "tx-"
+	nodeSeparator = "@"
+)
 
 // withRoute gives a request its route. right is what its endpoint needs: if that is access.Read, a
 // standby may answer the request.
 func (s *HTTP) withRoute(w http.ResponseWriter, r *http.Request, right access.Rights) (*http.Request, error) {
 	if right != access.Read {
-		return r.WithContext(s.RouteWrite(r.Context(), func(transactionID string) {
-			w.Header().Set(positionHeader, writePrefix+transactionID)
+		written := map[string]string{} // the last one of each node
+		return r.WithContext(s.RouteWrite(r.Context(), func(transaction core.Transaction) {
+			position := writePrefix + transaction.ID
+			if transaction.Node != "" {
+				position += nodeSeparator + transaction.Node
+			}
+			written[transaction.Node] = position
+			w.Header().Set(positionHeader, strings.Join(slices.Sorted(maps.Values(written)), ", "))
 		})), nil
 	}
 	seen, err := readSeen(r)
@@ -36,10 +47,11 @@ func readSeen(r *http.Request) (named core.Seen, err error) {
 	for text := range strings.SplitSeq(r.Header.Get(positionHeader), ",") {
 		text = strings.TrimSpace(text)
 		if id, isWrite := strings.CutPrefix(text, writePrefix); isWrite {
+			id, node, _ := strings.Cut(id, nodeSeparator)
 			if _, err := strconv.ParseUint(id, 10, 63); err != nil {
 				return named, problem.Errorf(http.StatusBadRequest, "%s: %.100q is not a position that an answer had", positionHeader, text)
 			}
-			named.TransactionID = id
+			named.Transactions = append(named.Transactions, core.Transaction{Node: node, ID: id})
 			continue
 		}
 		seen, err := core.ReadPlace(text)

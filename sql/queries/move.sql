@@ -33,6 +33,25 @@ limit @page::int;
 select listed.thread_key::uuid as thread_key, listed.scope::text as scope, listed.thread_id::text as thread_id, listed.created_at::timestamptz as created_at
 from agui_internal.threads_here(@buckets::int[], @after::uuid, @page::int) as listed;
 
+-- name: ThreadHere :many
+-- A thread, if the node has it. before is the key before its own.
+select listed.thread_key::uuid as thread_key, listed.scope::text as scope, listed.thread_id::text as thread_id, listed.created_at::timestamptz as created_at
+from agui_internal.threads_here(array[agui_internal.bucket_of_thread(@thread_key::uuid)], @before::uuid, 1) as listed
+where listed.thread_key = @thread_key::uuid;
+
+-- name: Pins :one
+select agui_internal.pins()::json as pins;
+
+-- name: PinScope :one
+-- The bucket is null for a scope that is no longer pinned.
+select agui_internal.pin_scope(@scope::text, sqlc.narg(bucket)::int, @epoch::bigint)::boolean as is_done;
+
+-- name: KeepThreadsOfScope :exec
+select agui_internal.keep_threads_of_scope(@scope::text);
+
+-- name: ThreadsOfScopeElsewhere :one
+select agui_internal.threads_of_scope_elsewhere(@scope::text, @to_node::text)::json as threads;
+
 -- name: NodeOfThread :one
 select agui_internal.node_of(@thread_key::uuid)::text as node;
 
@@ -45,6 +64,12 @@ select agui_internal.take_back_thread(@thread_key::uuid);
 -- name: ReceiveThread :one
 -- Null: the thread is there already.
 select agui_internal.receive_thread(@scope::text, @thread_id::text, @created_at::timestamptz)::uuid as thread_key;
+
+-- name: ReadersOfThread :one
+select agui_internal.readers_of_thread(@thread_key::uuid)::json as readers;
+
+-- name: ReceiveReaders :exec
+select agui_internal.receive_readers(@thread_key::uuid, @readers::json);
 
 -- name: RemoveMovedThread :one
 select agui_internal.remove_moved_thread(@thread_key::uuid)::boolean as is_removed;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
 )
@@ -23,6 +24,8 @@ func (p *program) doctorCommand() *cobra.Command {
 		Long: `Checks the database and its server, and advises what to change: the version of the schema and
 objects changed by hand, roles, privileges, server settings, jobs that fall behind, stale runs,
 indexes, autovacuum, old transactions. It needs the role agui_reader.
+
+Of the nodes of a cluster it also names standbys of the description that cannot be used.
 
 With --server it checks a running "pgagui serve" instead, at the address that clients use, so with
 the proxies in front: TLS and its certificate, HTTP/2, whether events of a stream arrive when they
@@ -46,6 +49,11 @@ snapshots themselves, use "pgagui verify".`,
 				}
 				return p.EachNode(command.Context(), func(ctx context.Context) error {
 					findings, err := doctor.Examine(ctx, p.DatabaseURL)
+					if err == nil && len(p.Standbys) > 0 {
+						var found []doctor.Finding
+						found, err = examineStandbys(ctx, cluster.Node{Name: p.Node, URL: p.DatabaseURL, Standbys: p.Standbys})
+						findings = append(findings, found...)
+					}
 					return p.report(findings, err)
 				})
 			}
@@ -74,6 +82,28 @@ snapshots themselves, use "pgagui verify".`,
 	flags.IntVar(&options.Heartbeats, "heartbeats", 0, "with --server: also wait for this `number` of heartbeats on an idle stream, up to 3")
 	flags.BoolVar(&options.ReadyOnly, "ready", false, "with --server: check only that it is reachable and ready")
 	return command
+}
+
+// examineStandbys returns a finding for each standby of a node that cannot be used.
+func examineStandbys(ctx context.Context, node cluster.Node) (findings []doctor.Finding, err error) {
+	opened, err := cluster.Open(ctx, []cluster.Node{node})
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	const check = "standbys"
+	for _, standby := range opened.Status(ctx)[0].Standbys {
+		if standby.Error != "" {
+			findings = append(findings, doctor.Finding{
+				Check: check, Severity: doctor.Warning, Problem: standby.Error,
+				Advice: "start it, or correct the description of the nodes: its reads go to the primary, or to other standbys",
+			})
+		}
+	}
+	if findings == nil {
+		findings = []doctor.Finding{{Check: check, Severity: doctor.OK, Problem: "the standbys of the description answer"}}
+	}
+	return findings, nil
 }
 
 // report prints findings. It returns an error if there is a warning or an error among them.

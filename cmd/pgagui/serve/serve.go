@@ -77,7 +77,7 @@ to read, and sees the threads of its scope. --explorer=false leaves it out.
 /healthz and /readyz need no token. If $OTEL_EXPORTER_OTLP_ENDPOINT is set, traces go there, by
 http/protobuf. The server needs the role agui_writer. The role of --live-database-url needs only
 agui_recorder. --read-database-url is the address of a streaming standby, which answers reads; its
-role needs only agui_reader.
+role needs only agui_reader. Of a cluster, the description of the nodes has the standbys of each.
 
 With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
 here, and their role (agui_worker) can have an address of its own (not with --nodes):
@@ -285,11 +285,12 @@ func (p *program) serveLogger(config *serveConfig) *slog.Logger {
 type service struct {
 	config       *serveConfig
 	logger       *slog.Logger
-	pool         *pgxpool.Pool    // nil: nodes
-	nodes        cli.NodePools    // of a cluster; nil: pool
-	live         *pgxpool.Pool    // nil: pool
-	reads        *pgxpool.Pool    // of the replica; nil: none
-	worker       *schedule.Worker // nil: this process does no jobs
+	pool         *pgxpool.Pool              // nil: nodes
+	nodes        cli.NodePools              // of a cluster; nil: pool
+	live         *pgxpool.Pool              // nil: pool
+	reads        *pgxpool.Pool              // of the replica; nil: none
+	nodeReads    map[string][]*pgxpool.Pool // of the standbys of nodes
+	worker       *schedule.Worker           // nil: this process does no jobs
 	stores       metrics.Stores
 	tokens       *access.Tokens // nil: none
 	certificates *certificates  // nil: no TLS
@@ -329,7 +330,7 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	}
 	if p.Nodes != "" {
 		if config.liveDatabaseURL != "" || config.readDatabaseURL != "" || config.workerDatabaseURL != "" {
-			return nil, errors.New("with --nodes there is no --live-database-url, --read-database-url or --worker-database-url")
+			return nil, errors.New("with --nodes there is no --live-database-url, --read-database-url (a node may have \"standbys\") or --worker-database-url")
 		}
 		s.nodes, err = p.OpenNodes(ctx, config.connections)
 	} else {
@@ -351,6 +352,9 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		}
 	}
 	databases, err := p.Databases()
+	if err == nil && s.nodes != nil {
+		err = s.openStandbys(ctx, databases)
+	}
 	if err == nil {
 		err = s.addUpkeep(ctx, databases)
 	}
@@ -362,9 +366,18 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, nodes: s.nodes, live: s.live}).check,
 		Logger: logger, Metrics: s.registry, Version: cli.Version(),
 	}
+	options.MaxReadLag = config.maxReadLag
+	readConfig := &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")}
 	if s.reads != nil {
-		options.Reads = pgagui.New(s.reads, &pgagui.Config{SetScope: config.rowSecurity, Logger: logger.With("database", "replica")})
-		options.MaxReadLag = config.maxReadLag
+		options.Reads = pgagui.New(s.reads, readConfig)
+	}
+	if s.nodes != nil {
+		options.NodeReads = map[string][]*pgagui.Store{}
+		for node, pools := range s.nodeReads {
+			for _, pool := range pools {
+				options.NodeReads[node] = append(options.NodeReads[node], pgagui.New(pool, readConfig))
+			}
+		}
 	}
 	if s.tracing != nil {
 		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
@@ -383,6 +396,21 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 		s.handler = s.tracing.handler(s.handler)
 	}
 	return s, nil
+}
+
+// openStandbys opens a pool to each standby of the nodes.
+func (s *service) openStandbys(ctx context.Context, nodes []cluster.Node) error {
+	s.nodeReads = map[string][]*pgxpool.Pool{}
+	for _, node := range nodes {
+		for i, address := range node.Standbys {
+			pool, err := cli.OpenPool(ctx, address, s.config.readConnections)
+			if err != nil {
+				return fmt.Errorf("standby %d of node %q: %w", i+1, node.Name, err)
+			}
+			s.nodeReads[node.Name] = append(s.nodeReads[node.Name], pool)
+		}
+	}
+	return nil
 }
 
 func (s *service) newStore(config *pgagui.Config) *pgagui.Store {
@@ -427,6 +455,11 @@ func (s *service) addUpkeep(ctx context.Context, databases []cluster.Node) (err 
 	}
 	for name, pool := range s.nodes {
 		pools.Add(name, "requests", pool)
+	}
+	for name, standbys := range s.nodeReads {
+		for i, pool := range standbys {
+			pools.AddStandby(name, i+1, pool)
+		}
 	}
 	for name, pool := range map[string]*pgxpool.Pool{"requests": s.pool, "live": s.live, "reads": s.reads} {
 		if pool != nil {
@@ -606,7 +639,8 @@ func (s *service) close() {
 	if s.worker != nil {
 		s.worker.Close()
 	}
-	for _, pool := range append(slices.Collect(maps.Values(s.nodes)), s.pool, s.live, s.reads) {
+	pools := append(slices.Collect(maps.Values(s.nodes)), s.pool, s.live, s.reads)
+	for _, pool := range slices.Concat(append(slices.Collect(maps.Values(s.nodeReads)), pools)...) {
 		if pool != nil && pool.Stat().AcquiredConns() == 0 {
 			pool.Close()
 		}

@@ -28,7 +28,8 @@ variables of the environment:
   {"nodes": [{"name": "a", "url": "postgres://agui:${PASSWORD_A}@db-a/agui"},
              {"name": "b", "url": "postgres://agui:${PASSWORD_B}@db-b/agui"}]}
 
-The first node coordinates. In a cluster that is made of a store in use it is that store.
+The first node coordinates. In a cluster that is made of a store in use it is that store. A node may
+have "standbys": ["postgres://…"], streaming standbys of the database: "pgagui serve" reads there.
 
 With --nodes all commands take a cluster where they take a database. "pgagui serve" and commands
 about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
@@ -42,7 +43,7 @@ and "down" work on one node, which --node names.`,
   pgagui verify --nodes nodes.json --node a`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, rebalance or front)", Command: command.CommandPath()}
+			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, pin, unpin, rebalance or front)", Command: command.CommandPath()}
 		},
 	}
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
@@ -118,12 +119,13 @@ have to know a node before it gets threads: give them the new description first.
 		},
 		&cobra.Command{
 			Use:   "status",
-			Short: "Show how many buckets each node has",
+			Short: "Show how many buckets each node has, and how far its standbys are behind",
 			Long: `Shows how many buckets each node has, and the nodes that do not answer. OUTDATED counts the buckets
 of which a node does not know the place yet; the next move brings it. UNFINISHED counts the threads
 that a move took from the node, or was about to take, and whose rows are still there: if no move is
-in progress, one was interrupted, and the next move or "pgagui cluster rebalance" finishes it. If a
-node does not answer, the exit code is 5.`,
+in progress, one was interrupted, and the next move or "pgagui cluster rebalance" finishes it. Below
+a node are its standbys, with the number of transactions of the node that they do not show yet. If a
+node or a standby does not answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
 			Args:    cobra.NoArgs,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
@@ -131,6 +133,21 @@ node does not answer, the exit code is 5.`,
 			}),
 		},
 		p.clusterMoveCommand(with),
+		p.clusterPinCommand(with),
+		&cobra.Command{
+			Use:   "unpin SCOPE",
+			Short: "Spread the threads of a pinned scope again",
+			Long: `Ends "pgagui cluster pin": the threads of the scope are moved to the buckets of their hashes. See
+"pgagui cluster move --help" for what a move means.`,
+			Example: `  pgagui cluster unpin acme`,
+			Args:    oneScope,
+			RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
+				line := p.NewProgress()
+				moved, err := c.UnpinScope(command.Context(), arguments[0], showMoved(line))
+				line.Clear()
+				return errors.Join(p.printMoved(moved), err)
+			}),
+		},
 		&cobra.Command{
 			Use:   "front",
 			Short: "Print the SQL of a database that carries calls to the nodes",
@@ -138,6 +155,7 @@ node does not answer, the exit code is 5.`,
 and carries each call to the node of its thread. The database needs the extension PL/Proxy
 (Debian: postgresql-15-plproxy), and no store of its own. A superuser runs the SQL there, and
 again after an upgrade, or when the description of the nodes has changed. Moves need no new SQL.
+After "pgagui cluster pin", new SQL saves a call for each call of a thread of the scope.
 
 The SQL has the passwords of the nodes, from the description. See docs/guides/front.md.`,
 			Example: `  pgagui cluster front | psql --dbname postgres://postgres@front/agui`,
@@ -196,6 +214,14 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 			}
 		}
 		rows = append(rows, []string{status.Name, strconv.Itoa(status.Buckets), strconv.Itoa(status.Outdated), strconv.FormatInt(status.Unfinished, 10), state})
+		for i, standby := range status.Standbys {
+			state := fmt.Sprintf("standby %d, %s behind", i+1, cli.CountText(standby.Behind, "transaction"))
+			if standby.Error != "" {
+				state = standby.Error
+				failed = errors.Join(failed, errors.New(state))
+			}
+			rows = append(rows, []string{status.Name, "", "", "", state})
+		}
 	}
 	if !p.JSON {
 		if err := p.PrintTable(rows, 4); err != nil {
@@ -256,6 +282,69 @@ requests of webhooks are waiting go with the next move.`,
 	command.Flags().StringVar(&to, "to", "", "`name` of the node")
 	command.Flags().StringVar(&thread, "thread", "", "`id` of a thread to move alone")
 	return command
+}
+
+func oneScope(_ *cobra.Command, arguments []string) error {
+	if len(arguments) != 1 {
+		return fmt.Errorf("expected one scope, got %s", cli.CountText(len(arguments), "argument"))
+	}
+	return nil
+}
+
+func (p *program) clusterPinCommand(with withCluster) *cobra.Command {
+	var bucket int
+	command := &cobra.Command{
+		Use:   "pin [SCOPE]",
+		Short: "Keep all threads of a scope in one bucket, or list the scopes that are pinned",
+		Long: `Puts all threads of a scope into one bucket, so that they are on one node, and move together.
+Lists, search and transactions over threads of one tenant are then those of one database. Without
+--bucket, the bucket comes from a hash of the scope. Threads that the scope has are moved there
+while they are in use, as "pgagui cluster move" does, and so are threads that were moved away from
+the bucket alone. New threads of the scope wait for a moment. A scope that is pinned already moves
+to the other bucket.
+
+The size of the scope counts: "pgagui cluster rebalance" gives each node the same number of buckets.
+If the command is interrupted, repeat it. Without a scope it lists the scopes that are pinned, with
+their buckets and nodes.`,
+		Example: `  pgagui cluster pin acme
+  pgagui cluster pin acme --bucket 17
+  pgagui cluster pin`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
+			if len(arguments) == 0 {
+				return p.listPins(command.Context(), c)
+			}
+			if !command.Flags().Changed("bucket") {
+				bucket = cluster.BucketOfScope(arguments[0])
+			}
+			line := p.NewProgress()
+			moved, err := c.PinScope(command.Context(), arguments[0], bucket, showMoved(line))
+			line.Clear()
+			return errors.Join(p.printMoved(moved), err)
+		}),
+	}
+	command.Flags().IntVar(&bucket, "bucket", 0, "`number` of the bucket (default: from a hash of the scope)")
+	return command
+}
+
+func (p *program) listPins(ctx context.Context, c *cluster.Cluster) error {
+	pins, err := c.Pins(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"SCOPE", "BUCKET", "NODE"}}
+	for _, pin := range pins {
+		if p.JSON {
+			if err := p.PrintJSON(pin); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{pin.Scope, strconv.Itoa(pin.Bucket), pin.Node})
+	}
+	if p.JSON {
+		return nil
+	}
+	return p.PrintTable(rows, 0)
 }
 
 // bucketsOf reads numbers and ranges of buckets.

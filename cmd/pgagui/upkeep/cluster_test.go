@@ -43,6 +43,16 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	expect("moved 512 buckets and ", "rebalance")
 	expect("a 512 0 0 node of the cluster b 512 0 0 node of the cluster", "status")
 	expect("moved 0 buckets and 0 threads", "rebalance")
+	expect("SCOPE BUCKET NODE", "pin")
+	expect("moved 0 buckets and ", "pin", "", "--bucket", "1000")
+	expect("1000 b", "pin")
+	if got := clitest.On(t, b).Must("threads"); !containsAll(got, "t1", "t2", "t3", "t4") {
+		t.Errorf("threads of the pinned scope on b:\n%s", got)
+	}
+	if code, got := run("cluster", "pin", "--json"); code != cli.ExitOK || got != `{"scope":"","bucket":1000,"node":"b"}` {
+		t.Errorf("pgagui cluster pin --json: %d, %s", code, got)
+	}
+	expect("moved 0 buckets and ", "unpin", "")
 
 	// Commands over all nodes, and over one.
 	if code, got := run("threads"); code != cli.ExitOK || !containsAll(got, "t1", "t2", "t3", "t4") {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -222,6 +223,13 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 		t.Fatalf("heads: %v, %s", err, text)
 	}
 	n.expect(cli.ExitOK, "verify --chain --heads "+heads, "node a:", "no problem", "node b:", "no problem", "node c:", "no problem")
+	moved := n.of["a"][slices.IndexFunc(n.of["a"], func(id string) bool { return strings.Contains(string(text), `"threadId":"`+id+`"`) })]
+	n.expect(cli.ExitOK, "cluster move --thread "+moved+" --to b", "1 thread")
+	n.expect(cli.ExitOK, "verify --chain --heads "+heads, "node a:", "no problem", "node b:", "no problem", "node c:", "no problem")
+	n.expect(cli.ExitOK, "verify --chain --heads "+heads+" "+moved, "node b:", "no problem")
+	forged := clitest.WriteFile(t, "forged.ndjson", regexp.MustCompile(`("threadId":"`+moved+`".*"hash":").{8}`).ReplaceAllString(strings.TrimSpace(string(text)), "${1}00000000"))
+	n.expect(cli.ExitProblems, "verify --chain --heads "+forged, "node b:", moved, "is not what it was when its head was kept")
+	n.expect(cli.ExitOK, "cluster move --thread "+moved+" --to a", "1 thread")
 
 	// Holds go to the node of the thread.
 	held := n.of["b"][0]

@@ -36,14 +36,15 @@ interface Member {
   isIntroduced?: Promise<void> | undefined;
 }
 
-/** The threads that a process remembers beside their buckets. */
+/** The threads, and the scopes, that a process remembers beside their buckets. */
 const maxThreads = 10_000;
+const maxScopes = 10_000;
 /** Pauses between the attempts of a call for a thread that is being moved, and how long it is repeated, in milliseconds. */
 const shortestPause = 5;
 const longestPause = 250;
 export const movePatience = 10_000;
 
-/** The bucket of a thread, as agui.bucket computes it. */
+/** The bucket of a thread, as agui.bucket computes it. A node says if the scope is pinned to another one. */
 export function bucketOf({ scope, threadId }: Thread): number {
   return createHash("sha256").update(scope).update("\0").update(threadId).digest().readUInt16BE() >> 6;
 }
@@ -52,6 +53,7 @@ export class Cluster {
   readonly #members: Map<string, Member>;
   readonly #places: { node: string; epoch: number }[] = []; // by bucket
   readonly #threads = new Map<string, string>(); // the nodes of threads that are elsewhere than their bucket, least recently used first
+  readonly #pinned = new Map<string, number>(); // the buckets of scopes whose threads are all in one
   readonly #buckets = new WeakMap<Thread, number>(); // of followers and runs, which are looked up often
 
   constructor(nodes: { name: string; pool: pg.Pool }[]) {
@@ -84,9 +86,13 @@ export class Cluster {
       this.#remember(key, node);
       return node;
     }
+    return this.#places[this.#pinned.get(thread.scope) ?? this.#hashOf(thread)]?.node;
+  }
+
+  #hashOf(thread: Thread): number {
     const bucket = this.#buckets.get(thread) ?? bucketOf(thread);
     this.#buckets.set(thread, bucket);
-    return this.#places[bucket]?.node;
+    return bucket;
   }
 
   /** The pool of a node. Fails if the caller gave none, or that of another database. */
@@ -128,6 +134,7 @@ export class Cluster {
         this.#remember(keyOf(place), place.node);
       } else {
         this.#threads.delete(keyOf(place));
+        this.#pin(place);
         this.#place(place.bucket, place.node, place.epoch);
       }
     }
@@ -147,6 +154,17 @@ export class Cluster {
       }
       if (rest > 0) {
         await pause(rest);
+      }
+    }
+  }
+
+  /** Notes the bucket of the threads of a scope, as a node says it of one. */
+  #pin({ scope, threadId, bucket }: Thread & { bucket: number }): void {
+    this.#pinned.delete(scope);
+    if (bucket !== bucketOf({ scope, threadId })) {
+      this.#pinned.set(scope, bucket);
+      if (this.#pinned.size > maxScopes) {
+        this.#pinned.delete(this.#pinned.keys().next().value!);
       }
     }
   }

@@ -115,6 +115,20 @@ test("newer epochs win, and what is remembered of single threads is bounded", as
   expect(known.learn(new Error("another one"))).toBe(false);
 });
 
+test("the bucket of a pinned scope is learned from one thread of it", async () => {
+  const known = new Cluster(["a", "b"].map((name) => ({ name, pool: new pg.Pool() })));
+  await known.ready(async () => ({ node: "a", buckets: [{ first: 0, last: 1023, node: "a", epoch: 1 }] }));
+  const [one, other, foreign] = [{ scope: "acme", threadId: "1" }, { scope: "acme", threadId: "2" }, { scope: "", threadId: "1" }];
+  const learn = (bucket: number, node: string, epoch: number) =>
+    known.learn(Object.assign(new Error("moved"), { severity: "ERROR", code: "UI027", detail: JSON.stringify([{ ...one, bucket, node, epoch, ofThread: false }]) }));
+  const pinned = (bucketOf(one) + 1) % 1024;
+  expect(known.nodeOf(other)).toBe("a");
+  learn(pinned, "b", 2);
+  expect([known.nodeOf(one), known.nodeOf(other), known.nodeOf(foreign)]).toEqual(["b", "b", "a"]);
+  learn(bucketOf(one), "a", 1); // it is pinned no longer
+  expect([known.nodeOf(one), known.nodeOf(other)]).toEqual(["a", "a"]);
+});
+
 test("nothing is lost or doubled in a thread that moves while it is written and followed", async () => {
   const three = await cluster();
   const writer = open({ nodes: three.nodes });

@@ -54,7 +54,7 @@ func (p *Program) ChooseDatabase(command *cobra.Command) error {
 		if i < 0 {
 			return p.usage(fmt.Sprintf("%s describes no node %q", p.Nodes, p.Node))
 		}
-		p.DatabaseURL, p.Nodes = nodes[i].URL, ""
+		p.DatabaseURL, p.Standbys, p.Nodes = nodes[i].URL, nodes[i].Standbys, ""
 	case p.Nodes == "" || command.Annotations[onOneDatabase] == "":
 	case isAsked || p.DatabaseURL == "":
 		return p.needsNode()
@@ -85,7 +85,7 @@ func (p *Program) needsNode() error {
 // --node.
 func (p *Program) Databases() ([]cluster.Node, error) {
 	if p.Nodes == "" {
-		return []cluster.Node{{Name: p.Node, URL: p.DatabaseURL}}, nil
+		return []cluster.Node{{Name: p.Node, URL: p.DatabaseURL, Standbys: p.Standbys}}, nil
 	}
 	return cluster.ReadFile(p.Nodes)
 }
@@ -116,7 +116,7 @@ func (p *Program) EachNode(ctx context.Context, work func(context.Context) error
 func (p *Program) onNode(ctx context.Context, node cluster.Node, work func(context.Context) error) error {
 	whole := *p
 	defer func() { *p = whole }()
-	p.DatabaseURL, p.Nodes, p.Node, p.namesNode = node.URL, "", node.Name, true
+	p.DatabaseURL, p.Standbys, p.Nodes, p.Node, p.namesNode = node.URL, node.Standbys, "", node.Name, true
 	p.Messages = prefixed{whole.Messages, "node " + node.Name + ": "}
 	if !p.JSON {
 		p.Out = &headed{to: whole.Out, heading: "node " + node.Name + ":\n"}

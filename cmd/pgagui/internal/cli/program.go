@@ -33,10 +33,12 @@ type Program struct {
 	// Nodes is the file that describes the nodes of a cluster; empty: the command works on one database.
 	Nodes string
 	// Node is the node to work on: that of --node, or one of those of EachNode. Empty: none.
-	Node  string
-	Scope string
-	JSON  bool
-	Wide  bool
+	Node string
+	// Standbys are the addresses of the standbys of Node.
+	Standbys []string
+	Scope    string
+	JSON     bool
+	Wide     bool
 
 	command   string
 	namesNode bool  // what is printed names the node

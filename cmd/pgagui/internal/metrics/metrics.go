@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,6 +141,14 @@ func (p Pools) Add(node, name string, pool *pgxpool.Pool) {
 	p[node][name] = pool
 }
 
+// AddStandby adds the pool to a standby of a node, the reads of requests, by the number of the standby.
+func (p Pools) AddStandby(node string, number int, pool *pgxpool.Pool) {
+	p.Add(node, fmt.Sprint(standbyPrefix, number), pool)
+}
+
+// standbyPrefix begins the names of pools to standbys.
+const standbyPrefix = "reads "
+
 // Register registers the metrics of the pools, and of nodes whether they answer.
 func (p Pools) Register(registry prometheus.Registerer) {
 	for node, pools := range p {
@@ -155,8 +164,8 @@ func newNodeUp(pools poolMetrics) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgagui_node_up", Help: "1 if the node of the cluster answers within a second."}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), scrapePatience)
 		defer cancel()
-		for _, pool := range pools {
-			if pool.Ping(ctx) == nil {
+		for name, pool := range pools {
+			if !strings.HasPrefix(name, standbyPrefix) && pool.Ping(ctx) == nil {
 				return 1
 			}
 		}

@@ -83,11 +83,15 @@ begin
     if agui_internal.this_node() is not null then
         for call in
             select item.call_no, refusal.message, refusal.detail, refusal.hint
-            from unnest(keys, scopes, thread_ids) with ordinality as item (key, scope, thread_id, call_no)
+            from (
+                select given.*
+                from unnest(keys, scopes, thread_ids) with ordinality as given (key, scope, thread_id, call_no)
+                where agui_internal.fenced_node_of(given.key) <> agui_internal.this_node()
+                offset 0
+            ) as item
             cross join lateral agui_internal.moved_refusal(json_build_array(
                 agui_internal.place_of_thread(item.key, coalesce(item.scope, ''), item.thread_id)
             )) as refusal
-            where agui_internal.fenced_node_of(item.key) <> agui_internal.this_node()
         loop
             is_done[call.call_no] := true;
             keys[call.call_no] := null;

@@ -16,6 +16,7 @@ begin
     end if;
     delete from agui_internal.moved_thread;
     delete from agui_internal.bucket;
+    delete from agui_internal.pinned_scope;
     delete from agui_internal.node;
     perform agui_internal.set_node(null);
 end

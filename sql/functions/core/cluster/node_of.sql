@@ -5,11 +5,22 @@ stable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    place record;
 begin
-    return coalesce(
-        (select moved.node from agui_internal.moved_thread as moved where moved.thread_key = node_of.thread_key),
-        (select placed.node from agui_internal.bucket as placed where placed.bucket = agui_internal.bucket_of(node_of.thread_key))
-    );
+    select coalesce(moved.node, placed.node) as node, placed.has_pins and moved.node is null as may_be_pinned into place
+    from agui_internal.bucket as placed
+    left join agui_internal.moved_thread as moved
+        on moved.thread_key = node_of.thread_key
+    where placed.bucket = agui_internal.bucket_of(node_of.thread_key);
+    if place.may_be_pinned then
+        return (
+            select placed.node
+            from agui_internal.bucket as placed
+            where placed.bucket = agui_internal.bucket_of_thread(node_of.thread_key)
+        );
+    end if;
+    return place.node;
 end
 $$;
 

@@ -11,10 +11,15 @@ begin
             'scope', scope, 'threadId', thread_id,
             'node', coalesce(moved.node, placed.node), 'bucket', placed.bucket, 'epoch', placed.epoch, 'ofThread', moved.node is not null
         )
-        from agui_internal.bucket as placed
+        from agui_internal.bucket as hashed
+        join agui_internal.bucket as placed
+            on placed.bucket = case
+                when hashed.has_pins then agui_internal.bucket_of_thread(place_of_thread.thread_key)
+                else hashed.bucket
+            end
         left join agui_internal.moved_thread as moved
             on moved.thread_key = place_of_thread.thread_key
-        where placed.bucket = agui_internal.bucket_of(place_of_thread.thread_key)
+        where hashed.bucket = agui_internal.bucket_of(place_of_thread.thread_key)
     );
 end
 $$;

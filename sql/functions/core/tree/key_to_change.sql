@@ -4,9 +4,16 @@ language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    key constant uuid := agui_internal.own_thread_key(scope, thread_id);
 begin
-    perform agui_internal.own_thread_key(scope, thread_id);
-    return agui_internal.checked_thread_key(thread_id, scope);
+    perform
+    from agui.thread as thread
+    where thread.thread_key = key and (thread.scope <> key_to_change.scope or thread.thread_id <> key_to_change.thread_id);
+    if found then
+        perform agui_internal.checked_thread_key(thread_id, scope);  -- raises the error
+    end if;
+    return key;
 end
 $$;
 

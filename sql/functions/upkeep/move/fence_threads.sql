@@ -6,10 +6,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    buckets int[] := array(select distinct agui_internal.bucket_of(key) as bucket from unnest(thread_keys) as given (key) order by bucket);
+    buckets int[] := array(select distinct agui_internal.bucket_of_thread(key) as bucket from unnest(thread_keys) as given (key) order by bucket);
     fenced  uuid[];
 begin
     perform agui_internal.refuse_unless_operator('move threads');
+    perform agui_internal.commit_to_disk();
     perform agui_internal.refuse_unless_node('fence_threads');
     -- Behind this lock no writer is left, and what they wrote is committed.
     perform agui_internal.wait_for_lock(agui_internal.bucket_lock_id(bucket), format('bucket %s of the cluster', bucket))

@@ -7,7 +7,7 @@ as $$
     delete from agui_internal.moved_thread as moved
     using agui_internal.bucket as placed
     where moved.thread_key = forget_moved_thread.thread_key
-        and placed.bucket = agui_internal.bucket_of(moved.thread_key)
+        and placed.bucket = agui_internal.bucket_of_thread(moved.thread_key)
         and placed.node = moved.node
 $$;
 

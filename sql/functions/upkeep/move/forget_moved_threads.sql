@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('change the map of the cluster');
+    perform agui_internal.commit_to_disk();
     perform agui_internal.refuse_unless_node('forget_moved_threads');
     -- Behind this lock no thread that was moved here alone, and erased, is born again.
     perform agui_internal.wait_for_lock(agui_internal.bucket_lock_id(alone.bucket), format('bucket %s of the cluster', alone.bucket))
@@ -14,14 +15,14 @@ begin
         select distinct placed.bucket
         from agui_internal.moved_thread as moved
         join agui_internal.bucket as placed
-            on placed.bucket = agui_internal.bucket_of(moved.thread_key)
+            on placed.bucket = agui_internal.bucket_of_thread(moved.thread_key)
         where placed.bucket = any (buckets) and placed.node <> moved.node and moved.node = agui_internal.this_node()
         order by placed.bucket
     ) as alone;
     delete from agui_internal.moved_thread as moved
     using agui_internal.bucket as placed
     where placed.bucket = any (buckets)
-        and placed.bucket = agui_internal.bucket_of(moved.thread_key)
+        and placed.bucket = agui_internal.bucket_of_thread(moved.thread_key)
         and (
             moved.node = agui_internal.this_node() and placed.node = moved.node
             or not exists (select from agui.thread as thread where thread.thread_key = moved.thread_key)
@@ -29,7 +30,7 @@ begin
     return (
         select count(*)
         from agui_internal.moved_thread as moved
-        where agui_internal.bucket_of(moved.thread_key) = any (buckets) and moved.node = agui_internal.this_node()
+        where agui_internal.bucket_of_thread(moved.thread_key) = any (buckets) and moved.node = agui_internal.this_node()
     );
 end
 $$;

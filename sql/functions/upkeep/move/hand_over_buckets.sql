@@ -10,6 +10,7 @@ declare
     given  json;
 begin
     perform agui_internal.refuse_unless_operator('move buckets');
+    perform agui_internal.commit_to_disk();
     perform agui_internal.refuse_unless_node('hand_over_buckets');
     -- From here on no thread of these is born. Where a writer is in the way, the next call takes the bucket.
     locked := array(
@@ -18,13 +19,16 @@ begin
         where pg_try_advisory_xact_lock(agui_internal.bucket_lock_id(bucket))
     );
     with used as (
-        select agui_internal.bucket_of(thread.thread_key) as bucket
+        select bucketed.bucket
         from agui.thread as thread
-        where agui_internal.bucket_of(thread.thread_key) = any (locked) and agui_internal.node_of(thread.thread_key) = agui_internal.this_node()
+        left join agui_internal.pinned_scope as pinned
+            on pinned.scope_hash = agui_internal.scope_hash(thread.thread_key)
+        cross join lateral (select coalesce(pinned.bucket, agui_internal.bucket_of(thread.thread_key)) as bucket) as bucketed
+        where bucketed.bucket = any (locked) and agui_internal.node_of(thread.thread_key) = agui_internal.this_node()
         union all
-        select agui_internal.bucket_of(claim.thread_key)
+        select agui_internal.bucket_of_thread(claim.thread_key)
         from agui_internal.claim as claim
-        where agui_internal.bucket_of(claim.thread_key) = any (locked) and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp()
+        where agui_internal.bucket_of_thread(claim.thread_key) = any (locked) and agui_internal.claim_alive_until(claim.seen_at) > clock_timestamp()
     ), moved as (
         update agui_internal.bucket as placed
         set node = to_node, epoch = placed.epoch + 1, fenced_in = pg_current_xact_id()

@@ -15,7 +15,7 @@ begin
     -- What the map says now needs no row of its own.
     delete from agui_internal.moved_thread as moved
     using agui_internal.bucket as placed
-    where placed.bucket = agui_internal.bucket_of(moved.thread_key)
+    where placed.bucket = agui_internal.bucket_of_thread(moved.thread_key)
         and placed.node = moved.node
         and moved.node = (select node.name from agui_internal.node as node);
 end

@@ -10,7 +10,7 @@ begin
     return (
         select coalesce(json_agg(moved), '[]')
         from agui_internal.moved_thread as moved
-        where agui_internal.bucket_of(moved.thread_key) = any (buckets) and moved.node <> to_node
+        where agui_internal.bucket_of_thread(moved.thread_key) = any (buckets) and moved.node <> to_node
     );
 end
 $$;

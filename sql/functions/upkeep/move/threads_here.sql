@@ -10,8 +10,10 @@ begin
     return query
         select thread.thread_key, thread.scope, thread.thread_id, thread.created_at
         from agui.thread as thread
+        left join agui_internal.pinned_scope as pinned
+            on pinned.scope_hash = agui_internal.scope_hash(thread.thread_key)
         where thread.thread_key > after_key
-            and agui_internal.bucket_of(thread.thread_key) = any (buckets)
+            and coalesce(pinned.bucket, agui_internal.bucket_of(thread.thread_key)) = any (buckets)
             and agui_internal.node_of(thread.thread_key) = agui_internal.this_node()
         order by thread.thread_key
         limit max_rows;

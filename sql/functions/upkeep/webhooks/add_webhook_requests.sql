@@ -81,6 +81,8 @@ begin
     where happened.kind = any (known.kinds)
         and happened.at >= known.created_at
         and happened.at >= oldest
+        -- Of a thread that is moved away, the other node sends what is new.
+        and (agui_internal.this_node() is null or agui_internal.node_of(run.thread_key) = agui_internal.this_node())
     on conflict on constraint webhook_request_pkey do nothing;
     return true;
 end
