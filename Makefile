@@ -101,7 +101,7 @@ test-costly: oracle-client bench-peers ## The tests that make test leaves out, b
 	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -cluster $(ARGS))
 
 COSTLY_PACKAGES := ./cluster ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept ./test/modules
-COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled"
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.
 SECONDS_LONG ?= 600

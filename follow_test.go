@@ -17,10 +17,8 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
-	"github.com/pgagui/pgagui/sql/schema"
 )
 
 // follow collects what Follow yields until it ends.
@@ -601,31 +599,13 @@ func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
 	}
 }
 
-func stopServer(t testing.TB, server *cluster.Cluster) {
-	if err := server.Stop(); err != nil {
-		t.Error(err)
-	}
-}
-
 // A follower comes to a standby from a server that had more. The others there go on sharing one query.
 func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	t.Parallel()
-	primary, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stopServer(t, primary) })
-	if err := schema.Up(t.Context(), primary.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
-	store := pgagui.New(testdb.Connect(t, primary.URL("postgres")), nil)
+	servers := testdb.NewReplicated(t)
+	store := pgagui.New(servers.PrimaryPool, nil)
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), token(1)))
-	standby, err := primary.Standby(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stopServer(t, standby) })
-	database := &countedPolls{Pool: testdb.Connect(t, standby.URL("postgres")), polls: map[int64]int{}}
+	database := &countedPolls{Pool: servers.StandbyPool, polls: map[int64]int{}}
 	wait.For(t, "the log on the standby", func() (isThere bool) {
 		if err := database.QueryRow(t.Context(), `select exists (select from agui.batch)`).Scan(&isThere); err != nil {
 			t.Fatal(err)

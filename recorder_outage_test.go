@@ -23,7 +23,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -138,15 +137,7 @@ func TestUnstoredHasNothingThatIsStored(t *testing.T) {
 // The server is away for longer than the lease. When it is back, those that would cut runs off come first.
 func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	t.Parallel()
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := testdb.Server(t, nil)
 	address := server.URL("postgres")
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -198,15 +197,7 @@ func TestObserversSeeHowAJobWent(t *testing.T) {
 // A job on a standby does nothing. After a promotion it runs.
 func TestNothingIsDoneOnAStandby(t *testing.T) {
 	t.Parallel()
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := testdb.Server(t, nil)
 	url := server.URL("postgres")
 	if err := schema.Up(t.Context(), url); err != nil {
 		t.Fatal(err)

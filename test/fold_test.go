@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	streamCount = flag.Int("streams", 300, "how many generated streams the reducers are compared on; tests that do more with each take fewer")
+	streamCount = flag.Int("streams", 150, "how many generated streams the reducers are compared on; tests that do more with each take fewer")
 	firstSeed   = flag.Uint64("seed", 1, "seed of the first generated stream, and of all else that is random")
 	keepFailing = flag.Bool("keep", false, "add streams that the reducers differ on, shrunk, to golden/found.json")
 )

@@ -229,7 +229,7 @@ func TestEveryTableAndViewIsCovered(t *testing.T) {
 		from pg_class as relation
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind = 'r'
 			and not exists (select from pg_attribute where attrelid = relation.oid and attname in ('thread_key', 'erased_key', 'is_all'))
-			and relation.relname not in ('schema_migrations', 'setting', 'search', 'usage_mapping', 'uptime', 'installed_object', 'erasure_salt', 'tenant', 'webhook', 'webhook_position', 'node', 'bucket')
+			and relation.relname not in ('schema_migrations', 'setting', 'search', 'usage_mapping', 'uptime', 'installed_object', 'erasure_salt', 'tenant', 'webhook', 'webhook_position', 'node', 'bucket', 'pinned_scope')
 		union all
 		select relation.oid::regclass || ' reads with the rights of the owner'
 		from pg_class as relation

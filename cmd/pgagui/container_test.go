@@ -24,6 +24,9 @@ import (
 // here.
 func TestContainerImage(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles the command and makes an image")
+	}
 	if _, err := exec.LookPath("buildah"); errors.Is(err, exec.ErrNotFound) || os.Getuid() != 0 {
 		testneeds.Skip(t, testneeds.Buildah, "buildah is not installed, or this account may not make a container")
 	}

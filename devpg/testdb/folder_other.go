@@ -2,5 +2,5 @@
 
 package testdb
 
-// folder is where the server for tests keeps its data. Empty: the folder for temporary files.
-func folder() string { return "" }
+// Folder is where servers for tests keep their data. Empty: the folder for temporary files.
+func Folder() string { return "" }

@@ -36,7 +36,7 @@ func StartServer(ctx context.Context) (address string, stop func() error, err er
 	if tag, ok := strings.CutPrefix(wanted, "docker:"); ok {
 		return startContainer(tag)
 	}
-	options := cluster.Options{Settings: settings, Folder: folder()}
+	options := cluster.Options{Settings: settings, Folder: Folder()}
 	if wanted != "" {
 		if options.Major, err = strconv.Atoi(wanted); err != nil {
 			return "", nil, fmt.Errorf("%s=%s: want a major version such as 17, or docker:TAG", postgresVariable, wanted)

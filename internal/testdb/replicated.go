@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/devpg/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -25,7 +26,7 @@ func NewReplicated(t testing.TB) *Replicated {
 	if err := schema.Up(t.Context(), r.Primary.URL("postgres")); err != nil {
 		t.Fatal("testdb:", err)
 	}
-	r.Standby = started(t)(r.Primary.Standby(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}}))
+	r.Standby = started(t)(r.Primary.Standby(t.Context(), cluster.Options{Settings: map[string]string{"fsync": "off"}, Folder: testdb.Folder()}))
 	r.PrimaryPool, r.StandbyPool = Connect(t, r.Primary.URL("postgres")), Connect(t, r.Standby.URL("postgres"))
 	return r
 }

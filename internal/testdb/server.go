@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/devpg/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -16,7 +17,7 @@ func Server(t testing.TB, settings map[string]string) *cluster.Cluster {
 	t.Helper()
 	all := map[string]string{"fsync": "off"}
 	maps.Copy(all, settings)
-	return started(t)(cluster.Start(t.Context(), cluster.Options{Settings: all}))
+	return started(t)(cluster.Start(t.Context(), cluster.Options{Settings: all, Folder: testdb.Folder()}))
 }
 
 // started stops a server when the test ends.

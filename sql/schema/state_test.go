@@ -507,15 +507,7 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 // or compacted meanwhile.
 func TestLogicalReplication(t *testing.T) {
 	t.Parallel()
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"wal_level": "logical", "fsync": "off"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := testdb.Server(t, map[string]string{"wal_level": "logical"})
 	connect := func(name string) *pgxpool.Pool {
 		address := createDatabase(t, server, name, "")
 		if err := schema.Up(t.Context(), address); err != nil {
@@ -551,6 +543,7 @@ func TestLogicalReplication(t *testing.T) {
 		(select json_agg(erasure) from agui.erasure), agui_internal.erased_at(agui.thread_key('', 'erased')),
 		(select count(*) from agui.snapshot), (select count(*) from agui.thread_activity))`
 	want, got := ask[string](t, publisher, all), ""
+	var err error
 	if !wait.Until(func() bool {
 		err = subscriber.QueryRow(t.Context(), all).Scan(&got)
 		return err == nil && got == want
