@@ -31,8 +31,8 @@ STAMP = -X github.com/pgagui/pgagui/cmd/pgagui/internal/cli.version=$(PROGRAM_VE
 
 PACKAGES ?= work
 
-# How packages are tested, with flags. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI has it, tests once more what failed, if that is few tests, and says what
-# that was: each is a fault to repair.
+# How packages are tested, with flags. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI has it, tests
+# once more what failed, if that is few tests, and says what that was: each is a fault to repair.
 test_packages = go test -parallel 4 $(2) $(1)
 ifdef RERUN
 test_packages = $$($(TOOL) -n gotestsum) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --packages='$(1)' -- -parallel 4 $(2)

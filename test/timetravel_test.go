@@ -25,6 +25,9 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 	judges := reducers{pool: pool}
 	const streamsOfAKind = 1
 	for i, kind := range kindsOfStreams {
+		if isLeftOut(i) {
+			continue
+		}
 		for seed := range uint64(streamsOfAKind) {
 			stream := compactiontest.Stream(seed<<8+uint64(i), kind.options)
 			judges.foldInSQL(t, [][]json.RawMessage{stream})
