@@ -71,19 +71,20 @@ var ErrMoving = errors.New("another move is in progress in this cluster")
 // next call finishes what it left, whatever it moves. Buckets that are there already stay there, and
 // threads of them that were moved alone come back to them.
 func (c *Cluster) Move(ctx context.Context, buckets []int, to string, options MoveOptions) (Moved, error) {
-	m := &mover{cluster: c, onProgress: options.OnProgress}
-	begin := time.Now()
-	err := m.alone(ctx, func(ctx context.Context) error { return m.move(ctx, buckets, to) })
-	m.done.Duration = time.Since(begin)
-	return m.done, err
+	return c.work(ctx, options, func(ctx context.Context, m *mover) error { return m.move(ctx, buckets, to) })
 }
 
 // MoveThread moves one thread, for example one that is used much more than others. Its bucket stays
 // where it is; once that is moved, the thread goes along.
 func (c *Cluster) MoveThread(ctx context.Context, scope, threadID, to string) (Moved, error) {
-	m := &mover{cluster: c}
+	return c.work(ctx, MoveOptions{}, func(ctx context.Context, m *mover) error { return m.moveThread(ctx, scope, threadID, to) })
+}
+
+// work calls f while no other move is in progress, and returns what it has moved.
+func (c *Cluster) work(ctx context.Context, options MoveOptions, f func(context.Context, *mover) error) (Moved, error) {
+	m := &mover{cluster: c, onProgress: options.OnProgress}
 	begin := time.Now()
-	err := m.alone(ctx, func(ctx context.Context) error { return m.moveThread(ctx, scope, threadID, to) })
+	err := m.alone(ctx, func(ctx context.Context) error { return f(ctx, m) })
 	m.done.Duration = time.Since(begin)
 	return m.done, err
 }

@@ -64,9 +64,7 @@ func (c *Cluster) Pins(ctx context.Context) (pinned []Pin, err error) {
 // threads that were moved away from the bucket alone. PinScope may be interrupted, as Move may: call it
 // again.
 func (c *Cluster) PinScope(ctx context.Context, scope string, bucket int, options MoveOptions) (Moved, error) {
-	m := &mover{cluster: c, onProgress: options.OnProgress}
-	begin := time.Now()
-	err := m.alone(ctx, func(ctx context.Context) error {
+	return c.work(ctx, options, func(ctx context.Context, m *mover) error {
 		if bucket < 0 || bucket >= Buckets {
 			return fmt.Errorf("there is no bucket %d (they are numbered from 0 to %d)", bucket, Buckets-1)
 		}
@@ -77,15 +75,11 @@ func (c *Cluster) PinScope(ctx context.Context, scope string, bucket int, option
 		}
 		return m.move(ctx, []int{bucket}, places[bucket].Node)
 	})
-	m.done.Duration = time.Since(begin)
-	return m.done, err
 }
 
 // UnpinScope ends PinScope: the threads of the scope are moved to the buckets of their hashes.
 func (c *Cluster) UnpinScope(ctx context.Context, scope string, options MoveOptions) (Moved, error) {
-	m := &mover{cluster: c, onProgress: options.OnProgress}
-	begin := time.Now()
-	err := m.alone(ctx, func(ctx context.Context) error {
+	return c.work(ctx, options, func(ctx context.Context, m *mover) error {
 		places, err := m.setPin(ctx, scope, nil)
 		if err != nil {
 			return err
@@ -110,8 +104,6 @@ func (c *Cluster) UnpinScope(ctx context.Context, scope string, options MoveOpti
 		}
 		return nil
 	})
-	m.done.Duration = time.Since(begin)
-	return m.done, err
 }
 
 // bucketsOfScope returns the buckets of the hashes of the threads of a scope that are elsewhere than their buckets.
@@ -181,7 +173,7 @@ func (m *mover) pins(ctx context.Context) (known []map[string]pin, newest map[st
 	return known, newest, nil
 }
 
-// announcePins makes the newest pins known to the nodes that do not know them: an interrupted call told some of them, or a node is new.
+// announcePins makes the newest pins known to the nodes that do not know them: an interrupted call reached only some, or a node is new.
 func (m *mover) announcePins(ctx context.Context, places buckets.Places) error {
 	known, newest, err := m.pins(ctx)
 	if err != nil {
@@ -204,8 +196,8 @@ func (m *mover) announcePins(ctx context.Context, places buckets.Places) error {
 	return nil
 }
 
-// givePin makes a pin known to nodes. At any time one node at most takes a new thread of the scope: the node that had them all is
-// told first, and the node that gets them all last. Before each, it gets to know which threads of the scope are on others, and what
+// givePin makes a pin known to nodes. At any time one node at most takes a new thread of the scope: the node that had them all
+// learns of the pin first, and the node that gets them all last. Before each, it gets to know which threads of the scope are on others, and what
 // was erased there.
 func (m *mover) givePin(ctx context.Context, pin, before pin, nodes []*node, places buckets.Places) error {
 	rank := func(node *node) int {

@@ -104,8 +104,8 @@ func TestAPinnedScopeStaysTogether(t *testing.T) {
 	}
 }
 
-// A pin that was told to some nodes only is told to the others by the next move, whatever it moves, and
-// a node that joins later gets it too. Meanwhile no node takes a thread that another one has.
+// A pin that reached only some nodes reaches the others with the next move, whatever it moves, and a
+// node that joins later gets it too. Meanwhile no node takes a thread that another one has.
 func TestAnInterruptedPinGoesOn(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
