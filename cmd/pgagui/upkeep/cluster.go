@@ -140,7 +140,7 @@ node or a standby does not answer, the exit code is 5.`,
 			Long: `Ends "pgagui cluster pin": the threads of the scope are moved to the buckets of their hashes. See
 "pgagui cluster move --help" for what a move means.`,
 			Example: `  pgagui cluster unpin acme`,
-			Args:    oneScope,
+			Args:    cli.One("scope"),
 			RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
 				line := p.NewProgress()
 				moved, err := c.UnpinScope(command.Context(), arguments[0], showMoved(line))
@@ -282,13 +282,6 @@ requests of webhooks are waiting go with the next move.`,
 	command.Flags().StringVar(&to, "to", "", "`name` of the node")
 	command.Flags().StringVar(&thread, "thread", "", "`id` of a thread to move alone")
 	return command
-}
-
-func oneScope(_ *cobra.Command, arguments []string) error {
-	if len(arguments) != 1 {
-		return fmt.Errorf("expected one scope, got %s", cli.CountText(len(arguments), "argument"))
-	}
-	return nil
 }
 
 func (p *program) clusterPinCommand(with withCluster) *cobra.Command {

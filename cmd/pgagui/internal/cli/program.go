@@ -189,9 +189,14 @@ func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 }
 
 // OneThread requires a single argument, the thread id.
-func OneThread(_ *cobra.Command, arguments []string) error {
-	if len(arguments) != 1 {
-		return fmt.Errorf("expected one thread id, got %s", CountText(len(arguments), "argument"))
+var OneThread = One("thread id")
+
+// One requires a single argument, and says what it is.
+func One(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) != 1 {
+			return fmt.Errorf("expected one %s, got %s", what, CountText(len(arguments), "argument"))
+		}
+		return nil
 	}
-	return nil
 }
