@@ -43,7 +43,8 @@ var kindsOfStreams = []struct {
 	{"valid with odd JSON", compactiontest.Options{Proposals: true, Unicode: true, Numbers: true}, false},
 }
 
-// isLeftOut reports whether a test that does much with each stream leaves a kind out: with -short it takes a third of them, by the seed.
+// isLeftOut reports whether a test that does much with each stream leaves a kind of streams out. With -short it takes a third of the
+// kinds; the seed says which.
 func isLeftOut(kind int) bool { return testing.Short() && uint64(kind)%3 != *firstSeed%3 }
 
 // streamsOfAKind is how many streams of each kind a test takes that does so many times as much with one as TestReducersAgree.
