@@ -5,9 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
-        perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
-    end if;
+    perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
     if current_setting('transaction_isolation') <> 'read committed' then
         -- Here the snapshot of the caller may be older than the lock. A transaction that rewrites
         -- batches updates this row, so an outdated snapshot fails with 40001. If batches were
