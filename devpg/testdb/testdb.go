@@ -97,11 +97,35 @@ func create(t testing.TB, server *testServer, template string) string {
 			t.Logf("testdb: kept the database: psql '%s'", address)
 			return
 		}
-		if _, err := server.pool.Exec(context.Background(), "drop database "+identifier+" with (force)"); err != nil {
+		if err := server.drop(identifier); err != nil {
 			t.Error("testdb:", err)
 		}
 	})
 	return address
+}
+
+// dropsAtOnce is how many databases are dropped at a time. Each drop makes the server write what its databases have changed; of those
+// dropped right after, that is nothing.
+const dropsAtOnce = 12
+
+// drop drops a database that no test needs any more, now or with later ones.
+func (s *testServer) drop(identifier string) error {
+	s.dropping.Lock()
+	defer s.dropping.Unlock()
+	s.unused = append(s.unused, identifier)
+	if len(s.unused) < dropsAtOnce {
+		return nil
+	}
+	return s.dropUnused()
+}
+
+func (s *testServer) dropUnused() (err error) {
+	for _, identifier := range s.unused {
+		_, dropErr := s.pool.Exec(context.Background(), "drop database "+identifier+" with (force)")
+		err = errors.Join(err, dropErr)
+	}
+	s.unused = nil
+	return err
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
@@ -127,6 +151,9 @@ type testServer struct {
 	pool    *pgxpool.Pool // on the maintenance database
 	private bool          // started by this process
 	stop    func() error
+
+	dropping sync.Mutex
+	unused   []string // names of databases, as SQL
 }
 
 var (
@@ -154,8 +181,12 @@ func openServer() (*testServer, error) {
 	}
 	server.pool = pool
 	closeServer = func() error {
+		var err error
+		if !server.private {
+			err = server.dropUnused()
+		}
 		pool.Close()
-		return server.stop()
+		return errors.Join(err, server.stop())
 	}
 	return server, nil
 }

@@ -72,10 +72,13 @@ func TestEmptyDatabaseIsNoCopy(t *testing.T) {
 	}
 }
 
-func TestDatabaseIsDroppedWithItsTest(t *testing.T) {
+func TestDatabasesAreDroppedAfterTheirTests(t *testing.T) {
 	t.Parallel()
 	var address string
-	t.Run("inner", func(t *testing.T) { address = withNote.New(t) })
+	t.Run("first", func(t *testing.T) { address = withNote.New(t) })
+	for range dropsAtOnce - 1 {
+		t.Run("later", func(t *testing.T) { withNote.New(t) })
+	}
 
 	_, err := pgx.Connect(t.Context(), address)
 	var refusal *pgconn.PgError
