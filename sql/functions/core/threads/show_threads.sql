@@ -21,10 +21,10 @@ begin
         activity.archived,
         thread.created_at,
         activity.active_at,
-        (head.run).run_id,
-        (head.run).status,
-        case (head.run).status when 'running' then agui_internal.is_stale(head.run) else false end,
-        coalesce((head.run).run_no, 0),
+        head.run_id,
+        head.status,
+        case head.status when 'running' then agui_internal.is_stale(head.run) else false end,
+        coalesce(head.run_no, 0),
         tree.leaves,
         agui_internal.thread_cursor(activity.active_at, activity.thread_key),
         (why.ended).error_code,
@@ -40,18 +40,18 @@ begin
         offset 0
     ) as thread
     left join lateral (
-        select stored as run
+        -- The whole row only where it is needed.
+        select stored.run_id, stored.run_no, stored.status, case when stored.status not in ('finished', 'interrupted') then stored end as run
         from agui.run as stored
         where stored.thread_key = activity.thread_key
         order by stored.run_no desc
         limit 1
     ) as head on true
-    cross join lateral (
-        select case
-            when (head.run).status not in ('running', 'finished', 'interrupted') then agui_internal.why_ended(head.run, 1000)
-        end as ended
+    left join lateral (
+        select agui_internal.why_ended(head.run, 1000) as ended
+        where head.status not in ('running', 'finished', 'interrupted')
         offset 0
-    ) as why
+    ) as why on true
     cross join lateral (
         select (count(*) - count(distinct run.parent_no))::int as leaves
         from agui.run as run
