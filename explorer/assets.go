@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 )
 
@@ -71,7 +72,8 @@ func (a asset) serve(q *request) error {
 // templates are the pages, each with the layout.
 type templates map[string]*template.Template
 
-var pages = loadTemplates()
+// pages are read when a page is first needed: programs without the explorer would wait for them.
+var pages = sync.OnceValue(loadTemplates)
 
 func loadTemplates() templates {
 	shared := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))

@@ -271,7 +271,7 @@ func (q *request) required(name string) (string, error) {
 // write writes a page.
 func (q *request) write(template, title string, body any) error {
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	return pages.write(q.w, cmp.Or(q.status, http.StatusOK), template, page{
+	return pages().write(q.w, cmp.Or(q.status, http.StatusOK), template, page{
 		Title: title, Template: template, Scope: q.identity.Scope, Subject: q.identity.Subject, IsKnown: q.identity.Rights != 0, CanSignOut: q.session != nil,
 		IsWide: slices.Contains([]string{"thread", "time", "log", "times", "compare", "continue"}, template), Body: body,
 	})

@@ -51,6 +51,17 @@ func mustAssemble(t *testing.T, sql fs.FS) []Migration {
 	if err != nil {
 		t.Fatal(err)
 	}
+	versions, err := Versions(folder(t, sql, "functions"), folder(t, sql, "schema"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutSQL := slices.Clone(migrations)
+	for i := range withoutSQL {
+		withoutSQL[i].Up, withoutSQL[i].Down = "", ""
+	}
+	if !slices.Equal(versions, withoutSQL) {
+		t.Errorf("the versions are %v, those of the migrations %v", versions, withoutSQL)
+	}
 	return migrations
 }
 

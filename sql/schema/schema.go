@@ -35,7 +35,7 @@ var embedded embed.FS
 func Migrations() fs.FS { return program().files() }
 
 // Latest is the number of the last migration.
-func Latest() uint { return program().latest() }
+func Latest() uint { return versions().latest() }
 
 // UpSQL is the SQL of the migrations after version from in order, for those who install with another tool. Run it in one
 // transaction. It is empty when there are none.
@@ -84,14 +84,20 @@ func (s sources) from(build migration.Build) (migration.Migration, error) {
 	return migration.FromUnreleased(s.functions, s.schema, build)
 }
 
-// program are the migrations of this program.
-var program = sync.OnceValue(func() chain {
-	migrations, err := ofProgram.chain()
+var (
+	// program are the migrations of this program.
+	program = sync.OnceValue(func() chain { return must(ofProgram.chain()) })
+	// versions are the same without their SQL, for those who only compare: each command of the shell does.
+	versions = sync.OnceValue(func() chain { return must(migration.Versions(ofProgram.functions, ofProgram.schema)) })
+)
+
+// must panics at an error: the sources are part of the program, and a test reads all of them.
+func must(migrations chain, err error) chain {
 	if err != nil {
-		panic(err) // the sources are part of the program; a test reads all of them
+		panic(err)
 	}
 	return migrations
-})
+}
 
 func (c chain) latest() uint { return uint(len(c)) }
 

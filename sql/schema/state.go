@@ -94,7 +94,7 @@ type Database interface {
 // Check reports whether a database has the schema as this program has it, with one query. Errors are ErrNotInstalled, ErrOlder,
 // ErrNewer, ErrUnreleased and ErrOtherBuild; others come from the connection.
 func Check(ctx context.Context, database Database) error {
-	state, err := program().readInstalled(ctx, database)
+	state, err := versions().readInstalled(ctx, database)
 	if err != nil {
 		return err
 	}
