@@ -41,8 +41,7 @@ declare
     opened     int[] := '{}'; -- what the node was opened to
     visits     int[] := '{}'; -- operations in the piece
     sizes      bigint[];      -- null: the document cannot come near its limit
-    given      text := document;
-    given_size bigint := octet_length(given);
+    given_size bigint := octet_length(document::text);
     element_bytes constant int := agui_internal.json_element_bytes();
     given_depth int;          -- of the original document; null: not measured
     added_depth int := 0;     -- nothing that patches have added since is deeper
@@ -98,12 +97,11 @@ begin
     -- second one begins an element.
     printed := patches::text;
     if (given_size + octet_length(printed)) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
-        given_size := agui_internal.json_size(given);
+        given_size := agui_internal.json_size(document::text);
         if given_size + octet_length(printed) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
             sizes := array[given_size];
         end if;
     end if;
-    given := null;
     printed := null;
 
     <<patches>>
