@@ -48,10 +48,11 @@ test test-costly test-long test-race: export GOFLAGS := $(GOFLAGS) -ldflags=-s
 
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
+	@$(MAKE) --no-print-directory -j2 test-go $(if $(filter work,$(PACKAGES)),test-packages)
+
+.PHONY: test-go
+test-go:
 	$(WITH_SERVER) $(call test_packages,$(PACKAGES),-short -vet=off -timeout 20m $(ARGS))
-ifeq ($(PACKAGES),work)
-	@$(MAKE) --no-print-directory test-packages
-endif
 
 .PHONY: test-packages
 test-packages: ## Check and test the npm packages in js, without the frameworks
