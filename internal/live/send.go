@@ -202,12 +202,12 @@ func (s *Sender) sendShared(c call) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isPermanent := classify(err) == permanent && !isCostly(err)
+	isPermanent := classify(err) == permanent && !isCostly(err) && !isMoved(err)
 	for _, run := range c.runs {
 		if run.inCall = 0; isPermanent && len(c.runs) == 1 {
 			run.fail(s.config.ErrorOf(err))
 		} else {
-			s.sendAlone(run, true)
+			s.sendAlone(run, !isMoved(err))
 		}
 	}
 }

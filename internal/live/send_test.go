@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -175,5 +178,50 @@ func TestALargeCallHasMoreTime(t *testing.T) {
 				t.Errorf("a call with %d bytes has %s, want %s", test.input+test.event, got, test.want)
 			}
 		}
+	})
+}
+
+// moving is a node that loses the thread of all calls to another one, while a connection to it breaks.
+type moving struct{ calls int }
+
+func (m *moving) AppendMany(context.Context, db.AppendManyParams) ([]db.AppendManyRow, error) {
+	if m.calls++; m.calls == 1 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return []db.AppendManyRow{{CallNo: 1, ErrorCode: Moved}}, nil
+}
+
+func (*moving) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	return nil, &pgconn.PgError{Code: Moved}
+}
+
+// cluster finds the thread of a call.
+type cluster struct{}
+
+func (cluster) AppendMany(_ context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error) {
+	return []db.AppendManyRow{{CallNo: 1, LastSeq: params.AfterSeqs[0] + 1}}, nil
+}
+
+func (cluster) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	return nil, nil
+}
+
+// The heartbeat before a repeated call is refused because the thread is being moved: the call finds it.
+func TestACallIsRepeatedWhileItsThreadIsMoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSender(t)
+		s.config.CallTimeout, s.config.CheckEvery = time.Second, time.Hour
+		s.config.ErrorOf = func(err error) error { return err }
+		s.config.Database, s.config.LaneOf = cluster{}, func(Key) string { return "a" }
+		node := &moving{}
+		s.config.OnLane = func(string) Database { return node }
+		s.Start()
+		run := s.Begin(t.Context(), RunConfig{RunID: "r", Seq: 1})
+		mustAdd(t, run, eventOf(10))
+		if err := run.Flush(t.Context()); err != nil || run.Seq() != 2 {
+			t.Errorf("the event has seq %d, error %v", run.Seq(), err)
+		}
+		s.Stop()
 	})
 }
