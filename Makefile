@@ -29,7 +29,8 @@ demo: ## Run the demo on a private PostgreSQL server
 PROGRAM_VERSION := 0.2.0-dev.$(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 STAMP = -X github.com/pgagui/pgagui/cmd/pgagui/internal/cli.version=$(PROGRAM_VERSION)
 
-PACKAGES ?= work
+# Those that take longest first, so that none is left alone in the end.
+PACKAGES ?= ./test . work
 
 # How packages are tested, with flags. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI has it, tests
 # once more what failed, if that is few tests, and says what that was: each is a fault to repair.
