@@ -17,6 +17,9 @@ import (
 // the page calls a file is that file, a block of sh is run, and the text behind it is what it prints.
 func TestPagesAreFollowed(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs all commands of all pages")
+	}
 	var pages []string
 	for _, folder := range []string{"start", "guides"} {
 		found, err := filepath.Glob("../../docs/" + folder + "/*.md")

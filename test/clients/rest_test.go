@@ -14,6 +14,9 @@ import (
 // A client that openapi-typescript makes of openapi.yaml compiles, and its calls work.
 func TestClientFromOpenAPI(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it generates and compiles a client")
+	}
 	if _, err := os.Stat("node_modules/.bin/tsc"); err != nil {
 		testneeds.Skip(t, testneeds.Node, "the clients are not installed: make clients")
 	}

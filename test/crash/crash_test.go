@@ -51,6 +51,9 @@ func TestWhoeverIsKilledWritersAndFollowersKnowTheLog(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64N(1_000_000)
 	}
+	if testing.Short() {
+		t.Skip("it kills all kinds of processes")
+	}
 	if *testFor == 0 {
 		for _, variant := range []variant{{}, {pooled: true, relaxed: true}} {
 			t.Run(variant.String(), func(t *testing.T) {

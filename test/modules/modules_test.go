@@ -157,6 +157,9 @@ func TestAModuleRequiresACheckout(t *testing.T) {
 // Who imports the store compiles what is in importer.txt, and gets nothing of the command line, the benchmark or OpenTelemetry.
 func TestWhatAnImporterGets(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles a program of another module")
+	}
 	c := newConsumer(t)
 	c.write("go.mod", "module example.com/chat\n\ngo 1.26.0\n\nrequire github.com/pgagui/pgagui "+*version+"\n")
 	c.write("main.go", `package main
@@ -213,6 +216,9 @@ func main() { fmt.Println(pgagui.New(nil, nil)) }
 // Who imports the server compiles neither the command line nor OpenTelemetry.
 func TestWhatAnImporterOfTheServerGets(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles a program of another module")
+	}
 	c := newConsumer(t)
 	c.write("go.mod", "module example.com/chat\n\ngo 1.26.0\n\nrequire (\n\tgithub.com/pgagui/pgagui "+*version+"\n\tgithub.com/pgagui/pgagui/server "+*version+"\n)\n")
 	c.write("main.go", `package main
