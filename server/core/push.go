@@ -31,8 +31,8 @@ import (
 //
 // A run whose writer sends heartbeats takes no pushes: they would end its recording.
 
-// pushAttempts bounds how often a push looks for its run, while other writers begin and end runs.
-const pushAttempts = 8
+// pushPatience is how long a push looks for its run, while other writers begin and end runs.
+const pushPatience = 5 * time.Second
 
 // Push stores an event, and returns its seq. With afterSeq, the seq of the last event of the run
 // that the client has seen, a repeated push stores it once.
@@ -173,7 +173,7 @@ func permanentBut(err error, kinds ...error) error {
 }
 
 func retryPush(ctx context.Context, attempt func() (seq int64, err error)) (seq int64, err error) {
-	return backoff.Retry(ctx, attempt, backoff.WithMaxTries(pushAttempts), backoff.WithBackOff(&backoff.ExponentialBackOff{
+	return backoff.Retry(ctx, attempt, backoff.WithMaxElapsedTime(pushPatience), backoff.WithBackOff(&backoff.ExponentialBackOff{
 		InitialInterval: 5 * time.Millisecond, MaxInterval: 100 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5,
 	}))
 }
