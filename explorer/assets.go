@@ -72,7 +72,7 @@ func (a asset) serve(q *request) error {
 // templates are the pages, each with the layout.
 type templates map[string]*template.Template
 
-// pages are read when a page is first needed: programs without the explorer would wait for them.
+// pages are parsed when one is first needed, so that commands that show none do not wait for it.
 var pages = sync.OnceValue(loadTemplates)
 
 func loadTemplates() templates {

@@ -1,5 +1,5 @@
 // Package testdb gives every test a fresh database, quickly enough that each test can have one: a copy of a template, which is
-// dropped when the test ends. All test processes of a run share one server:
+// dropped some time after the test. All test processes of a run share one server:
 //
 //   - the one of PGAGUI_TEST_DATABASE_URL, when set: its user must be allowed to create databases;
 //   - else a container, when PGAGUI_TEST_POSTGRES is docker:TAG, for instance docker:17;

@@ -202,12 +202,13 @@ func (s *Sender) sendShared(c call) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isPermanent := classify(err) == permanent && !isCostly(err) && !isMoved(err)
+	isMoving := isMoved(err) // a thread of the call; each run alone finds its own
+	isPermanent := classify(err) == permanent && !isCostly(err) && !isMoving
 	for _, run := range c.runs {
 		if run.inCall = 0; isPermanent && len(c.runs) == 1 {
 			run.fail(s.config.ErrorOf(err))
 		} else {
-			s.sendAlone(run, !isMoved(err))
+			s.sendAlone(run, !isMoving)
 		}
 	}
 }

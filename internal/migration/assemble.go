@@ -18,7 +18,7 @@ const (
 // number. So its record has the sources, from which [FromUnreleased] goes on.
 func Assemble(functions, schema fs.FS) ([]Migration, error) { return chainOf(functions, schema, true) }
 
-// Versions returns what Assemble does, in a third of the time: without the SQL.
+// Versions returns what [Assemble] returns without the SQL, in a third of the time.
 func Versions(functions, schema fs.FS) ([]Migration, error) {
 	a, err := newAssembly(functions, schema, true)
 	if err != nil {
