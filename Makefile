@@ -146,6 +146,9 @@ $(SERVERS)/installed: test/servers/package-lock.json
 	cd $(SERVERS) && for server in node_modules/postgres-*; do (cd $$server && node scripts/hydrate-symlinks.js) || exit 1; done
 	touch $@
 
+.PHONY: downloads
+downloads: $(foreach folder,js/frameworks test/clients/frameworks docs/site docs/playground,$(folder)/node_modules/.package-lock.json) $(SERVERS)/installed ## Download what test-js, site, playground and test-on-18 install, for later
+
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)
 

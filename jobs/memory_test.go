@@ -265,7 +265,7 @@ func TestPatchesStayWithinTheirMemory(t *testing.T) {
 	}
 }
 
-// Large calls of agui.append: 36 MB in one event or in many, with and without escapes.
+// Large calls of agui.append: so many bytes in one event or in many, with and without escapes.
 var largeCalls = map[string]func(bytes int) []string{
 	"one event":                oneOf("some words "),
 	"one event of line breaks": oneOf(`some wor\n `),
@@ -322,11 +322,12 @@ func TestMemoryOfLargeCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	const size, session = 18 << 20, 20 // bytes, and MB that a session takes for itself
+	const session = 20          // MB that a session takes for itself
+	size := scaled(18, 9) << 20 // bytes
 	check := func(t *testing.T, factor int, once, twice cost) {
 		t.Logf("%v, of twice the size %v", once, twice)
-		// Of texts below 32 MB the C library may keep some. On a server that was busy before, sessions took one or two
-		// copies more, in all cases alike.
+		// The C library may keep some texts. On a server that was busy before, sessions took one or two copies more, in
+		// all cases alike.
 		if most := session + int64((factor+2)*2*size)>>20; twice.peak > most {
 			t.Errorf("%d MB took %v, want %d MB at most", 2*size>>20, twice, most)
 		}
@@ -384,7 +385,9 @@ func TestMemoryOfLargeEvents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	const size, session = 36 << 20, 20 // bytes, and MB that a session takes for itself and for its functions
+	const session = 20           // MB that a session takes for itself and for its functions
+	size := scaled(36, 18) << 20 // bytes
+	most := session + int64(13*size)>>20
 	for name, make := range largeEvents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -396,10 +399,6 @@ func TestMemoryOfLargeEvents(t *testing.T) {
 			} {
 				took := costOfStatement(t, url, statement, false)
 				t.Logf("%s took %v", statement, took)
-				most := int64(512)
-				if strings.Contains(statement, "restore") {
-					most = session + int64(13*size)>>20
-				}
 				if took.peak > most {
 					t.Errorf("%s took %v, want %d MB at most", statement, took, most)
 				}

@@ -36,7 +36,7 @@ for (const [version, peers] of Object.entries(versions)) {
       const manifest = JSON.parse(readFileSync(join(folder, "@ag-ui/client/package.json"), "utf8"));
       expect(manifest.version).toBe(version);
     });
-    testClient({ agui, client } as Modules, version === "1.0.0" ? 200 : 40);
+    testClient({ agui, client } as Modules, version === "1.0.0" ? 80 : 40);
   });
 }
 
