@@ -534,9 +534,41 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 			}
 			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'))`)
 			check("the choice of snapshots to drop", 6*children)
-			mustExec(t, pool, `select agui_internal.drop_snapshot(agui.thread_key('', 't'), 200)`)
+			mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), '{200}')`)
 			check("the drop of a snapshot", 12)
 		})
+	}
+}
+
+// Snapshots that go ask the newest ones first who holds their messages, and those of one call ask together.
+func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	insertRuns(t, pool, "t", 400)
+	// Each snapshot holds the messages of those before it, and one that no other has.
+	mustExec(t, pool, `
+		insert into agui.message_version (thread_key, message_no, message_id, role, body)
+		select agui.thread_key('', 't'), no, 'm' || no, 'user', '{}' from generate_series(1, 1400) as no`)
+	mustExec(t, pool, `
+		insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
+		select agui.thread_key('', 't'), no, no * 2, array[int4range(1, no + 1), int4range(1000 + no, 1001 + no)], '{}', '[]' from generate_series(1, 400) as no`)
+	for _, cost := range []struct {
+		statement string
+		most      int64
+	}{
+		{`select agui_internal.delete_unused_messages(agui.thread_key('', 't'), '{}')`, 0},
+		{`select agui_internal.delete_unused_messages(agui.thread_key('', 't'), '{"[1,301)"}')`, 20},
+		{`select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`, 101 + 300},
+	} {
+		for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+			if rows := rowsReadWith(t, pool, setting, "snapshot", cost.statement); rows > cost.most {
+				t.Errorf("%s: %s reads %d rows of agui.snapshot, want %d at most", setting, cost.statement, rows, cost.most)
+			}
+		}
+	}
+	mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
+		t.Errorf("%d messages are left, want the 400 that others hold", n)
 	}
 }
 

@@ -62,7 +62,7 @@ begin
     then
         return false;
     end if;
-    perform agui_internal.drop_snapshot(thread_key, run_no);
+    perform agui_internal.drop_snapshots(key, array[run_no]);
     return true;
 end
 $$;

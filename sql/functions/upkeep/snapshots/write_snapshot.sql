@@ -87,9 +87,7 @@ begin
         lanes = excluded.lanes,
         created_at = excluded.created_at;
 
-    if replaced is not null then
-        perform agui_internal.delete_unused_messages(thread_key, replaced);
-    end if;
+    perform agui_internal.delete_unused_messages(thread_key, replaced);
 
     fold.message_nos := numbers;
     return fold;
