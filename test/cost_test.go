@@ -447,6 +447,54 @@ func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
 	}
 }
 
+// A read of a run costs what it returns, however many runs its thread has, beside it and before it, and whatever the planner knows.
+func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
+	t.Parallel()
+	const runs = 3000
+	pool := testdb.Pool(t)
+	insertRuns(t, pool, "chain", runs)
+	insertTree(t, pool, "siblings", runs, "1")
+	for _, statement := range []string{
+		`insert into agui.message_version (thread_key, message_no, message_id, role, body)
+			select agui.thread_key('', 'chain'), no, 'm' || no, 'user', '{}' from generate_series(1, 1000) as no`,
+		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
+			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]')`,
+	} {
+		mustExec(t, pool, statement)
+	}
+	for _, known := range []string{"", "analyze"} {
+		mustExec(t, pool, known)
+		for _, cost := range []struct {
+			statement string
+			most      map[string]int64
+		}{
+			{`select * from agui.children('siblings', 'r3')`, map[string]int64{"run": 6}},
+			{`select * from agui.children('chain', 'r20')`, map[string]int64{"run": 25}},
+			{`select * from agui.status('siblings', 'r3')`, map[string]int64{"run": 4, "batch": 2}},
+			{`select * from agui.history('siblings', 'r3000', max_rows => 5)`, map[string]int64{"run": 8, "batch": 8}},
+			{`select * from agui.history('siblings', 'r3', max_rows => 5)`, map[string]int64{"run": 8, "batch": 8}},
+			{`select * from agui.history('chain', 'r2990', after_seq => 5970, max_rows => 2)`, map[string]int64{"run": 12, "batch": 4}},
+			{`select * from agui.history('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6, "batch": 4}},
+			{`select * from agui.events('chain', 'r2990', after_seq => 5976)`, map[string]int64{"run": 6, "batch": 6}},
+			{`select * from agui.events('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 4}},
+			{`select agui.attach('chain', shape => 'events', after_seq => 5996)`, map[string]int64{"run": 6, "batch": 12}},
+			{`select * from agui.subagents('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
+			{`select * from agui.usage('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
+			{`select agui.last_errors('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6}},
+			{`select agui.state('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
+			{`select * from agui.interrupts('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
+		} {
+			for table, most := range cost.most {
+				for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+					if rows := rowsReadWith(t, pool, setting, table, cost.statement); rows > most {
+						t.Errorf("%s, %s: %s reads %d rows of agui.%s, want %d at most", known, setting, cost.statement, rows, table, most)
+					}
+				}
+			}
+		}
+	}
+}
+
 // If the tables of snapshots were analyzed while they were empty, the first compaction reads them by index all the same.
 func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,12 @@ import (
 // insertRuns makes a thread of so many runs of two events, each after the one before it.
 func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 	t.Helper()
+	insertTree(t, pool, thread, runs, "no - 1")
+}
+
+// insertTree makes a thread of so many runs of two events. parent is the number of the parent of the run no, as SQL.
+func insertTree(t *testing.T, pool *pgxpool.Pool, thread string, runs int, parent string) {
+	t.Helper()
 	mustExec(t, pool, `select agui.append($1, 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, thread)
 	mustExec(t, pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
@@ -25,7 +31,7 @@ func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 		where thread_key = agui.thread_key('', $1)`, thread, runs)
 	mustExec(t, pool, `
 		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
-		select thread_key, no, no - 1, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
+		select thread_key, no, `+parent+`, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
 		from agui.run, generate_series(2, $2::int) as no
 		where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, runs)
 }
