@@ -573,6 +573,39 @@ func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
 	}
 }
 
+// The texts of runs are read from their batches alone, by a plan of a time when the tables were empty too.
+func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
+	t.Parallel()
+	pool, _ := countingScans(t)
+	const statement = `select * from agui_internal.texts_of_runs(array_fill(agui.thread_key('', 't'), '{20}'::int[]), array(select generate_series(1, 20)))`
+	for _, setting := range []string{
+		`set enable_seqscan = on`, `set plan_cache_mode = force_generic_plan`, `create table planned as ` + statement,
+	} {
+		mustExec(t, pool, setting)
+	}
+	insertMessages(t, pool, "t", 1000)
+	for _, known := range []string{"", "analyze", `update pg_class set reltuples = 1, relpages = 1 where relnamespace = 'agui'::regnamespace and relkind in ('r', 'i')`} {
+		mustExec(t, pool, known)
+		tables := map[string]int64{}
+		read := func(table string) int64 {
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			before := tables[table]
+			tables[table] = answerOf[int64](t, pool, fmt.Sprintf(`
+				select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'agui' and relname = '%s'`, table))
+			return tables[table] - before
+		}
+		read("run")
+		read("batch")
+		read("run_input")
+		mustExec(t, pool, statement)
+		for table, most := range map[string]int64{"run": 20, "batch": 20, "run_input": 20} {
+			if rows := read(table); rows > most {
+				t.Errorf("%s: the texts of 20 runs read %d rows of agui.%s, want %d at most", known, rows, table, most)
+			}
+		}
+	}
+}
+
 // Pages from the end of a thread cost the same, however long the thread is.
 func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 	t.Parallel()
