@@ -495,6 +495,44 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 	}
 }
 
+// A reader in Go that goes on near the end of a long lineage reads no runs before its place.
+func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
+	t.Parallel()
+	pool, _ := countingScans(t)
+	insertRuns(t, pool, "chain", 1000)
+	store := pgagui.New(pool, nil)
+	before := int64(0)
+	read := func() int64 {
+		mustExec(t, pool, `select pg_stat_force_next_flush()`)
+		total := answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'run'`)
+		rows := total - before
+		before = total
+		return rows
+	}
+	for _, c := range []struct {
+		options      pgagui.EventsOptions
+		events, rows int
+	}{
+		{pgagui.EventsOptions{}, 2000, 1100},
+		{pgagui.EventsOptions{AfterSeq: 1990}, 10, 12},
+		{pgagui.EventsOptions{RunID: "r500", AfterSeq: 995}, 5, 12},
+		{pgagui.EventsOptions{RunID: "r500", NoLineage: true}, 2, 12},
+		{pgagui.EventsOptions{AfterSeq: 2000}, 0, 12},
+	} {
+		read()
+		events := 0
+		for _, err := range store.Events(t.Context(), "chain", c.options) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			events++
+		}
+		if rows := read(); events != c.events || rows > int64(c.rows) {
+			t.Errorf("%+v: %d events, want %d, and %d rows of agui.run, want %d at most", c.options, events, c.events, rows, c.rows)
+		}
+	}
+}
+
 // If the tables of snapshots were analyzed while they were empty, the first compaction reads them by index all the same.
 func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 	t.Parallel()
