@@ -495,6 +495,30 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 	}
 }
 
+// To count the branches of a thread, lists read an index, not its runs.
+func TestBranchesAreCountedInAnIndex(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for thread, parent := range map[string]string{"chain": "no - 1", "siblings": "1"} {
+		insertTree(t, pool, thread, 4000, parent)
+	}
+	mustExec(t, pool, `vacuum analyze agui.run`)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for thread, branches := range map[string]int{"chain": 1, "siblings": 3999} {
+		statement := fmt.Sprintf(`select * from agui.get_thread('%s')`, thread)
+		if pages := pagesRead(t, tx, statement); pages > 60 {
+			t.Errorf("%s reads %d pages, want 60 at most", statement, pages)
+		}
+		if n := answerOf[int](t, pool, fmt.Sprintf(`select branches from agui.get_thread('%s')`, thread)); n != branches {
+			t.Errorf("%s has %d branches, want %d", thread, n, branches)
+		}
+	}
+}
+
 // A reader in Go that goes on near the end of a long lineage reads no runs before its place.
 func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
 	t.Parallel()
