@@ -481,6 +481,8 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 			{`select * from agui.subagents('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
 			{`select * from agui.usage('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
 			{`select agui.last_errors('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6}},
+			// Once down the lineage, then from the 50th run to the first, twice.
+			{`select agui.restore('chain', at_seq => 100)`, map[string]int64{"run": 2950 + 200, "batch": 120}},
 			{`select agui.state('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
 			{`select * from agui.interrupts('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
 		} {
