@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -538,7 +539,7 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 				mustExec(t, pool, reader)
 				check(reader, 12)
 			}
-			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'))`)
+			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'), 1)`)
 			check("the choice of snapshots to drop", 6*children)
 			mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), '{200}')`)
 			check("the drop of a snapshot", 12)
@@ -575,6 +576,42 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 	mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
 	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
 		t.Errorf("%d messages are left, want the 400 that others hold", n)
+	}
+}
+
+// Repack weighs the snapshots behind the runs that it has joined. Those before them cost nothing.
+func TestRepackWeighsTheSnapshotsBehindItsRuns(t *testing.T) {
+	t.Parallel()
+	for name, repack := range map[string]string{"SQL": `call agui.repack(older_than => '0')`, "Go": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, _ := countingScans(t)
+			fillSnapshots(t, pool)("t", 200)
+			for _, events := range []string{
+				`[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]`, `[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]`,
+			} {
+				mustExec(t, pool, `select agui.append('t', 'late', $1)`, events)
+			}
+			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			read := func() int64 {
+				mustExec(t, pool, `select pg_stat_force_next_flush()`)
+				return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'snapshot'`)
+			}
+			before := read()
+			if repack != "" {
+				mustExec(t, pool, repack)
+			} else if done, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil || done.Runs != 1 {
+				t.Fatal(done, err)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.batch where run_no = 201`); n != 1 {
+				t.Fatalf("the run has %d batches after it was repacked", n)
+			}
+			if rows := read() - before; rows > 10 {
+				t.Errorf("repack of the last run read %d snapshots", rows)
+			}
+		})
 	}
 }
 

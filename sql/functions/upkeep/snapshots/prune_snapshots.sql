@@ -1,4 +1,4 @@
-create or replace function agui_internal.prune_snapshots(thread_key uuid)
+create or replace function agui_internal.prune_snapshots(thread_key uuid, from_no int)
 returns int
 language plpgsql
 volatile
@@ -13,7 +13,7 @@ begin
     perform agui_internal.own_key(thread_key);
     perform from agui.thread as thread where thread.thread_key = prune_snapshots.thread_key for no key update skip locked;
     if not found then
-        return 0;  -- the holder may be compacting it; the next repack checks the snapshots
+        return 0;  -- the holder may be compacting it, and its snapshots stay
     end if;
     select max(run.run_no) into tip
     from agui.run
@@ -25,6 +25,7 @@ begin
         join agui.run as run
             on run.thread_key = snapshot.thread_key and run.run_no = snapshot.run_no
         where snapshot.thread_key = prune_snapshots.thread_key
+            and snapshot.run_no >= from_no
             and run.run_no <> tip
             and run.log_bytes is not null
         order by run.run_no
@@ -37,8 +38,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.prune_snapshots(uuid) is
-    'Drops the snapshots of a thread that no longer pay after its log became smaller '
-    '(agui.repack). Returns how many.';
+comment on function agui_internal.prune_snapshots(uuid, int) is
+    'Drops the snapshots of a thread that no longer pay after the log of the run from_no, and of others '
+    'after it, became smaller (agui.repack). Returns how many.';
 
-revoke execute on function agui_internal.prune_snapshots(uuid) from public;
+revoke execute on function agui_internal.prune_snapshots(uuid, int) from public;
