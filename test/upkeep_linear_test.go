@@ -573,6 +573,12 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 			}
 		}
 	}
+	for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+		const weigh = `select agui_internal.drop_needless_snapshot(agui.thread_key('', 't'), 350)`
+		if rows := rowsReadWith(t, pool, setting, "message_version", weigh); rows > 10 {
+			t.Errorf("%s: %s reads %d messages, of which two are not in the snapshot before", setting, weigh, rows)
+		}
+	}
 	mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
 	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
 		t.Errorf("%d messages are left, want the 400 that others hold", n)

@@ -15,9 +15,12 @@ begin
     if not found then
         return 0;  -- the holder may be compacting it, and its snapshots stay
     end if;
-    select max(run.run_no) into tip
+    -- Not "max", for which a plan may read all of them.
+    select run.run_no into tip
     from agui.run
-    where run.thread_key = prune_snapshots.thread_key and run.status <> 'running';
+    where run.thread_key = prune_snapshots.thread_key and run.status <> 'running'
+    order by run.run_no desc
+    limit 1;
     -- Ancestors first: when one is dropped, more log counts for those that follow.
     for run_no in
         select run.run_no
