@@ -87,7 +87,9 @@ begin
         lanes = excluded.lanes,
         created_at = excluded.created_at;
 
-    perform agui_internal.delete_unused_messages(thread_key, replaced);
+    if replaced is not null then
+        perform agui_internal.delete_unused_messages(thread_key, replaced);
+    end if;
 
     fold.message_nos := numbers;
     return fold;
