@@ -1,4 +1,4 @@
-create or replace function agui_internal.prune_snapshots(thread_key uuid, from_no int)
+create or replace function agui_internal.prune_snapshots(thread_key uuid, from_no int default 1)
 returns int
 language plpgsql
 volatile
@@ -43,6 +43,7 @@ $$;
 
 comment on function agui_internal.prune_snapshots(uuid, int) is
     'Drops the snapshots of a thread that no longer pay after the log of the run from_no, and of others '
-    'after it, became smaller (agui.repack). Returns how many.';
+    'after it, became smaller (agui.repack). Programs of earlier versions give no run: all are weighed. '
+    'Returns how many.';
 
 revoke execute on function agui_internal.prune_snapshots(uuid, int) from public;
