@@ -48,13 +48,15 @@ type EventsOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrLogDamaged.
 func (s *Store) Events(ctx context.Context, threadID string, options EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		lineage, err := s.runsToRead(ctx, threadID, options)
+		runs, err := s.of(threadID).RunSpans(ctx, db.RunSpansParams{
+			ThreadID: threadID, RunID: orNull(options.RunID), Scope: s.scope, Lineage: !options.NoLineage, AfterSeq: options.AfterSeq,
+		})
 		if err != nil {
-			yield(Event{}, err)
+			yield(Event{}, ErrorOf(err))
 			return
 		}
-		for _, run := range lineage {
-			if run.Status != Running && run.LastSeq <= options.AfterSeq {
+		for _, run := range runs {
+			if Status(run.Status) != Running && run.LastSeq <= options.AfterSeq {
 				continue
 			}
 			for event, err := range s.runEvents(ctx, threadID, run, options.AfterSeq) {
@@ -66,19 +68,8 @@ func (s *Store) Events(ctx context.Context, threadID string, options EventsOptio
 	}
 }
 
-func (s *Store) runsToRead(ctx context.Context, threadID string, options EventsOptions) ([]Run, error) {
-	if !options.NoLineage {
-		return s.Lineage(ctx, RunRef{ThreadID: threadID, RunID: options.RunID})
-	}
-	row, err := s.of(threadID).RunSpan(ctx, db.RunSpanParams{ThreadID: threadID, RunID: orNull(options.RunID), Scope: s.scope})
-	if err != nil || row.RunNo == 0 {
-		return nil, ErrorOf(err)
-	}
-	return []Run{{ID: row.RunID, Number: int(row.RunNo), Status: Status(row.Status), FirstSeq: row.FirstSeq, LastSeq: row.LastSeq}}, nil
-}
-
 // runEvents yields the events of one run.
-func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSeq int64) iter.Seq2[Event, error] {
+func (s *Store) runEvents(ctx context.Context, threadID string, run db.RunSpansRow, afterSeq int64) iter.Seq2[Event, error] {
 	const (
 		page      = 50
 		pageBytes = 16 << 20
@@ -87,7 +78,7 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 		afterSeq := max(run.FirstSeq-1, afterSeq)
 		for {
 			batches, err := s.of(threadID).Batches(ctx, db.BatchesParams{
-				Scope: s.scope, ThreadID: threadID, RunNo: int32(run.Number), AfterSeq: afterSeq, Page: page, PageBytes: pageBytes,
+				Scope: s.scope, ThreadID: threadID, RunNo: run.RunNo, AfterSeq: afterSeq, Page: page, PageBytes: pageBytes,
 			})
 			if err != nil {
 				yield(Event{}, ErrorOf(err))
@@ -95,7 +86,7 @@ func (s *Store) runEvents(ctx context.Context, threadID string, run Run, afterSe
 			}
 			for _, row := range batches {
 				batch := live.Batch{
-					ThreadID: threadID, RunID: run.ID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
+					ThreadID: threadID, RunID: run.RunID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
 				}
 				for event, err := range batch.All() {
 					if event.Seq <= afterSeq && err == nil {

@@ -304,7 +304,7 @@ const standbyTimeout = 5 * time.Second
 func behind(ctx context.Context, primary *db.Queries, standby string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, standbyTimeout)
 	defer cancel()
-	at, err := primary.ServerState(ctx)
+	at, err := primary.PrimaryState(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("the primary: %w", err)
 	}
@@ -313,14 +313,12 @@ func behind(ctx context.Context, primary *db.Queries, standby string) (int64, er
 		return 0, err
 	}
 	defer connection.Close(ctx)
-	shown, err := db.New(connection).ServerState(ctx)
+	shown, err := db.New(connection).StandbyState(ctx, db.StandbyStateParams{DatabaseOid: &at.DatabaseOid, StartedAt: &at.StartedAt})
 	switch {
 	case err != nil:
 		return 0, err
-	case shown.DatabaseOid != at.DatabaseOid:
-		return 0, errors.New("it is another database than the primary's")
-	case !shown.IsStandby:
-		return 0, errors.New("it is no standby: it was promoted, or never was one")
+	case shown.Problem != "":
+		return 0, errors.New(shown.Problem)
 	}
 	return max(0, at.NextTransaction-shown.NextTransaction), nil
 }

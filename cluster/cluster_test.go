@@ -369,6 +369,22 @@ func TestTheDescriptionOfStandbys(t *testing.T) {
 	}
 }
 
+// Status judges a standby as the server does, which reads from it: after a failover, the address of the standby that was promoted leads to
+// the primary itself.
+func TestWhichStandbysCanBeUsed(t *testing.T) {
+	t.Parallel()
+	own, other := testdb.New(t), testdb.New(t)
+	c, err := cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: own, Standbys: []string{own, other}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	standbys := c.Status(t.Context())[0].Standbys
+	if len(standbys) != 2 || standbys[0] != (cluster.StandbyStatus{}) || !strings.HasSuffix(standbys[1].Error, "another database than the primary's") {
+		t.Errorf("%+v", standbys)
+	}
+}
+
 const moverEnv = "PGAGUI_TEST_MOVER"
 
 func TestMain(m *testing.M) {

@@ -68,11 +68,16 @@ func (q *Queries) RepackRun(ctx context.Context, arg RepackRunParams) (RepackRun
 }
 
 const ReweighSnapshots = `-- name: ReweighSnapshots :one
-select agui_internal.prune_snapshots($1::pg_catalog.uuid)::int as dropped
+select agui_internal.prune_snapshots($1::pg_catalog.uuid, $2::int)::int as dropped
 `
 
-func (q *Queries) ReweighSnapshots(ctx context.Context, threadKey pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, ReweighSnapshots, threadKey)
+type ReweighSnapshotsParams struct {
+	ThreadKey pgtype.UUID
+	FromNo    int32
+}
+
+func (q *Queries) ReweighSnapshots(ctx context.Context, arg ReweighSnapshotsParams) (int32, error) {
+	row := q.db.QueryRow(ctx, ReweighSnapshots, arg.ThreadKey, arg.FromNo)
 	var dropped int32
 	err := row.Scan(&dropped)
 	return dropped, err

@@ -65,31 +65,57 @@ func (q *Queries) IsShown(ctx context.Context, arg IsShownParams) (bool, error) 
 	return is_shown, err
 }
 
-const ServerState = `-- name: ServerState :one
+const PrimaryState = `-- name: PrimaryState :one
 select
-    pg_catalog.pg_is_in_recovery()::boolean as is_standby,
     pg_catalog.pg_postmaster_start_time()::pg_catalog.timestamptz as started_at,
     (select database.oid from pg_catalog.pg_database as database where database.datname operator(pg_catalog.=) pg_catalog.current_database())::bigint as database_oid,
     pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::bigint as next_transaction
 `
 
-type ServerStateRow struct {
-	IsStandby       bool
+type PrimaryStateRow struct {
 	StartedAt       time.Time
 	DatabaseOid     int64
 	NextTransaction int64
 }
 
-// What tells a standby from the server that takes writes, and how far it has come: it shows no
-// transaction from next_transaction on.
-func (q *Queries) ServerState(ctx context.Context) (ServerStateRow, error) {
-	row := q.db.QueryRow(ctx, ServerState)
-	var i ServerStateRow
-	err := row.Scan(
-		&i.IsStandby,
-		&i.StartedAt,
-		&i.DatabaseOid,
-		&i.NextTransaction,
-	)
+// What a standby is compared with: which server and database it is, and how far it has come, in front
+// of next_transaction.
+func (q *Queries) PrimaryState(ctx context.Context) (PrimaryStateRow, error) {
+	row := q.db.QueryRow(ctx, PrimaryState)
+	var i PrimaryStateRow
+	err := row.Scan(&i.StartedAt, &i.DatabaseOid, &i.NextTransaction)
+	return i, err
+}
+
+const StandbyState = `-- name: StandbyState :one
+select
+    pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::bigint as next_transaction,
+    (case
+        when (select database.oid from pg_catalog.pg_database as database where database.datname operator(pg_catalog.=) pg_catalog.current_database())::bigint operator(pg_catalog.<>) $1::bigint
+            then 'it is another database than the primary''s'
+        when not pg_catalog.pg_is_in_recovery() and coalesce(pg_catalog.pg_postmaster_start_time() operator(pg_catalog.<>) $2::pg_catalog.timestamptz, true)
+            then 'it is no standby of the primary: it was promoted, or never was one'
+        else ''
+    end)::pg_catalog.text as problem
+`
+
+type StandbyStateParams struct {
+	DatabaseOid *int64
+	StartedAt   *time.Time
+}
+
+type StandbyStateRow struct {
+	NextTransaction int64
+	Problem         string
+}
+
+// How far a standby has come: it shows no transaction from next_transaction on. problem says why reads
+// must not go there; empty: they may. Given is the state of the primary, nulls if it does not answer. A
+// standby that was promoted takes writes of its own. Reads may go there once the primary's address leads
+// there too.
+func (q *Queries) StandbyState(ctx context.Context, arg StandbyStateParams) (StandbyStateRow, error) {
+	row := q.db.QueryRow(ctx, StandbyState, arg.DatabaseOid, arg.StartedAt)
+	var i StandbyStateRow
+	err := row.Scan(&i.NextTransaction, &i.Problem)
 	return i, err
 }

@@ -256,23 +256,27 @@ func (q *Queries) MessageOrigin(ctx context.Context, arg MessageOriginParams) ([
 	return items, nil
 }
 
-const RunSpan = `-- name: RunSpan :one
+const RunSpans = `-- name: RunSpans :many
 select
-    coalesce((run).run_id, '')::pg_catalog.text as run_id,
-    coalesce((run).run_no, 0)::int as run_no,
-    coalesce((run).status, '')::pg_catalog.text as status,
-    coalesce((run).first_seq, 0)::bigint as first_seq,
+    (run).run_id::pg_catalog.text as run_id,
+    (run).run_no::int as run_no,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq
-from agui_internal.find_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as run
+from agui_internal.find_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as leaf
+cross join lateral agui_internal.ancestors_behind(leaf, case when $4::boolean then $5::bigint else leaf.first_seq end) as run
+order by (run).run_no
 `
 
-type RunSpanParams struct {
+type RunSpansParams struct {
 	ThreadID string
 	RunID    *string
 	Scope    string
+	Lineage  bool
+	AfterSeq int64
 }
 
-type RunSpanRow struct {
+type RunSpansRow struct {
 	RunID    string
 	RunNo    int32
 	Status   string
@@ -280,18 +284,38 @@ type RunSpanRow struct {
 	LastSeq  int64
 }
 
-// Number 0: the thread is unknown, and the session reads unknown threads as empty.
-func (q *Queries) RunSpan(ctx context.Context, arg RunSpanParams) (RunSpanRow, error) {
-	row := q.db.QueryRow(ctx, RunSpan, arg.ThreadID, arg.RunID, arg.Scope)
-	var i RunSpanRow
-	err := row.Scan(
-		&i.RunID,
-		&i.RunNo,
-		&i.Status,
-		&i.FirstSeq,
-		&i.LastSeq,
+// The runs of a lineage that have events after after_seq, root first; or the run alone. None: the thread is
+// unknown, and the session reads unknown threads as empty.
+func (q *Queries) RunSpans(ctx context.Context, arg RunSpansParams) ([]RunSpansRow, error) {
+	rows, err := q.db.Query(ctx, RunSpans,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Scope,
+		arg.Lineage,
+		arg.AfterSeq,
 	)
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunSpansRow
+	for rows.Next() {
+		var i RunSpansRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.RunNo,
+			&i.Status,
+			&i.FirstSeq,
+			&i.LastSeq,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const Runs = `-- name: Runs :many

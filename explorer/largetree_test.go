@@ -2,12 +2,18 @@ package explorer_test
 
 import (
 	"fmt"
+	"html"
+	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/server/access"
 )
 
 // appendLarge appends so many runs, as a chain, or with so many branches, each of which has a few runs.
@@ -36,9 +42,13 @@ func appendLarge(t testing.TB, store *pgagui.Store, thread string, runs, branche
 		calls = append(calls, pgagui.AppendCall{Run: pgagui.RunRef{ThreadID: thread, RunID: run}, Events: events, ParentRunID: parent, NoParent: parent == ""})
 		parent = run
 	}
-	for len(calls) > 0 {
-		size := min(len(calls), 200)
-		results, err := store.AppendMany(t.Context(), calls[:size], pgagui.AppendManyOptions{})
+	appendCalls(t, store, calls)
+}
+
+func appendCalls(t testing.TB, store *pgagui.Store, calls []pgagui.AppendCall) {
+	t.Helper()
+	for part := range slices.Chunk(calls, 200) {
+		results, err := store.AppendMany(t.Context(), part, pgagui.AppendManyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +57,76 @@ func appendLarge(t testing.TB, store *pgagui.Store, thread string, runs, branche
 				t.Fatal(result.Err)
 			}
 		}
-		calls = calls[size:]
+	}
+}
+
+// A page shows a part of a tree that has very many rows: where the selected run is, and links lead to the others.
+func TestTreesOfManyRowsInPages(t *testing.T) {
+	t.Parallel()
+	const runs = 2500
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	s := newSite(t, store, explorer.Options{Access: access.Anonymous("", access.Admin), Database: pool})
+	var calls []pgagui.AppendCall
+	for i := range runs {
+		call := pgagui.AppendCall{
+			Run:    pgagui.RunRef{ThreadID: "wide", RunID: "run-" + strconv.Itoa(i)},
+			Events: []rawMessage{event("RUN_STARTED"), event("RUN_FINISHED")},
+		}
+		if i > 0 {
+			call.ParentRunID = "run-0"
+		}
+		calls = append(calls, call)
+	}
+	appendCalls(t, store, calls)
+
+	rows, toOthers := regexp.MustCompile(`<li id="tree-(\d+)"`), regexp.MustCompile(`<a class="more small" href="([^"]+)">([\d,]+ runs?) (above|below)</a>`)
+	// read returns the numbers of the runs that a page shows, and the links to the others.
+	read := func(page string) (numbers []string, links map[string]string, texts []string) {
+		t.Helper()
+		got := s.get(nil, page)
+		got.want(t, 200)
+		if len(got.text) > 600_000 {
+			t.Errorf("%s has %d bytes", page, len(got.text))
+		}
+		for _, row := range rows.FindAllStringSubmatch(got.text, -1) {
+			numbers = append(numbers, row[1])
+		}
+		links = map[string]string{}
+		for _, more := range toOthers.FindAllStringSubmatch(got.text, -1) {
+			links[more[3]] = html.UnescapeString(more[1])
+			texts = append(texts, more[2]+" "+more[3])
+		}
+		return numbers, links, texts
+	}
+
+	var all []string
+	page := "thread?id=wide"
+	for _, want := range []string{"[1,500 runs below]", "[1,000 runs above 500 runs below]", "[2,000 runs above]"} {
+		numbers, links, texts := read(page)
+		if fmt.Sprint(texts) != want {
+			t.Errorf("%s: links %v, want %v", page, texts, want)
+		}
+		all, page = append(all, numbers...), links["below"]
+	}
+	if len(all) != runs || all[0] != "2500" || all[runs-1] != "1" {
+		t.Errorf("the pages show %d runs, from %s to %s", len(all), all[0], all[len(all)-1])
+	}
+	slices.Sort(all)
+	if len(slices.Compact(all)) != runs {
+		t.Error("the pages show runs twice")
+	}
+
+	numbers, links, _ := read("thread?id=wide&run=run-700") // its number is 701
+	if !slices.Contains(numbers, "701") || len(numbers) != 1000 {
+		t.Errorf("the page of a run in the middle shows the runs %s to %s", numbers[0], numbers[len(numbers)-1])
+	}
+	first := numbers[0]
+	for links["above"] != "" {
+		numbers, links, _ = read(links["above"])
+	}
+	if numbers[0] != "2500" || first == "2500" {
+		t.Errorf("the links to what is above lead to run %s", numbers[0])
 	}
 }
 

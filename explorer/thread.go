@@ -46,13 +46,21 @@ func (h threadHead) Duration() string {
 	return durationText(end.Sub(h.Run.StartedAt))
 }
 
+// rowsOfTree is how many rows of a tree a page shows.
+const rowsOfTree = 1000
+
 // tree is what a page shows of the tree of runs.
 type tree struct {
 	Rows     []treeRow
 	Runs     int
 	Branches int
+	// Above and Below are how many runs are above and below the rows; AboveLink and BelowLink lead to the
+	// rows next to them.
+	Above, Below         int
+	AboveLink, BelowLink string
 	// Open is the parameter that says which stretches are not folded.
 	Open   string
+	place  string // the parameter that says which rows these are
 	thread string
 	page   string
 }
@@ -64,7 +72,36 @@ func (t tree) Link(run string) string {
 
 // Unfold leads to the same page with a stretch of the tree open.
 func (t tree) Unfold(selected string, number int) string {
-	return link(t.page, "id", t.thread, "run", selected, "open", strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), ".")) + "#tree-" + strconv.Itoa(number)
+	return link(t.page, "id", t.thread, "run", selected, "open", strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), "."), "below", t.place) + "#tree-" + strconv.Itoa(number)
+}
+
+// show takes the rows that the page shows: those below a run, by its number, or at the top; else those where the selected run is.
+func (t *tree) show(rows []treeRow, below, selected string) {
+	begin := 0
+	if number, err := strconv.Atoi(below); err == nil {
+		begin = 1 + slices.IndexFunc(rows, func(row treeRow) bool { return row.Number == number })
+	} else if at := slices.IndexFunc(rows, func(row treeRow) bool { return row.IsSelected }); below == "" && at >= rowsOfTree {
+		begin = at - rowsOfTree/2
+	}
+	end := min(begin+rowsOfTree, len(rows))
+	placeOf := func(first int) string {
+		if first <= 0 {
+			return "top"
+		}
+		return strconv.Itoa(rows[first-1].Number)
+	}
+	t.Rows, t.place = rows[begin:end], placeOf(begin)
+	runsOf := func(rows []treeRow) (runs int) {
+		for _, row := range rows {
+			runs += max(1, row.Folded)
+		}
+		return runs
+	}
+	linkTo := func(first int) string {
+		return link(t.page, "id", t.thread, "run", selected, "open", t.Open, "below", placeOf(first))
+	}
+	t.Above, t.AboveLink = runsOf(rows[:begin]), linkTo(begin-rowsOfTree)
+	t.Below, t.BelowLink = runsOf(rows[end:]), linkTo(end)
 }
 
 type threadPage struct {
@@ -146,10 +183,9 @@ func (q *request) treeOf(head threadHead, runs []pgagui.Run) tree {
 			open[number] = true
 		}
 	}
-	return tree{
-		Rows: drawTree(runs, head.HeadRunID, head.Run.ID, open), Runs: len(runs), Branches: head.Branches,
-		Open: q.text("open"), thread: head.ID, page: lastPart(q.URL.Path),
-	}
+	of := tree{Runs: len(runs), Branches: head.Branches, Open: q.text("open"), thread: head.ID, page: lastPart(q.URL.Path)}
+	of.show(drawTree(runs, head.HeadRunID, head.Run.ID, open), q.text("below"), head.Run.ID)
+	return of
 }
 
 // showThread shows the conversation of a thread at a run, beside the tree of its runs.

@@ -77,7 +77,8 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 	}
 	var (
 		thread      pgtype.UUID // the one at hand
-		afterNo     int32       // its run that was done last
+		firstNo     int32       // the first of its runs
+		afterNo     int32       // the one that was done last
 		busy        []pgtype.UUID
 		hasComeBack bool
 		failures    []error
@@ -90,7 +91,9 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 		if !thread.Valid {
 			return nil
 		}
-		dropped, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) { return queries.ReweighSnapshots(ctx, thread) })
+		dropped, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) {
+			return queries.ReweighSnapshots(ctx, db.ReweighSnapshotsParams{ThreadKey: thread, FromNo: firstNo})
+		})
 		done.Dropped += int(dropped)
 		if err != nil && !isLockTimeout(err) {
 			return fail(fmt.Sprintf("the thread with key %s: its snapshots", thread), err)
@@ -131,9 +134,9 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 			if err := reweigh(); err != nil {
 				return done, withRunsLeft(err, failures)
 			}
-			thread = run.ThreadKey
+			thread, firstNo = run.ThreadKey, run.RunNo
 		}
-		afterNo = run.RunNo
+		firstNo, afterNo = min(firstNo, run.RunNo), run.RunNo
 		joined, end, err := repackRun(ctx, pool, run, stop)
 		done.Joined += joined
 		switch {

@@ -51,7 +51,7 @@ func (s *sent) add(sql string, isMessage bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, _, _ := strings.Cut(strings.TrimPrefix(sql, "-- name: "), " ")
-	if name == "ServerState" {
+	if name == "PrimaryState" || name == "StandbyState" {
 		s.checks++
 		return
 	}

@@ -447,6 +447,118 @@ func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
 	}
 }
 
+// A read of a run costs what it returns, however many runs its thread has, beside it and before it, and whatever the planner knows.
+func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
+	t.Parallel()
+	const runs = 3000
+	pool := testdb.Pool(t)
+	insertRuns(t, pool, "chain", runs)
+	insertTree(t, pool, "siblings", runs, "1")
+	for _, statement := range []string{
+		`insert into agui.message_version (thread_key, message_no, message_id, role, body)
+			select agui.thread_key('', 'chain'), no, 'm' || no, 'user', '{}' from generate_series(1, 1000) as no`,
+		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
+			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]')`,
+	} {
+		mustExec(t, pool, statement)
+	}
+	for _, known := range []string{"", "analyze"} {
+		mustExec(t, pool, known)
+		for _, cost := range []struct {
+			statement string
+			most      map[string]int64
+		}{
+			{`select * from agui.children('siblings', 'r3')`, map[string]int64{"run": 6}},
+			{`select * from agui.children('chain', 'r20')`, map[string]int64{"run": 25}},
+			{`select * from agui.status('siblings', 'r3')`, map[string]int64{"run": 4, "batch": 2}},
+			{`select * from agui.history('siblings', 'r3000', max_rows => 5)`, map[string]int64{"run": 8, "batch": 8}},
+			{`select * from agui.history('siblings', 'r3', max_rows => 5)`, map[string]int64{"run": 8, "batch": 8}},
+			{`select * from agui.history('chain', 'r2990', after_seq => 5970, max_rows => 2)`, map[string]int64{"run": 12, "batch": 4}},
+			{`select * from agui.history('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6, "batch": 4}},
+			{`select * from agui.events('chain', 'r2990', after_seq => 5976)`, map[string]int64{"run": 6, "batch": 6}},
+			{`select * from agui.events('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 4}},
+			{`select agui.attach('chain', shape => 'events', after_seq => 5996)`, map[string]int64{"run": 6, "batch": 12}},
+			{`select * from agui.subagents('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
+			{`select * from agui.usage('chain', 'r2990', lineage => false)`, map[string]int64{"run": 3, "batch": 2}},
+			{`select agui.last_errors('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6}},
+			// Once down the lineage, then from the 50th run to the first, twice.
+			{`select agui.restore('chain', at_seq => 100)`, map[string]int64{"run": 2950 + 200, "batch": 120}},
+			{`select agui.state('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
+			{`select * from agui.interrupts('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
+		} {
+			for table, most := range cost.most {
+				for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+					if rows := rowsReadWith(t, pool, setting, table, cost.statement); rows > most {
+						t.Errorf("%s, %s: %s reads %d rows of agui.%s, want %d at most", known, setting, cost.statement, rows, table, most)
+					}
+				}
+			}
+		}
+	}
+}
+
+// To count the branches of a thread, lists read an index, not its runs.
+func TestBranchesAreCountedInAnIndex(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for thread, parent := range map[string]string{"chain": "no - 1", "siblings": "1"} {
+		insertTree(t, pool, thread, 4000, parent)
+	}
+	mustExec(t, pool, `vacuum analyze agui.run`)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for thread, branches := range map[string]int{"chain": 1, "siblings": 3999} {
+		statement := fmt.Sprintf(`select * from agui.get_thread('%s')`, thread)
+		if pages := pagesRead(t, tx, statement); pages > 60 {
+			t.Errorf("%s reads %d pages, want 60 at most", statement, pages)
+		}
+		if n := answerOf[int](t, pool, fmt.Sprintf(`select branches from agui.get_thread('%s')`, thread)); n != branches {
+			t.Errorf("%s has %d branches, want %d", thread, n, branches)
+		}
+	}
+}
+
+// A reader in Go that goes on near the end of a long lineage reads no runs before its place.
+func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
+	t.Parallel()
+	pool, _ := countingScans(t)
+	insertRuns(t, pool, "chain", 1000)
+	store := pgagui.New(pool, nil)
+	before := int64(0)
+	read := func() int64 {
+		mustExec(t, pool, `select pg_stat_force_next_flush()`)
+		total := answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'run'`)
+		rows := total - before
+		before = total
+		return rows
+	}
+	for _, c := range []struct {
+		options      pgagui.EventsOptions
+		events, rows int
+	}{
+		{pgagui.EventsOptions{}, 2000, 1100},
+		{pgagui.EventsOptions{AfterSeq: 1990}, 10, 12},
+		{pgagui.EventsOptions{RunID: "r500", AfterSeq: 995}, 5, 12},
+		{pgagui.EventsOptions{RunID: "r500", NoLineage: true}, 2, 12},
+		{pgagui.EventsOptions{AfterSeq: 2000}, 0, 12},
+	} {
+		read()
+		events := 0
+		for _, err := range store.Events(t.Context(), "chain", c.options) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			events++
+		}
+		if rows := read(); events != c.events || rows > int64(c.rows) {
+			t.Errorf("%+v: %d events, want %d, and %d rows of agui.run, want %d at most", c.options, events, c.events, rows, c.rows)
+		}
+	}
+}
+
 // If the tables of snapshots were analyzed while they were empty, the first compaction reads them by index all the same.
 func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 	t.Parallel()
@@ -522,6 +634,39 @@ func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
 	read, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(read) > 0 {
 		t.Errorf("the projection of %d runs read the facts of others: %v, %v", threads, read, err)
+	}
+}
+
+// The texts of runs are read from their batches alone, by a plan of a time when the tables were empty too.
+func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
+	t.Parallel()
+	pool, _ := countingScans(t)
+	const statement = `select * from agui_internal.texts_of_runs(array_fill(agui.thread_key('', 't'), '{20}'::int[]), array(select generate_series(1, 20)))`
+	for _, setting := range []string{
+		`set enable_seqscan = on`, `set plan_cache_mode = force_generic_plan`, `create table planned as ` + statement,
+	} {
+		mustExec(t, pool, setting)
+	}
+	insertMessages(t, pool, "t", 1000)
+	for _, known := range []string{"", "analyze", `update pg_class set reltuples = 1, relpages = 1 where relnamespace = 'agui'::regnamespace and relkind in ('r', 'i')`} {
+		mustExec(t, pool, known)
+		tables := map[string]int64{}
+		read := func(table string) int64 {
+			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			before := tables[table]
+			tables[table] = answerOf[int64](t, pool, fmt.Sprintf(`
+				select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'agui' and relname = '%s'`, table))
+			return tables[table] - before
+		}
+		read("run")
+		read("batch")
+		read("run_input")
+		mustExec(t, pool, statement)
+		for table, most := range map[string]int64{"run": 20, "batch": 20, "run_input": 20} {
+			if rows := read(table); rows > most {
+				t.Errorf("%s: the texts of 20 runs read %d rows of agui.%s, want %d at most", known, rows, table, most)
+			}
+		}
 	}
 }
 

@@ -173,7 +173,7 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 		"the log was rewritten": `do $$ begin perform agui_internal.repack_run(thread_key, 1) from agui.thread; end $$`,
 		// The versions of its messages get other contents.
 		"its snapshot went": `do $$ begin
-			perform agui_internal.drop_snapshot(thread_key, 1) from agui.thread;
+			perform agui_internal.drop_snapshots(thread_key, '{1}') from agui.thread;
 			perform agui_internal.write_snapshot(thread_key, 2, agui_internal.fold_run(thread_key, 2)) from agui.thread; end $$`,
 		"its snapshot was made again": `select agui.rebuild_snapshots('t')`,
 		"the thread was erased and written anew": `select agui.erase('t'); select agui.lift_erasure('t');

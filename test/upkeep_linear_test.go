@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,6 +18,12 @@ import (
 // insertRuns makes a thread of so many runs of two events, each after the one before it.
 func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 	t.Helper()
+	insertTree(t, pool, thread, runs, "no - 1")
+}
+
+// insertTree makes a thread of so many runs of two events. parent is the number of the parent of the run no, as SQL.
+func insertTree(t *testing.T, pool *pgxpool.Pool, thread string, runs int, parent string) {
+	t.Helper()
 	mustExec(t, pool, `select agui.append($1, 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, thread)
 	mustExec(t, pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
@@ -25,7 +32,7 @@ func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 		where thread_key = agui.thread_key('', $1)`, thread, runs)
 	mustExec(t, pool, `
 		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
-		select thread_key, no, no - 1, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
+		select thread_key, no, `+parent+`, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
 		from agui.run, generate_series(2, $2::int) as no
 		where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, runs)
 }
@@ -532,10 +539,84 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 				mustExec(t, pool, reader)
 				check(reader, 12)
 			}
-			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'))`)
+			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'), 1)`)
 			check("the choice of snapshots to drop", 6*children)
-			mustExec(t, pool, `select agui_internal.drop_snapshot(agui.thread_key('', 't'), 200)`)
+			mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), '{200}')`)
 			check("the drop of a snapshot", 12)
+		})
+	}
+}
+
+// Snapshots that go ask the newest ones first who holds their messages, and those of one call ask together.
+func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	insertRuns(t, pool, "t", 400)
+	// Each snapshot holds the messages of those before it, and one that no other has.
+	mustExec(t, pool, `
+		insert into agui.message_version (thread_key, message_no, message_id, role, body)
+		select agui.thread_key('', 't'), no, 'm' || no, 'user', '{}' from generate_series(1, 1400) as no`)
+	mustExec(t, pool, `
+		insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
+		select agui.thread_key('', 't'), no, no * 2, array[int4range(1, no + 1), int4range(1000 + no, 1001 + no)], '{}', '[]' from generate_series(1, 400) as no`)
+	for _, cost := range []struct {
+		statement string
+		most      int64
+	}{
+		{`select agui_internal.delete_unused_messages(agui.thread_key('', 't'), '{}')`, 0},
+		{`select agui_internal.delete_unused_messages(agui.thread_key('', 't'), '{"[1,301)"}')`, 20},
+		{`select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`, 101 + 300},
+	} {
+		for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+			if rows := rowsReadWith(t, pool, setting, "snapshot", cost.statement); rows > cost.most {
+				t.Errorf("%s: %s reads %d rows of agui.snapshot, want %d at most", setting, cost.statement, rows, cost.most)
+			}
+		}
+	}
+	for _, setting := range []string{`set local enable_seqscan = on`, `set local plan_cache_mode = force_custom_plan`} {
+		const weigh = `select agui_internal.drop_needless_snapshot(agui.thread_key('', 't'), 350)`
+		if rows := rowsReadWith(t, pool, setting, "message_version", weigh); rows > 10 {
+			t.Errorf("%s: %s reads %d messages, of which two are not in the snapshot before", setting, weigh, rows)
+		}
+	}
+	mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
+	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
+		t.Errorf("%d messages are left, want the 400 that others hold", n)
+	}
+}
+
+// Repack weighs the snapshots behind the runs that it has joined. Those before them cost nothing.
+func TestRepackWeighsTheSnapshotsBehindItsRuns(t *testing.T) {
+	t.Parallel()
+	for name, repack := range map[string]string{"SQL": `call agui.repack(older_than => '0')`, "Go": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, _ := countingScans(t)
+			fillSnapshots(t, pool)("t", 200)
+			for _, events := range []string{
+				`[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]`, `[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]`,
+			} {
+				mustExec(t, pool, `select agui.append('t', 'late', $1)`, events)
+			}
+			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			read := func() int64 {
+				mustExec(t, pool, `select pg_stat_force_next_flush()`)
+				return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'snapshot'`)
+			}
+			before := read()
+			if repack != "" {
+				mustExec(t, pool, repack)
+			} else if done, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil || done.Runs != 1 {
+				t.Fatal(done, err)
+			}
+			if n := answerOf[int](t, pool, `select count(*)::int from agui.batch where run_no = 201`); n != 1 {
+				t.Fatalf("the run has %d batches after it was repacked", n)
+			}
+			if rows := read() - before; rows > 10 {
+				t.Errorf("repack of the last run read %d snapshots", rows)
+			}
 		})
 	}
 }

@@ -66,12 +66,15 @@ select
     coalesce((run).cut_off_reason, '')::pg_catalog.text as cut_off_reason
 from agui.message_origin(@thread_id::pg_catalog.text, @message_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;
 
--- name: RunSpan :one
--- Number 0: the thread is unknown, and the session reads unknown threads as empty.
+-- name: RunSpans :many
+-- The runs of a lineage that have events after after_seq, root first; or the run alone. None: the thread is
+-- unknown, and the session reads unknown threads as empty.
 select
-    coalesce((run).run_id, '')::pg_catalog.text as run_id,
-    coalesce((run).run_no, 0)::int as run_no,
-    coalesce((run).status, '')::pg_catalog.text as status,
-    coalesce((run).first_seq, 0)::bigint as first_seq,
+    (run).run_id::pg_catalog.text as run_id,
+    (run).run_no::int as run_no,
+    (run).status::pg_catalog.text as status,
+    (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq
-from agui_internal.find_run(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as run;
+from agui_internal.find_run(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as leaf
+cross join lateral agui_internal.ancestors_behind(leaf, case when @lineage::boolean then @after_seq::bigint else leaf.first_seq end) as run
+order by (run).run_no;

@@ -292,23 +292,22 @@ func (r *replica) ownConnection(ctx context.Context) (pgagui.DB, func()) {
 
 // check returns why the standby cannot be used.
 func (r *replica) check(ctx context.Context, probes pgagui.DB) error {
-	stateOf := func(server pgagui.DB) (db.ServerStateRow, error) {
-		timed, cancel := context.WithTimeout(ctx, probeTimeout)
-		defer cancel()
-		return db.New(server).ServerState(timed)
-	}
 	at := time.Now()
-	primary, unknown := stateOf(r.primary)
-	standby, err := stateOf(probes)
+	timed, cancel := context.WithTimeout(ctx, probeTimeout)
+	primary, unknown := db.New(r.primary).PrimaryState(timed)
+	cancel()
+	var known db.StandbyStateParams
+	if unknown == nil {
+		known = db.StandbyStateParams{DatabaseOid: &primary.DatabaseOid, StartedAt: &primary.StartedAt}
+	}
+	timed, cancel = context.WithTimeout(ctx, probeTimeout)
+	standby, err := db.New(probes).StandbyState(timed, known)
+	cancel()
 	switch {
 	case err != nil:
 		return err
-	case unknown == nil && standby.DatabaseOid != primary.DatabaseOid:
-		return errors.New("it is another database than the primary's")
-	// A standby that was promoted takes writes of its own. Reads may go there once the primary's
-	// address leads there too.
-	case !standby.IsStandby && (unknown != nil || !standby.StartedAt.Equal(primary.StartedAt)):
-		return errors.New("it is no standby of the primary: it was promoted, or never was one")
+	case standby.Problem != "":
+		return errors.New(standby.Problem)
 	case unknown != nil: // without the primary, nothing is new that the standby could lack
 		return nil
 	}

@@ -251,11 +251,11 @@ func (s *Stream) resume(ctx context.Context, after Place, runID string) (isFound
 		return false, nil
 	}
 	if runID != "" && runID != seen.RunID {
-		lineage, err := s.from.Lineage(ctx, pgagui.RunRef{ThreadID: s.ThreadID, RunID: runID})
-		if err != nil {
+		shared, err := s.from.MergeBase(ctx, s.ThreadID, pgagui.RunPair{A: seen.RunID, B: runID})
+		if err != nil && !errors.Is(err, pgagui.ErrUnrelatedRuns) {
 			return false, err
 		}
-		if !slices.ContainsFunc(lineage, func(run pgagui.Run) bool { return run.ID == seen.RunID }) {
+		if shared != seen.RunID {
 			return true, s.attach(ctx, runID)
 		}
 		s.goal = runID

@@ -9,4 +9,4 @@ select coalesce((piece).next_seq, 0)::bigint as next_seq, (piece).joined::int as
 from agui_internal.repack_run(@thread_key::uuid, @run_no::int, @after_seq::bigint) as piece;
 
 -- name: ReweighSnapshots :one
-select agui_internal.prune_snapshots(@thread_key::uuid)::int as dropped;
+select agui_internal.prune_snapshots(@thread_key::uuid, @from_no::int)::int as dropped;

@@ -1,11 +1,25 @@
--- name: ServerState :one
--- What tells a standby from the server that takes writes, and how far it has come: it shows no
--- transaction from next_transaction on.
+-- name: PrimaryState :one
+-- What a standby is compared with: which server and database it is, and how far it has come, in front
+-- of next_transaction.
 select
-    pg_is_in_recovery()::boolean as is_standby,
     pg_postmaster_start_time()::timestamptz as started_at,
     (select database.oid from pg_database as database where database.datname = current_database())::bigint as database_oid,
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction;
+
+-- name: StandbyState :one
+-- How far a standby has come: it shows no transaction from next_transaction on. problem says why reads
+-- must not go there; empty: they may. Given is the state of the primary, nulls if it does not answer. A
+-- standby that was promoted takes writes of its own. Reads may go there once the primary's address leads
+-- there too.
+select
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction,
+    (case
+        when (select database.oid from pg_database as database where database.datname = current_database())::bigint <> sqlc.narg(database_oid)::bigint
+            then 'it is another database than the primary''s'
+        when not pg_is_in_recovery() and coalesce(pg_postmaster_start_time() <> sqlc.narg(started_at)::timestamptz, true)
+            then 'it is no standby of the primary: it was promoted, or never was one'
+        else ''
+    end)::text as problem;
 
 -- name: CurrentTransaction :one
 -- The transaction that the statements before it in a message have written in. Empty: they wrote

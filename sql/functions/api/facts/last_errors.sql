@@ -44,8 +44,8 @@ begin
             select every_run as run from agui.run as every_run where of_thread and every_run.thread_key = leaf.thread_key
             union all
             select ancestor
-            from agui_internal.ancestors(leaf) as ancestor
-            where not of_thread and (lineage is not false or ancestor.run_no = leaf.run_no)
+            from agui_internal.ancestors_behind(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
+            where not of_thread
         ) as listed
         left join agui.projected_run as fact
             on fact.thread_key = leaf.thread_key and fact.run_no = (listed.run).run_no

@@ -32,9 +32,8 @@ as $function$
 declare
     most_rows constant int := 1000;
     run       agui.run := agui_internal.find_run(thread_id, run_id, scope);
-    run_nos   int[];     -- of the runs to read; null: all runs of the thread
     behind    bigint := coalesce(after_seq, 0);
-    to_seq    bigint := 9223372036854775807;
+    stretch   record;  -- of the log: a run to read, or all of it
     -- The planner does not know this limit, so it expects to read only a part of the batches. It
     -- then reads them in the order of the index as the page needs them, and does not sort the whole
     -- thread first.
@@ -98,201 +97,209 @@ begin
     if since is not null then
         behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
     end if;
-    if run_id is not null or lineage is false then
-        select array_agg(ancestor.run_no), greatest(behind, min(ancestor.first_seq) - 1)
-        into run_nos, behind
-        from agui_internal.ancestors(run) as ancestor
-        where lineage is not false or ancestor.run_no = run.run_no;
-        to_seq := coalesce(run.last_seq, to_seq);
+    if lineage is false then
+        run.parent_no := null;
     end if;
 
-    for event in
-        select
-            batch.first_seq + element.position - 1 as seq,
-            batch.run_no,
-            agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
-            element.type,
-            case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
-            coalesce(element.delta, element.content)::text as piece,
-            element.delta is null as by_content,
-            element.owner::text as owner,
-            element.role::text as role,
-            coalesce(element.tool_call_name, element.name)::text as name,
-            element.parent_message_id::text as parent,
-            element.metadata::text as metadata,
-            strpos(element.payload::text, '"event_count"') > 0 or strpos(element.payload::text, '"eventCount"') > 0 as says_count,
-            element.payload
-        from (
-            select stored.*, agui_internal.json_guarded(stored.events) as guarded
-            from agui_internal.batches_behind(run.thread_key, behind) as stored
-            where stored.first_seq <= to_seq
-                and (run_nos is null or stored.run_no = any (run_nos))
-            order by stored.first_seq
-            -- and the text of a batch is guarded once, not once for each function that reads it
-            limit unlimited
-        ) as batch
-        cross join lateral rows from (
-            json_to_recordset(batch.guarded) as (
-                type text,
-                "messageId" json,
-                "toolCallId" json,
-                delta json,
-                content json,
-                "subagentRunId" json,
-                role json,
-                name json,
-                "toolCallName" json,
-                "parentMessageId" json,
-                metadata json
-            ),
-            json_array_elements(batch.events),
-            unnest(batch.earlier_us)
-        ) with ordinality as element (
-            type, message_id, tool_call_id, delta, content, owner, role, name, tool_call_name, parent_message_id, metadata,
-            payload, earlier_us, position
-        )
-        where batch.first_seq + element.position - 1 > behind
+    <<log>>
+    for stretch in
+        select null::int as run_no, 1 as from_seq, 9223372036854775807 as through_seq
+        where history.run_id is null and lineage is not false
+        union all
+        -- Each run by itself: between those of a lineage there may be many others.
+        select ancestor.run_no, ancestor.first_seq, coalesce(ancestor.last_seq, 9223372036854775807)
+        from agui_internal.ancestors_behind(run, behind) as ancestor
+        where history.run_id is not null or lineage is false
+        order by run_no
     loop
-        exit when event.recorded_at >= until;
+        for event in
+            select
+                batch.first_seq + element.position - 1 as seq,
+                batch.run_no,
+                agui_internal.event_time(batch.recorded_at, element.earlier_us) as recorded_at,
+                element.type,
+                case when element.type ^@ 'TOOL_CALL_' then element.tool_call_id else element.message_id end::text as id,
+                coalesce(element.delta, element.content)::text as piece,
+                element.delta is null as by_content,
+                element.owner::text as owner,
+                element.role::text as role,
+                coalesce(element.tool_call_name, element.name)::text as name,
+                element.parent_message_id::text as parent,
+                element.metadata::text as metadata,
+                strpos(element.payload::text, '"event_count"') > 0 or strpos(element.payload::text, '"eventCount"') > 0 as says_count,
+                element.payload
+            from (
+                select stored.*, agui_internal.json_guarded(stored.events) as guarded
+                from agui_internal.batches_behind(run.thread_key, greatest(behind, stretch.from_seq - 1)) as stored
+                where stored.first_seq <= stretch.through_seq
+                    and (stretch.run_no is null or stored.run_no = stretch.run_no)
+                order by stored.first_seq
+                -- and the text of a batch is guarded once, not once for each function that reads it
+                limit unlimited
+            ) as batch
+            cross join lateral rows from (
+                json_to_recordset(batch.guarded) as (
+                    type text,
+                    "messageId" json,
+                    "toolCallId" json,
+                    delta json,
+                    content json,
+                    "subagentRunId" json,
+                    role json,
+                    name json,
+                    "toolCallName" json,
+                    "parentMessageId" json,
+                    metadata json
+                ),
+                json_array_elements(batch.events),
+                unnest(batch.earlier_us)
+            ) with ordinality as element (
+                type, message_id, tool_call_id, delta, content, owner, role, name, tool_call_name, parent_message_id, metadata,
+                payload, earlier_us, position
+            )
+            where batch.first_seq + element.position - 1 > behind
+        loop
+            exit log when event.recorded_at >= until;
 
-        -- Fast path for most of a stream: the event is another piece of the same thing as the
-        -- previous event.
+            -- Fast path for most of a stream: the event is another piece of the same thing as the
+            -- previous event.
 
-        if event.type = last_type
-            and event.run_no = last_run
-            and event.id = last_id
-            and event.owner is not distinct from last_owner
-            and event.role is not distinct from last_role
-            and event.metadata is null
-            and not event.by_content
-            and event.piece ^@ '"'
-            and not event.says_count
-        then
+            if event.type = last_type
+                and event.run_no = last_run
+                and event.id = last_id
+                and event.owner is not distinct from last_owner
+                and event.role is not distinct from last_role
+                and event.metadata is null
+                and not event.by_content
+                and event.piece ^@ '"'
+                and not event.says_count
+            then
+                members := array_append(members, joined);
+                seqs := array_append(seqs, event.seq);
+                times := array_append(times, event.recorded_at);
+                pieces := array_append(pieces, substr(event.piece, 2, length(event.piece) - 2));
+                continue;
+            end if;
+            last_type := null;
+
+            if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- compare ids in one spelling
+                event.id := agui_internal.json_string_token(event.id);
+                event.owner := agui_internal.json_string_token(event.owner);
+                event.parent := agui_internal.json_string_token(event.parent);
+            end if;
+            is_piece := compressed
+                and event.type = any (agui_internal.event_types(
+                    'continue text', 'continue reasoning', 'continue thinking', 'continue tool', 'chunk text', 'chunk reasoning', 'chunk tool'
+                ));
+            is_chunk := event.type = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'));
+            span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
+            piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
+
+            -- Find the group of the event. A chunk without id, role or name continues the chunk before
+            -- it.
+
+            joined := null;
+            if piece is not null then
+                foreach item in array open_rows loop
+                    if row_runs[item] = event.run_no
+                        and row_types[item] = event.type
+                        and owners[item] is not distinct from event.owner
+                        and metadatas[item] is not distinct from event.metadata
+                        and by_content[item] = event.by_content
+                        and (
+                            ids[item] is not distinct from event.id and roles[item] is not distinct from event.role
+                            or is_chunk
+                            and coalesce(event.id, ids[item]) is not distinct from ids[item]
+                            and coalesce(event.role, roles[item]) is not distinct from roles[item]
+                            and coalesce(event.name, names[item]) is not distinct from names[item]
+                            and coalesce(event.parent, parents[item]) is not distinct from parents[item]
+                        )
+                    then
+                        joined := item;
+                        exit;
+                    end if;
+                end loop;
+                if sizes[joined] + octet_length(piece) > max_bytes or event.recorded_at - latest[joined] > max_idle then
+                    open_rows := array_remove(open_rows, joined);
+                    joined := null;
+                end if;
+            end if;
+
+            if joined is null then
+                -- Close the groups that this event ends.
+
+                if open_rows <> '{}' then
+                    is_step := is_piece or event.type = any (agui_internal.event_types(
+                        'start text', 'end text', 'start reasoning', 'end reasoning', 'start thinking', 'end thinking', 'start tool', 'end tool'
+                    ));
+                    still_open := '{}';
+                    foreach item in array open_rows loop
+                        if row_runs[item] <> event.run_no
+                            or is_step
+                            and (
+                                owners[item] is distinct from event.owner
+                                -- A chunk without an id may continue any message, and one without an
+                                -- owner the stream of any subagent.
+                                and not (
+                                    row_types[item] = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'))
+                                    and (is_chunk or ids[item] is null)
+                                    or is_chunk and event.id is null
+                                )
+                                or row_types[item] = any (agui_internal.event_types('continue tool'))
+                                and event.type = any (agui_internal.event_types('start tool', 'continue tool', 'end tool'))
+                            )
+                            and (ids[item] = event.id) is not true
+                            and (ids[item] = event.parent) is not true
+                        then
+                            still_open := array_append(still_open, item);
+                        end if;
+                    end loop;
+                    open_rows := still_open;
+                end if;
+
+                exit log when row_count = max_rows and open_rows = '{}';
+                continue when types is not null and (event.type = any (types)) is not true;
+                exit log when row_count = max_rows;
+
+                -- The event gets its own row, which later events may join.
+
+                row_count := row_count + 1;
+                joined := row_count;
+                row_runs[joined] := event.run_no;
+                row_types[joined] := event.type;
+                row_payloads[joined] := event.payload;
+                row_counts[joined] := span.event_count;
+                row_begun[joined] := span.created_at;
+                row_ended[joined] := span.completed_at;
+                by_content[joined] := event.by_content;
+                if piece is not null then
+                    open_rows := array_append(open_rows, joined);
+                    ids[joined] := event.id;
+                    owners[joined] := event.owner;
+                    roles[joined] := event.role;
+                    names[joined] := event.name;
+                    parents[joined] := event.parent;
+                    metadatas[joined] := event.metadata;
+                    sizes[joined] := 0;
+                end if;
+            end if;
+
             members := array_append(members, joined);
             seqs := array_append(seqs, event.seq);
             times := array_append(times, event.recorded_at);
-            pieces := array_append(pieces, substr(event.piece, 2, length(event.piece) - 2));
-            continue;
-        end if;
-        last_type := null;
-
-        if strpos(concat(event.id, event.owner, event.parent), '\') > 0 then  -- compare ids in one spelling
-            event.id := agui_internal.json_string_token(event.id);
-            event.owner := agui_internal.json_string_token(event.owner);
-            event.parent := agui_internal.json_string_token(event.parent);
-        end if;
-        is_piece := compressed
-            and event.type = any (agui_internal.event_types(
-                'continue text', 'continue reasoning', 'continue thinking', 'continue tool', 'chunk text', 'chunk reasoning', 'chunk tool'
-            ));
-        is_chunk := event.type = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'));
-        span := case when event.says_count then agui_internal.read_event_span(event.payload) end;
-        piece := case when is_piece and event.piece ^@ '"' and span.event_count is null then substr(event.piece, 2, length(event.piece) - 2) end;
-
-        -- Find the group of the event. A chunk without id, role or name continues the chunk before
-        -- it.
-
-        joined := null;
-        if piece is not null then
-            foreach item in array open_rows loop
-                if row_runs[item] = event.run_no
-                    and row_types[item] = event.type
-                    and owners[item] is not distinct from event.owner
-                    and metadatas[item] is not distinct from event.metadata
-                    and by_content[item] = event.by_content
-                    and (
-                        ids[item] is not distinct from event.id and roles[item] is not distinct from event.role
-                        or is_chunk
-                        and coalesce(event.id, ids[item]) is not distinct from ids[item]
-                        and coalesce(event.role, roles[item]) is not distinct from roles[item]
-                        and coalesce(event.name, names[item]) is not distinct from names[item]
-                        and coalesce(event.parent, parents[item]) is not distinct from parents[item]
-                    )
-                then
-                    joined := item;
-                    exit;
-                end if;
-            end loop;
-            if sizes[joined] + octet_length(piece) > max_bytes or event.recorded_at - latest[joined] > max_idle then
-                open_rows := array_remove(open_rows, joined);
-                joined := null;
+            pieces := array_append(pieces, piece);
+            if coalesce(max_bytes::text, max_idle::text) is not null then
+                sizes[joined] := sizes[joined] + octet_length(piece);
+                latest[joined] := event.recorded_at;
+            elsif piece is not null and event.metadata is null and not event.by_content and not is_chunk then
+                last_run := event.run_no;
+                last_type := event.type;
+                last_id := event.id;
+                last_owner := event.owner;
+                last_role := event.role;
             end if;
-        end if;
-
-        if joined is null then
-            -- Close the groups that this event ends.
-
-            if open_rows <> '{}' then
-                is_step := is_piece or event.type = any (agui_internal.event_types(
-                    'start text', 'end text', 'start reasoning', 'end reasoning', 'start thinking', 'end thinking', 'start tool', 'end tool'
-                ));
-                still_open := '{}';
-                foreach item in array open_rows loop
-                    if row_runs[item] <> event.run_no
-                        or is_step
-                        and (
-                            owners[item] is distinct from event.owner
-                            -- A chunk without an id may continue any message, and one without an
-                            -- owner the stream of any subagent.
-                            and not (
-                                row_types[item] = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'))
-                                and (is_chunk or ids[item] is null)
-                                or is_chunk and event.id is null
-                            )
-                            or row_types[item] = any (agui_internal.event_types('continue tool'))
-                            and event.type = any (agui_internal.event_types('start tool', 'continue tool', 'end tool'))
-                        )
-                        and (ids[item] = event.id) is not true
-                        and (ids[item] = event.parent) is not true
-                    then
-                        still_open := array_append(still_open, item);
-                    end if;
-                end loop;
-                open_rows := still_open;
-            end if;
-
-            exit when row_count = max_rows and open_rows = '{}';
-            continue when types is not null and (event.type = any (types)) is not true;
-            exit when row_count = max_rows;
-
-            -- The event gets its own row, which later events may join.
-
-            row_count := row_count + 1;
-            joined := row_count;
-            row_runs[joined] := event.run_no;
-            row_types[joined] := event.type;
-            row_payloads[joined] := event.payload;
-            row_counts[joined] := span.event_count;
-            row_begun[joined] := span.created_at;
-            row_ended[joined] := span.completed_at;
-            by_content[joined] := event.by_content;
-            if piece is not null then
-                open_rows := array_append(open_rows, joined);
-                ids[joined] := event.id;
-                owners[joined] := event.owner;
-                roles[joined] := event.role;
-                names[joined] := event.name;
-                parents[joined] := event.parent;
-                metadatas[joined] := event.metadata;
-                sizes[joined] := 0;
-            end if;
-        end if;
-
-        members := array_append(members, joined);
-        seqs := array_append(seqs, event.seq);
-        times := array_append(times, event.recorded_at);
-        pieces := array_append(pieces, piece);
-        if coalesce(max_bytes::text, max_idle::text) is not null then
-            sizes[joined] := sizes[joined] + octet_length(piece);
-            latest[joined] := event.recorded_at;
-        elsif piece is not null and event.metadata is null and not event.by_content and not is_chunk then
-            last_run := event.run_no;
-            last_type := event.type;
-            last_id := event.id;
-            last_owner := event.owner;
-            last_role := event.role;
-        end if;
-    end loop;
+        end loop;
+    end loop log;
 
     return query
     select
@@ -319,8 +326,10 @@ begin
     join unnest(row_runs, row_types, row_payloads, row_counts, row_begun, row_ended, by_content) with ordinality
             as row_of (run_no, type, payload, event_count, begun, ended, by_content, position)
         using (position)
-    join agui.run as run_of
-        on run_of.thread_key = run.thread_key and run_of.run_no = row_of.run_no
+    -- The offset makes this one look-up for each. A join may read all runs of the thread.
+    cross join lateral (
+        select named.run_id from agui.run as named where named.thread_key = run.thread_key and named.run_no = row_of.run_no offset 0
+    ) as run_of
     order by page.seq;
 end
 $function$;

@@ -23,9 +23,7 @@ declare
 begin
     return query
     with ancestor as materialized (
-        select run.*
-        from agui_internal.ancestors(leaf) as run
-        where lineage is not false or run.run_no = leaf.run_no
+        select * from agui_internal.ancestors_behind(leaf, case when lineage is false then leaf.first_seq else 0 end)
     ),
     event as materialized (
         select

@@ -16,22 +16,11 @@ declare
     behind constant bigint := coalesce(after_seq, 0);
     run    record;
 begin
+    if lineage is false then
+        leaf.parent_no := null;
+    end if;
     for run in
-        with recursive ancestor as (
-            select leaf.*
-            union all
-            select parent.*
-            from ancestor
-            -- The offset makes this one look-up for each, as in agui_internal.ancestors.
-            cross join lateral (
-                select older.*
-                from agui.run as older
-                where older.thread_key = ancestor.thread_key and older.run_no = ancestor.parent_no and older.run_no < ancestor.run_no
-                offset 0
-            ) as parent
-            where lineage is not false and ancestor.first_seq - 1 > behind
-        )
-        select * from ancestor order by ancestor.run_no
+        select ancestor.* from agui_internal.ancestors_behind(leaf, behind) as ancestor order by ancestor.run_no
     loop
         return query
         select

@@ -13,7 +13,7 @@ rows 5
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time);
+    fold agui_internal.fold := agui_internal.state_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time);
 begin
     return query
     select

@@ -11,7 +11,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select (agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time)).state::json
+    select (agui_internal.state_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time)).state::json
 $$;
 
 comment on function agui.state(text, text, bigint, timestamptz, text) is

@@ -11,6 +11,7 @@ declare
     stop_at pg_catalog.timestamptz;
     next    pg_catalog.record;  -- the next run, of which a note is committed
     near    pg_catalog.uuid;    -- the last thread repacked
+    first_no int;               -- the first of its runs
     piece   pg_catalog.record;
     after_seq bigint := 0;
     runs    int := 0;
@@ -40,6 +41,7 @@ begin
         end if;
         perform agui_internal.begin_step();
         if next.run_no is not null then
+            first_no := least(first_no, next.run_no);
             begin
                 select * into piece from agui_internal.repack_run(next.thread_key, next.run_no, after_seq);
                 if piece.is_busy then
@@ -84,11 +86,12 @@ begin
             end if;
             if near is distinct from next.thread_key then
                 begin
-                    perform agui_internal.prune_snapshots(near);  -- its log is smaller now
+                    perform agui_internal.prune_snapshots(near, first_no);  -- its log is smaller now
                 exception
                     when others then
                         raise warning 'agui.repack: snapshots of the thread with key %: %', near, sqlerrm;
                 end;
+                first_no := null;
             end if;
             exit when next.thread_key is null;
             perform agui_internal.note_attempt('repack', next.thread_key, array[next.run_no]);

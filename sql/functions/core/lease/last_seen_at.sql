@@ -8,7 +8,9 @@ as $$
     select greatest(run.seen_at, (
         select batch.recorded_at
         from agui.batch as batch
-        where batch.thread_key = run.thread_key and batch.run_no = run.run_no
+        where batch.thread_key = run.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
         order by batch.first_seq desc
         limit 1
     ))

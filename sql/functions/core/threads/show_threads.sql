@@ -25,7 +25,7 @@ begin
         head.status,
         case head.status when 'running' then agui_internal.is_stale(head.run) else false end,
         coalesce(head.run_no, 0),
-        tree.leaves,
+        coalesce(head.run_no, 0) - tree.parents,
         agui_internal.thread_cursor(activity.active_at, activity.thread_key),
         (why.ended).error_code,
         (why.ended).error_message,
@@ -53,9 +53,10 @@ begin
         offset 0
     ) as why on true
     cross join lateral (
-        select (count(*) - count(distinct run.parent_no))::int as leaves
+        -- By run_children, which has nothing else.
+        select count(distinct run.parent_no)::int as parents
         from agui.run as run
-        where run.thread_key = activity.thread_key
+        where run.thread_key = activity.thread_key and run.parent_no is not null
     ) as tree;
 end
 $$;

@@ -8,6 +8,10 @@ declare
     until constant bigint := agui_internal.seq_at(run.thread_key, at_seq, at_time);
     fold  agui_internal.fold;
 begin
+    -- Once down a long lineage, not in each step that follows.
+    if until < run.first_seq then
+        run := agui_internal.run_at(run, until);
+    end if;
     -- Usually a run that has ended has a snapshot of all of it, or none.
     if run.status <> 'running' and (until is null or until >= run.last_seq) then
         fold := agui_internal.load_snapshot(run.thread_key, run.run_no);

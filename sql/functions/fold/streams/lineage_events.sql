@@ -25,7 +25,7 @@ begin
         where case
             when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
             when parent.run_no is null then true
-            else (agui_internal.fold_at(parent, null)).lanes is null
+            else (agui_internal.state_at(parent, null)).lanes is null
         end;
 
         select array_agg(place) into inputs
@@ -58,7 +58,7 @@ begin
             end,
             ',' order by batch.first_seq, element.position
         ), '') || ']')::json
-        from agui_internal.ancestors(leaf) as ancestor
+        from agui_internal.ancestors_behind(leaf, after_seq) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
                 and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)

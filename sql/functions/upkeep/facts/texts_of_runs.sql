@@ -5,6 +5,10 @@ stable
 parallel safe
 rows 1000
 set search_path = pg_catalog, pg_temp
+-- Each look-up is a subquery that cannot be flattened. A join, planned while the tables were empty, reads
+-- all batches for each run.
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     pieces  constant text[] := agui_internal.event_types('start text', 'continue text', 'chunk text');
@@ -16,8 +20,13 @@ begin
     with run as materialized (
         select run.*
         from unnest(keys, run_nos) as listed (thread_key, run_no)
-        join agui.run as run
-            on run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
+        cross join lateral (
+            select *
+            from agui.run as stored
+            where stored.thread_key = listed.thread_key and stored.run_no = listed.run_no
+            offset 0
+        ) as run
+        where run.status <> 'running'
     ),
     event as (
         select
@@ -34,16 +43,20 @@ begin
             member.input,
             coalesce(member."subagentRunId"::text, '') as owner
         from run
-        join agui.batch as batch
-            on batch.thread_key = run.thread_key
-                and batch.run_no = run.run_no
-                and batch.first_seq between run.first_seq and run.last_seq
+        cross join lateral (
+            select *
+            from agui.batch as stored
+            where stored.thread_key = run.thread_key
+                and stored.run_no = run.run_no
+                and stored.first_seq between run.first_seq and run.last_seq
                 and (
                     -- What their names have in common.
-                    agui_internal.mentions_type(batch.events::text, 'MESSAGE')
-                    or agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
-                    or agui_internal.mentions_type(batch.events::text, 'RUN_STARTED')
+                    agui_internal.mentions_type(stored.events::text, 'MESSAGE')
+                    or agui_internal.mentions_type(stored.events::text, 'TOOL_CALL_R')
+                    or agui_internal.mentions_type(stored.events::text, 'RUN_STARTED')
                 )
+            offset 0
+        ) as batch
         cross join lateral rows from (
             json_to_recordset(agui_internal.json_guarded(batch.events)) as (
                 type text, "messageId" json, role json, delta json, content json, messages json, input json, "subagentRunId" json
@@ -88,8 +101,12 @@ begin
             order by event.thread_key, event.run_no, event.seq
         ) as begun
             on begun.thread_key = run.thread_key and begun.run_no = run.run_no
-        left join agui.input as given
-            on given.thread_key = run.thread_key and given.run_no = run.run_no and json_typeof(begun.input) is distinct from 'object'
+        left join lateral (
+            select stored.input
+            from agui.input as stored
+            where stored.thread_key = run.thread_key and stored.run_no = run.run_no and json_typeof(begun.input) is distinct from 'object'
+            offset 0
+        ) as given on true
     ),
     said as (
         select streamed.thread_key, streamed.run_no, streamed.seq, streamed.at, streamed.role, streamed.message_id, streamed.text

@@ -3,25 +3,36 @@ returns void
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
+-- As in agui_internal.previous_tip.
+set enable_sort = off
+set enable_seqscan = off
+set jit = off
 as $$
 declare
-    unused int4range;
+    unused   int4multirange := (select range_agg(part) from unnest(message_nos) as part);
+    kept_nos int4range[];
+    part     int4range;
 begin
-    -- One look-up for each range, as in agui_internal.load_snapshot.
-    for unused in
-        select unnest(
-            (select coalesce(range_agg(part), '{}') from unnest(delete_unused_messages.message_nos) as part)
-            - (
-                select coalesce(range_agg(part), '{}')
-                from agui.snapshot as kept
-                cross join unnest(kept.message_nos) as part
-                where kept.thread_key = delete_unused_messages.thread_key
-            )
-        )
+    if unused is null then
+        return;
+    end if;
+    -- Usually the newest snapshots hold all of them, and the others are not read.
+    for kept_nos in
+        select kept.message_nos
+        from agui.snapshot as kept
+        where kept.thread_key = delete_unused_messages.thread_key
+        order by kept.run_no desc
     loop
+        unused := unused - (select coalesce(range_agg(held), '{}') from unnest(kept_nos) as held);
+        if isempty(unused) then
+            return;
+        end if;
+    end loop;
+    -- One look-up for each range, as in agui_internal.load_snapshot.
+    foreach part in array array(select unnest(unused)) loop
         delete from agui.message_version as message
         where message.thread_key = delete_unused_messages.thread_key
-            and message.message_no >= lower(unused) and message.message_no < upper(unused);
+            and message.message_no >= lower(part) and message.message_no < upper(part);
     end loop;
 end
 $$;

@@ -44,7 +44,9 @@ begin
             coalesce(sum(pg_column_size(message.body)), 0) as bytes,
             count(*) filter (where not message.message_no <@ held_by_tip) as own_n,
             coalesce(sum(pg_column_size(message.body)) filter (where not message.message_no <@ held_by_tip), 0) as own_bytes
-        from unnest(snapshot.message_nos) as part (message_nos)
+        from (
+            select unnest(range_agg(listed) - held) as message_nos from unnest(snapshot.message_nos) as listed
+        ) as part
         -- The offset makes this one look-up for each range, as in agui_internal.load_snapshot.
         cross join lateral (
             select stored.message_no, stored.body
@@ -53,7 +55,6 @@ begin
                 and stored.message_no >= lower(part.message_nos) and stored.message_no < upper(part.message_nos)
             offset 0
         ) as message
-        where not message.message_no <@ held
     ) as added
     where snapshot.thread_key = key and snapshot.run_no = drop_needless_snapshot.run_no;
 
@@ -62,7 +63,7 @@ begin
     then
         return false;
     end if;
-    perform agui_internal.drop_snapshot(thread_key, run_no);
+    perform agui_internal.drop_snapshots(key, array[run_no]);
     return true;
 end
 $$;
