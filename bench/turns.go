@@ -30,6 +30,7 @@ type dialogues struct {
 // weight is what conversations take in all tables, and the size of the text of their messages, each once.
 type weight struct {
 	stored, content float64
+	tables          []tableSize
 }
 
 // turns measures what such conversations weigh. That it grows no faster than they do, the second half of their turns shows beside the first.
@@ -63,6 +64,9 @@ func (b *bench) turns(ctx context.Context) error {
 			Phase: "turns", What: "the same, second half", Unit: "bytes",
 			Ours: Side{Name: "database"}, Against: Side{Name: "new content"},
 		}, []float64{all.stored - half.stored}, []float64{all.content - half.content})
+		if c.of == inUse {
+			b.report.addTables("turns", "bytes/byte", all.tables, all.content)
+		}
 	}
 
 	b.Progress("turns: an image")
@@ -93,7 +97,7 @@ func (b *bench) storedTurns(ctx context.Context, of dialogues) (half, all weight
 	if err != nil {
 		return half, all, err
 	}
-	empty, err := database.size(ctx, allTables...)
+	_, empty, err := database.tableSizes(ctx)
 	if err != nil {
 		return half, all, err
 	}
@@ -128,7 +132,10 @@ func (b *bench) storedTurns(ctx context.Context, of dialogues) (half, all weight
 		for _, text := range texts {
 			all.content += float64(text.bytes)
 		}
-		if all.stored, err = database.size(ctx, allTables...); err != nil {
+		if err := database.vacuum(ctx, allTables...); err != nil {
+			return half, all, err
+		}
+		if all.tables, all.stored, err = database.tableSizes(ctx); err != nil {
 			return half, all, err
 		}
 		all.stored -= empty

@@ -1,4 +1,10 @@
-alter table agui.message_version reset (autovacuum_vacuum_scale_factor);
+do $$
+begin
+    if (select 'autovacuum_vacuum_scale_factor=0.02' = any (reloptions) from pg_class where oid = 'agui.message_version'::regclass) then
+        alter table agui.message_version reset (autovacuum_vacuum_scale_factor);
+    end if;
+end
+$$;
 
 alter table agui.input_part set (toast_tuple_target = 256);
 

@@ -17,9 +17,21 @@ alter table agui.channel_value
     alter column version set storage main,
     alter column type set storage main;
 
--- It never made smaller rows compress: PostgreSQL looks at none below 2 KB.
-alter table agui.input_part reset (toast_tuple_target);
-
--- What an agent said leaves its row when the client sends it back (agui_internal.store_input_parts). The next messages take the space
--- only after a vacuum, as in agui.batch.
-alter table agui.message_version set (autovacuum_vacuum_scale_factor = 0.02);
+do $$
+begin
+    -- It never made smaller rows compress: PostgreSQL looks at none below 2 KB.
+    if (select 'toast_tuple_target=256' = any (reloptions) from pg_class where oid = 'agui.input_part'::regclass) then
+        alter table agui.input_part reset (toast_tuple_target);
+    end if;
+    -- What an agent said leaves its row when the client sends it back (agui_internal.store_input_parts). The next messages take the
+    -- space only after a vacuum, as in agui.batch. An own setting stays.
+    if not exists (
+        select
+        from pg_class
+        cross join pg_options_to_table(reloptions) as own
+        where oid = 'agui.message_version'::regclass and own.option_name = 'autovacuum_vacuum_scale_factor'
+    ) then
+        alter table agui.message_version set (autovacuum_vacuum_scale_factor = 0.02);
+    end if;
+end
+$$;
