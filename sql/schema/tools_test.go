@@ -255,13 +255,13 @@ func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
 	setting := func() string {
 		return ask[string](t, pool, `select coalesce(array_to_string(reloptions, ' '), '') from pg_class where oid = 'agui.message_version'::regclass`)
 	}
+	if err := engine.Migrate(12); err != nil {
+		t.Fatal(err)
+	}
 	for _, step := range []struct{ own, up, down string }{
 		{"", "autovacuum_vacuum_scale_factor=0.02", ""},
 		{"autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1"},
 	} {
-		if err := engine.Migrate(12); err != nil {
-			t.Fatal(err)
-		}
 		if step.own != "" {
 			exec(t, pool, `alter table agui.message_version set (`+step.own+`)`)
 		}
