@@ -197,6 +197,33 @@ func (d *database) size(ctx context.Context, tables ...string) (float64, error) 
 	return total, nil
 }
 
+// tableSize is what a table takes on disk.
+type tableSize struct {
+	name           string
+	bytes, indexes float64 // of bytes
+}
+
+// tableSizes returns the sizes of all tables, and what they take together.
+func (d *database) tableSizes(ctx context.Context) (tables []tableSize, total float64, err error) {
+	for _, name := range allTables {
+		table := tableSize{name: name}
+		if err := d.QueryRow(ctx, "select pg_total_relation_size($1::text::regclass), pg_indexes_size($1::text::regclass)", name).Scan(&table.bytes, &table.indexes); err != nil {
+			return nil, 0, err
+		}
+		tables = append(tables, table)
+		total += table.bytes
+	}
+	return tables, total, nil
+}
+
+// addTables adds the sizes of tables to the report, by the runs or the bytes that they hold.
+func (r *Report) addTables(phase, unit string, tables []tableSize, by float64) {
+	for _, table := range tables {
+		r.addFigure(phase, table.name, unit, table.bytes/by)
+		r.addFigure(phase, "of it indexes", unit, table.indexes/by)
+	}
+}
+
 // The tables of the log, of the snapshots folded from it, and these with the parts of inputs.
 var (
 	logTables      = []string{"agui.thread", "agui.run", "agui.batch", "agui.run_input", "agui.thread_activity"}

@@ -62,19 +62,15 @@ func (b *bench) sizing(ctx context.Context) error {
 	}
 
 	runs := float64(threads * turns)
-	content, total := 0, 0.0
+	content := 0
 	for i := range texts {
 		content += texts[i].bytes
 	}
-	for _, table := range allTables {
-		var size, indexes int64
-		if err := database.QueryRow(ctx, "select pg_total_relation_size($1::text::regclass), pg_indexes_size($1::text::regclass)", table).Scan(&size, &indexes); err != nil {
-			return err
-		}
-		total += float64(size)
-		b.report.addFigure("sizing", table, "bytes/run", float64(size)/runs)
-		b.report.addFigure("sizing", "of it indexes", "bytes/run", float64(indexes)/runs)
+	tables, total, err := database.tableSizes(ctx)
+	if err != nil {
+		return err
 	}
+	b.report.addTables("sizing", "bytes/run", tables, runs)
 	b.report.add(Measurement{
 		Phase: "sizing", What: fmt.Sprintf("all tables, %d conversations of %d turns", threads, turns), Unit: "bytes/run",
 		Ours: Side{Name: "pgagui"}, Against: Side{Name: "new text"},

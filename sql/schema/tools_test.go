@@ -246,6 +246,40 @@ func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 	}
 }
 
+// What an operator has set for autovacuum is no business of an upgrade, and none of the way back.
+func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	engine := documentedGolangMigrate(t, address, "pgx5")
+	setting := func() string {
+		return ask[string](t, pool, `select coalesce(array_to_string(reloptions, ' '), '') from pg_class where oid = 'agui.message_version'::regclass`)
+	}
+	if err := engine.Migrate(12); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ own, up, down string }{
+		{"", "autovacuum_vacuum_scale_factor=0.02", ""},
+		{"autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1"},
+	} {
+		if step.own != "" {
+			exec(t, pool, `alter table agui.message_version set (`+step.own+`)`)
+		}
+		if err := engine.Migrate(13); err != nil {
+			t.Fatal(err)
+		}
+		if got := setting(); got != step.up {
+			t.Errorf("set to %q, upgraded: %q, want %q", step.own, got, step.up)
+		}
+		if err := engine.Migrate(12); err != nil {
+			t.Fatal(err)
+		}
+		if got := setting(); got != step.down {
+			t.Errorf("set to %q, on the way back: %q, want %q", step.own, got, step.down)
+		}
+	}
+}
+
 // golang-migrate leaves its version table dirty where the connection was lost or the server refused. What is installed says the
 // database itself.
 func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {

@@ -3,7 +3,7 @@ returns int
 language sql
 immutable
 parallel safe
-return 8192;
+return 4096;
 
 comment on function agui_internal.least_input_to_split() is
     'The size in bytes of the text of an input from which on it is stored in parts. The rows of the '

@@ -5,7 +5,7 @@ language sql
 stable
 parallel safe
 -- For less, to look costs more than it saves.
-return case when octet_length(body) >= 256 then agui_internal.known_part(thread_key, 'message', body) end;
+return case when octet_length(body) >= 100 then agui_internal.known_part(thread_key, 'message', body) end;
 
 comment on function agui_internal.part_of_message(uuid, text) is
     'The part of the inputs of a thread (agui.input_part) that a message version points to, because it '
