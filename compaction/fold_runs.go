@@ -19,6 +19,17 @@ func (f *Fold) setState(state jsontree.Raw) {
 	f.stateChanges++
 }
 
+// bringState sets the state to the value of an event, in the spelling that the fold keeps. Most agents send the whole state again and
+// again: one that is what the state is already, to the byte, is not taken apart once more.
+func (f *Fold) bringState(value []byte, spelled func([]byte) jsontree.Raw) {
+	if f.state.Value().Size() != len(value) || !bytes.Equal(f.State(), value) || !f.state.Restart() {
+		f.setState(spelled(value))
+		return
+	}
+	f.statePatched = false
+	f.stateChanges++
+}
+
 // readStateSnapshot accepts the serialization proposal's spelling too: state in place of snapshot.
 func readStateSnapshot(e *event) bool {
 	if e.values[fieldSnapshot] == nil {
@@ -29,7 +40,7 @@ func readStateSnapshot(e *event) bool {
 
 func (f *Fold) snapshotState(e *event) {
 	f.bring(e, broughtByMessage|fieldSnapshot.set())
-	f.setState(jsontree.Kept(e.values[fieldSnapshot]))
+	f.bringState(e.values[fieldSnapshot], jsontree.Kept)
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
@@ -93,7 +104,7 @@ func (f *Fold) startRun(e *event) {
 	}
 	if hasState {
 		f.usage.brought += jsontree.GuardedOctets(state)
-		f.setState(jsontree.AsWritten(state))
+		f.bringState(state, jsontree.AsWritten)
 	}
 	if !hasList {
 		return

@@ -58,6 +58,18 @@ func NewDocument(by *Owner, root Value) Document {
 // Value returns the document as it is now.
 func (d *Document) Value() Value { return d.root }
 
+// Restart makes the document one that was made of its text, but keeps taken apart what patches have taken apart. It reports false, and
+// changes nothing, if they have taken nothing apart.
+func (d *Document) Restart() bool {
+	m := measureOf(d.root)
+	if m == nil || !d.isCompact {
+		return false
+	}
+	m.octets = 0
+	*d = Document{owner: d.owner, root: d.root, bytes: d.root.Size(), isCompact: true}
+	return true
+}
+
 // Text returns the JSON text of the document.
 func (d *Document) Text() []byte {
 	text := JSON(d.root)
