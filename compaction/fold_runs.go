@@ -19,13 +19,14 @@ func (f *Fold) setState(state jsontree.Raw) {
 	f.stateChanges++
 }
 
-// bringState sets the state to the value of an event, in the spelling that the fold keeps. Most agents send the whole state again and
-// again: one that is what the state is already, to the byte, is not taken apart once more.
-func (f *Fold) bringState(value []byte, spelled func([]byte) jsontree.Raw) {
-	if f.state.Value().Size() != len(value) || !bytes.Equal(f.State(), value) || !f.state.Restart() {
+// bringState sets the state to the value of an event, in the spelling that the fold keeps. Most agents send the whole state repeatedly:
+// what is the same, to the byte, is not taken apart once more.
+func (f *Fold) bringState(value []byte, isSame bool, spelled func([]byte) jsontree.Raw) {
+	if !isSame {
 		f.setState(spelled(value))
 		return
 	}
+	f.state.Restart(len(value))
 	f.statePatched = false
 	f.stateChanges++
 }
@@ -40,7 +41,7 @@ func readStateSnapshot(e *event) bool {
 
 func (f *Fold) snapshotState(e *event) {
 	f.bring(e, broughtByMessage|fieldSnapshot.set())
-	f.bringState(e.values[fieldSnapshot], jsontree.Kept)
+	f.bringState(e.values[fieldSnapshot], e.isState, jsontree.Kept)
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
@@ -104,7 +105,8 @@ func (f *Fold) startRun(e *event) {
 	}
 	if hasState {
 		f.usage.brought += jsontree.GuardedOctets(state)
-		f.bringState(state, jsontree.AsWritten)
+		end, isSame := f.state.SkipIn(state, 0)
+		f.bringState(state, isSame && end == len(state), jsontree.AsWritten)
 	}
 	if !hasList {
 		return

@@ -58,16 +58,20 @@ func NewDocument(by *Owner, root Value) Document {
 // Value returns the document as it is now.
 func (d *Document) Value() Value { return d.root }
 
-// Restart makes the document one that was made of its text, but keeps taken apart what patches have taken apart. It reports false, and
-// changes nothing, if they have taken nothing apart.
-func (d *Document) Restart() bool {
-	m := measureOf(d.root)
-	if m == nil || !d.isCompact {
-		return false
+// SkipIn returns the offset after the document's text, if that stands in a text at an offset. It does so only for a document that patches
+// have taken apart.
+func (d *Document) SkipIn(text []byte, at int) (end int, ok bool) {
+	if !d.isCompact || measureOf(d.root) == nil {
+		return at, false
 	}
-	m.octets = 0
-	*d = Document{owner: d.owner, root: d.root, bytes: d.root.Size(), isCompact: true}
-	return true
+	end = skipIn(text, at, d.root)
+	return end, end >= 0
+}
+
+// Restart makes the document one that was made of a text with SkipIn, and keeps taken apart what patches have taken apart.
+func (d *Document) Restart(length int) {
+	measureOf(d.root).octets = 0
+	*d = Document{owner: d.owner, root: d.root, bytes: length, isCompact: true}
 }
 
 // Text returns the JSON text of the document.
