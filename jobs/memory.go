@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -24,14 +25,24 @@ const (
 	// mostPageBytes and mostPageBatches bound a page of the log.
 	mostPageBytes   = 16 << 20
 	mostPageBatches = 250
-	// ballastBytes is the size of the ballast, and ballastFrom the least memory limit of a process that gets it.
+	// ballastBytes is the size of the ballast. A process gets it once it has read ballastAfter bytes of logs, if its memory limit is
+	// ballastFrom or more.
 	ballastBytes = 16 << 20
+	ballastAfter = 4 << 20
 	ballastFrom  = 256 << 20
 )
 
 // ballast lets more garbage gather before it is collected: it counts as part of the heap, but it takes no memory, because nothing touches
 // it. A fold makes much garbage beside a small heap: without ballast, collecting it was a third of the CPU of a job.
-var ballast = sync.OnceValue(func() []byte { return make([]byte, ballastBytes) })
+var ballast = sync.OnceValue(func() (untouched []byte) {
+	if debug.SetMemoryLimit(-1) >= ballastFrom {
+		untouched = make([]byte, ballastBytes)
+	}
+	return untouched
+})
+
+// logRead is how much of logs this process has read.
+var logRead atomic.Int64
 
 // memory is the memory that the workers of a job may take together.
 type memory struct {
@@ -43,12 +54,8 @@ type memory struct {
 // newMemory takes three quarters of the memory limit of the process, which leaves a quarter to the garbage and the rest of the program.
 func newMemory(workers int) *memory {
 	total := int64(defaultMemory)
-	limit := debug.SetMemoryLimit(-1)
-	if limit < math.MaxInt64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		total = limit / 4 * 3
-	}
-	if limit >= ballastFrom {
-		ballast()
 	}
 	return &memory{all: semaphore.NewWeighted(total), total: total, share: total / int64(workers)}
 }

@@ -91,8 +91,8 @@ begin
         end if;
     end;
 
-    -- Blocks set their variables to null at no cost, and a statement costs about as much as what it evaluates. So what usually is not
-    -- needed is null until then.
+    -- A statement costs about as much as what it evaluates, and a variable of a block is null at no cost. So what is rarely needed is null
+    -- until then.
     <<patches>>
     foreach patch in array patches loop
     declare
