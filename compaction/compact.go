@@ -245,7 +245,7 @@ func (f *Fold) applyAll(events []json.RawMessage) {
 func (c *compactor) add(text json.RawMessage) {
 	e := &c.event
 	defer e.clear()
-	if !e.scanWhole(text) {
+	if !e.scanWhole(text, nil) {
 		e.clear()
 	}
 	c.life.add(text, e)

@@ -3,6 +3,7 @@ package compaction
 import (
 	"bytes"
 
+	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -29,18 +30,28 @@ type event struct {
 	// present are the fields that the event has, null or not; those that are null have no value, but for the state: "any JSON
 	// value" includes it.
 	present fields
+	// isState says that the snapshot is the state of the fold, to the byte.
+	isState bool
 }
 
-// scan reads the event that starts at the offset, which must be an object, and checks all of it.
-func (e *event) scan(text []byte, at int) (int, bool) {
+// scan reads the event that starts at the offset, which must be an object, and checks all of it but for the state of the fold. state may
+// be nil.
+func (e *event) scan(text []byte, at int, state *jsontree.Document) (int, bool) {
 	e.clear()
 	if at == len(text) || text[at] != '{' {
 		return at, false
 	}
 	return rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
-		end, ok := rawjson.SkipValue(text, at, 1)
+		name := fieldNamed(key)
+		end, ok := at, false
+		if name == fieldSnapshot && state != nil {
+			end, ok = state.SkipIn(text, at)
+			e.isState = ok
+		}
+		if !ok {
+			end, ok = rawjson.SkipValue(text, at, 1)
+		}
 		if ok {
-			name := fieldNamed(key)
 			e.present |= name.set()
 			e.values[name] = text[at:end]
 			if text[at] == 'n' && name != fieldSnapshot && name != fieldState {
@@ -52,8 +63,8 @@ func (e *event) scan(text []byte, at int) (int, bool) {
 }
 
 // scanWhole reads a text that is one event, and reports whether it is.
-func (e *event) scanWhole(text []byte) bool {
-	end, ok := e.scan(text, rawjson.SkipSpace(text, 0))
+func (e *event) scanWhole(text []byte, state *jsontree.Document) bool {
+	end, ok := e.scan(text, rawjson.SkipSpace(text, 0), state)
 	return ok && rawjson.SkipSpace(text, end) == len(text)
 }
 

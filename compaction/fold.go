@@ -63,7 +63,7 @@ func (f *Fold) Clone() *Fold {
 // that exceeds one of its limits takes no more events (see [Fold.Err]). The fold keeps no part of
 // the slice.
 func (f *Fold) Apply(event []byte) {
-	if f.event.scanWhole(event) {
+	if f.event.scanWhole(event, &f.state) {
 		f.applyEvent(&f.event)
 	}
 	f.event.clear()
@@ -79,7 +79,7 @@ func (f *Fold) ApplyBatch(events []byte) (n int, err error) {
 		if at == len(events) || events[at] != '{' {
 			return rawjson.SkipValue(events, at, 0)
 		}
-		end, ok := f.event.scan(events, at)
+		end, ok := f.event.scan(events, at, &f.state)
 		if ok {
 			f.applyEvent(&f.event)
 		}
@@ -122,10 +122,10 @@ func (f *Fold) StoredState() (state json.RawMessage, isPrinted bool) {
 // have changed, it is the length of the jsonb text. It may be too large if an object has duplicate
 // keys.
 func (f *Fold) StateSize() int {
-	if f.stateText != nil {
-		return len(f.stateText)
+	if f.stateText == nil && f.statePatched {
+		return f.state.Size()
 	}
-	return f.state.Size()
+	return len(f.State())
 }
 
 // StateChanges counts how often the state has been set, or patched with success. An event that leaves

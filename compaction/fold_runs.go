@@ -19,6 +19,18 @@ func (f *Fold) setState(state jsontree.Raw) {
 	f.stateChanges++
 }
 
+// bringState sets the state to the value of an event, in the spelling that the fold keeps. Most agents send the whole state repeatedly:
+// what is the same, to the byte, is not taken apart once more.
+func (f *Fold) bringState(value []byte, isSame bool, spelled func([]byte) jsontree.Raw) {
+	if !isSame {
+		f.setState(spelled(value))
+		return
+	}
+	f.state.Restart(len(value))
+	f.statePatched = false
+	f.stateChanges++
+}
+
 // readStateSnapshot accepts the serialization proposal's spelling too: state in place of snapshot.
 func readStateSnapshot(e *event) bool {
 	if e.values[fieldSnapshot] == nil {
@@ -29,7 +41,7 @@ func readStateSnapshot(e *event) bool {
 
 func (f *Fold) snapshotState(e *event) {
 	f.bring(e, broughtByMessage|fieldSnapshot.set())
-	f.setState(jsontree.Kept(e.values[fieldSnapshot]))
+	f.bringState(e.values[fieldSnapshot], e.isState, jsontree.Kept)
 }
 
 // readStateDelta accepts the serialization proposal's spelling too: patch, a list or one operation, in place of delta. Beside a
@@ -93,7 +105,8 @@ func (f *Fold) startRun(e *event) {
 	}
 	if hasState {
 		f.usage.brought += jsontree.GuardedOctets(state)
-		f.setState(jsontree.AsWritten(state))
+		end, isSame := f.state.SkipIn(state, 0)
+		f.bringState(state, isSame && end == len(state), jsontree.AsWritten)
 	}
 	if !hasList {
 		return

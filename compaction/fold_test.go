@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -426,5 +427,59 @@ func TestMessagesAreFoundBehindInsertedResults(t *testing.T) {
 		if string(m.JSON()) != want {
 			t.Fatalf("got %s\nwant %s", m.JSON(), want)
 		}
+	}
+}
+
+// A state that comes again, as it is, changes nothing but that it counts as set. A clone reads it anew.
+func TestAStateComesAgain(t *testing.T) {
+	t.Parallel()
+	states := []string{
+		`{}`, `{"a":{"b":[1,2,{"c":"x\n\u00e9\ud800"}]},"\u0061\"":[],"n":1.50,"l":[]}`, `[1,[2,3],{"a":{}}]`, `"a\/b"`, `null`,
+		`{"a": {"b" :[]} , "a":{"b":[0]}}`, `{"a":{"b":["` + strings.Repeat("long ", 40) + `"]}}`,
+	}
+	values := []string{`1`, `"a\/\u0041\n"`, `{"b":[]}`, `{"b" : [1, 2]}`, `[]`, `[{"c":1}]`, `null`, `"` + strings.Repeat("long ", 60) + `"`}
+	paths := []string{``, `/a`, `/a/b`, `/a/b/0`, `/a/b/-`, `/n`, `/l/-`, `/0`, `/1/0`, `/a\"`, `/new`, `/a/b/2/c`}
+	kept := 0
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		choose := func(from []string) string { return from[random.IntN(len(from))] }
+		limits := DefaultLimits()
+		limits.DocumentBytes = []int64{limits.DocumentBytes, 3000, 500}[random.IntN(3)] // sizes do not matter, do, and are exceeded
+		f := New()
+		f.SetLimits(limits)
+		anew := f.Clone()
+		for range 60 {
+			var event string
+			switch random.IntN(10) {
+			case 0:
+				event = `{"type":"STATE_SNAPSHOT","snapshot":` + choose(states) + `}`
+			case 1, 2, 3:
+				event = `{"type":"STATE_SNAPSHOT","snapshot":` + string(f.Clone().State()) + `}`
+			case 4:
+				event = `{"type":"RUN_STARTED","input":{"state":` + string(f.Clone().State()) + `,"messages":[]}}`
+			default:
+				operation := choose([]string{"add", "add", "replace", "remove", "test", "copy", "move"})
+				event = fmt.Sprintf(`{"type":"STATE_DELTA","delta":[{"op":"%s","path":"%s","from":"%s","value":%s}]}`,
+					operation, choose(paths), choose(paths), choose(values))
+			}
+			before, stateBefore := jsontree.Identity(f.state.Value()), string(f.Clone().State())
+			f.Apply([]byte(event))
+			if strings.Contains(event, "SNAPSHOT") && before == jsontree.Identity(f.state.Value()) && strings.Contains(event, stateBefore+`}`) {
+				kept++
+			}
+			anew = anew.Clone()
+			anew.Apply([]byte(event))
+			// Of a state that patches have changed, the size is that of the one or the other spelling.
+			if !f.statePatched && f.StateSize() != anew.StateSize() || f.StateChanges() != anew.StateChanges() || f.statePatched != anew.statePatched ||
+				string(f.Clone().State()) != string(anew.Clone().State()) ||
+				f.usage.size != anew.usage.size || f.usage.brought != anew.usage.brought || f.usage.spent != anew.usage.spent {
+				t.Fatalf("seed %d, %s:\n%s, %d bytes, %d changes, %+v\nread anew:\n%s, %d bytes, %d changes, %+v",
+					seed, event, f.State(), f.StateSize(), f.StateChanges(), f.usage, anew.State(), anew.StateSize(), anew.StateChanges(), anew.usage)
+			}
+			wantMeaning(t, f, anew)
+		}
+	}
+	if kept < 300 {
+		t.Errorf("%d states were not taken apart again", kept)
 	}
 }

@@ -173,7 +173,7 @@ func (f *Fold) storedSize() int64 {
 	if f.statePatched {
 		size += jsontree.StoredOctets(f.state.Value())
 	} else {
-		size += int64(len(f.stateText))
+		size += int64(len(f.State()))
 	}
 	for _, m := range f.messages.all() {
 		size += int64(m.Size())

@@ -412,7 +412,7 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	r.fold.runsByEvents = true
 	var e event
 	for _, text := range events {
-		if !e.scanWhole(text) {
+		if !e.scanWhole(text, nil) {
 			e.clear()
 		}
 		r.add(text, &e)

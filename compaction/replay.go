@@ -17,7 +17,7 @@ import (
 // interrupts of an earlier run come first, as the end of that run.
 func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 	var e event
-	if !e.scanWhole(started) {
+	if !e.scanWhole(started, nil) {
 		e.clear()
 	}
 	var events []json.RawMessage

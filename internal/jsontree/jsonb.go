@@ -22,7 +22,6 @@ func PrintJSONB(text []byte) (printed []byte, ok bool) {
 type jsonbPrinter struct {
 	out     []byte
 	scratch []byte // of an object whose members change their order
-	decoded []byte // of a string with escapes
 }
 
 type printedMember struct {
@@ -49,9 +48,10 @@ func (p *jsonbPrinter) Value(text []byte, at int) (end int, ok bool) {
 		return end, ok
 	case '"':
 		end, ok = rawjson.SkipString(text, at)
-		if ok && bytes.IndexByte(text[at:end], '\\') >= 0 {
-			p.decoded = rawjson.Decode(p.decoded[:0], text[at+1:end-1])
-			p.out = rawjson.Quote(p.out, string(p.decoded))
+		if ok {
+			p.out = append(p.out, '"')
+			p.out = append(p.out, usual(text[at+1:end-1])...)
+			p.out = append(p.out, '"')
 			return end, true
 		}
 	default:

@@ -58,6 +58,22 @@ func NewDocument(by *Owner, root Value) Document {
 // Value returns the document as it is now.
 func (d *Document) Value() Value { return d.root }
 
+// SkipIn returns the offset after the document's text, if that stands in a text at an offset. It does so only for a document that patches
+// have taken apart.
+func (d *Document) SkipIn(text []byte, at int) (end int, ok bool) {
+	if !d.isCompact || measureOf(d.root) == nil {
+		return at, false
+	}
+	end = skipIn(text, at, d.root)
+	return end, end >= 0
+}
+
+// Restart makes the document one that was made of a text with SkipIn, and keeps taken apart what patches have taken apart.
+func (d *Document) Restart(length int) {
+	measureOf(d.root).octets = 0
+	*d = Document{owner: d.owner, root: d.root, bytes: length, isCompact: true}
+}
+
 // Text returns the JSON text of the document.
 func (d *Document) Text() []byte {
 	text := JSON(d.root)

@@ -175,15 +175,7 @@ func (r ruler) object(text []byte, at int) (end int, octets int64) {
 // string is the size of a string that is given as JSON text between its quotes.
 func (r ruler) string(text []byte) int64 {
 	octets := int64(len(text)) + 2
-	at := bytes.IndexByte(text, '\\')
-	if at < 0 {
-		return octets
-	}
-	for at < len(text) {
-		if text[at] != '\\' {
-			at++
-			continue
-		}
+	for at := rawjson.EscapeFrom(text, 0); at < len(text); {
 		length := 2
 		printed := int64(2)
 		switch text[at+1] {
@@ -217,7 +209,7 @@ func (r ruler) string(text []byte) int64 {
 			}
 		}
 		octets += printed - int64(length)
-		at += length
+		at = rawjson.EscapeFrom(text, at+length)
 	}
 	return octets
 }
@@ -285,18 +277,12 @@ func HeldOctets(text []byte) int64 {
 // GuardedOctets is the size of a JSON text as it is written, guarded.
 func GuardedOctets(text []byte) int64 {
 	octets := int64(len(text))
-	at := bytes.IndexByte(text, '\\')
-	if at < 0 {
-		return octets
-	}
-	for at < len(text) {
-		switch {
-		case text[at] != '\\':
-			at++
-		case text[at+1] == '\\':
+	for at := rawjson.EscapeFrom(text, 0); at < len(text); at = rawjson.EscapeFrom(text, at) {
+		switch text[at+1] {
+		case '\\':
 			octets += 5
 			at += 2
-		case text[at+1] == 'u':
+		case 'u':
 			unit := rawjson.CodeUnit(text[at:])
 			at += 6
 			switch {

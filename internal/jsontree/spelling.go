@@ -19,16 +19,15 @@ func Kept(value []byte) Raw {
 // AsWritten returns a copy of a valid JSON value, in which a backslash and a lone surrogate have one spelling each: the reducer in SQL
 // (agui_internal.json_guard) does not keep theirs.
 func AsWritten(value []byte) Raw {
-	written := bytes.Clone(value)
 	if !bytes.Contains(value, []byte(`\u`)) {
-		return written
+		return bytes.Clone(value)
 	}
-	written = written[:0]
-	for at := 0; at < len(value); {
-		if value[at] != '\\' {
-			written = append(written, value[at])
-			at++
-			continue
+	written := make([]byte, 0, len(value))
+	for at := 0; ; {
+		escape := rawjson.EscapeFrom(value, at)
+		written = append(written, value[at:escape]...)
+		if at = escape; at == len(value) {
+			return written
 		}
 		length := 2
 		if value[at+1] == 'u' {
@@ -49,12 +48,15 @@ func AsWritten(value []byte) Raw {
 		written = append(written, value[at:at+length]...)
 		at += length
 	}
-	return written
 }
 
 // usual returns the usual spelling of a string, as JSON text between the quotes: only what must be escaped is.
 func usual(text []byte) []byte {
-	if bytes.IndexByte(text, '\\') < 0 {
+	at := rawjson.EscapeFrom(text, 0)
+	for at < len(text) && text[at+1] != 'u' && text[at+1] != '/' {
+		at = rawjson.EscapeFrom(text, at+2)
+	}
+	if at == len(text) {
 		return text
 	}
 	quoted := rawjson.Quote(nil, string(rawjson.Decode(nil, text)))

@@ -450,6 +450,57 @@ func (a *Array) AppendTo(dst []byte) []byte {
 	return append(dst, ']')
 }
 
+// skipIn returns the offset after the value's JSON text, if that stands in a text at an offset; otherwise, or if the offset is negative, a
+// negative one.
+func skipIn(text []byte, at int, v Value) int {
+	switch v := v.(type) {
+	case Raw:
+		if at >= 0 && bytes.HasPrefix(text[at:], v) {
+			return at + len(v)
+		}
+	case *Object:
+		before := byte('{')
+		for i := range v.members {
+			m := &v.members[i]
+			if m.value == nil {
+				continue
+			}
+			at = skipByte(text, at, before)
+			if name := m.nameSize(); m.name != nil {
+				at = skipIn(text, at, Raw(m.name))
+			} else if at >= 0 && len(text)-at >= name && text[at] == '"' && string(text[at+1:at+name-1]) == m.key && text[at+name-1] == '"' {
+				at += name
+			} else {
+				return -1
+			}
+			at = skipIn(text, skipByte(text, at, ':'), m.value)
+			before = ','
+		}
+		if v.len() == 0 {
+			at = skipByte(text, at, '{')
+		}
+		return skipByte(text, at, '}')
+	case *Array:
+		before := byte('[')
+		for _, item := range v.items {
+			at = skipIn(text, skipByte(text, at, before), item)
+			before = ','
+		}
+		if len(v.items) == 0 {
+			at = skipByte(text, at, '[')
+		}
+		return skipByte(text, at, ']')
+	}
+	return -1
+}
+
+func skipByte(text []byte, at int, c byte) int {
+	if at >= 0 && at < len(text) && text[at] == c {
+		return at + 1
+	}
+	return -1
+}
+
 // JSON returns the JSON text of a value. The caller may keep it, but not change it.
 func JSON(v Value) []byte {
 	if r, ok := v.(Raw); ok {

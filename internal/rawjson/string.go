@@ -19,15 +19,23 @@ func hexDigit(c byte) rune {
 	}
 }
 
+// EscapeFrom returns the offset of the first backslash; the end of the text if there is none.
+func EscapeFrom(text []byte, at int) int {
+	if length := bytes.IndexByte(text[at:], '\\'); length >= 0 {
+		return at + length
+	}
+	return len(text)
+}
+
 // Decode appends the characters of a string, written as JSON text between its quotes. Two texts decode to the same bytes
 // only if they are the same string: a surrogate pair becomes its character, a lone surrogate the three bytes that UTF-8 would
 // have for it (WTF-8), \u0000 a zero byte.
 func Decode(dst, text []byte) []byte {
-	for at := 0; at < len(text); {
-		if text[at] != '\\' {
-			dst = append(dst, text[at])
-			at++
-			continue
+	for at := 0; ; {
+		escape := EscapeFrom(text, at)
+		dst = append(dst, text[at:escape]...)
+		if at = escape; at == len(text) {
+			return dst
 		}
 		switch c := text[at+1]; c {
 		case 'b':
@@ -61,7 +69,6 @@ func Decode(dst, text []byte) []byte {
 		}
 		at += 2
 	}
-	return dst
 }
 
 // CodeUnit reads \uXXXX.

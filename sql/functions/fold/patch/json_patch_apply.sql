@@ -54,32 +54,15 @@ declare
     counts       int[] := '{}';             -- for an object, if there are sizes: the number of its members
 
     -- What changed things were before the current patch.
-    noted        int;
     notes        agui_internal.json_note[] := '{}';
     noted_pieces jsonb[] := '{}';
     noted_items  agui_internal.json_nodes[] := '{}';
     node_noted   int[] := '{}'; -- the patch that noted the node
     owner_noted  int[] := '{}';
-    is_emptied   boolean;       -- the document was null
-    first_depth  int;           -- added_depth
 
     -- The patch.
     patch    jsonb;
     patch_no int := 0;
-    failure  text;
-    copied   bigint;
-    shifted  bigint;
-
-    -- The operation, as one step or two: a value is fetched or taken from one place and added to
-    -- another.
-    operation   jsonb;
-    step        text;   -- the operation itself, or 'take' or 'fetch', then 'add' for one with two steps
-    pointer     text;
-    target      text[];
-    destination text[]; -- of the second step
-    value       jsonb;
-    printed     text;   -- the value as text, once it was needed
-    value_size  bigint; -- the same
 
     -- The way to the target, and the new piece of what changes.
     way        int[] := array[1]; -- the nodes from the root on
@@ -95,36 +78,49 @@ begin
 
     -- Without copies, a document grows at most by the size of the patches. A byte counts most if every
     -- second one begins an element.
-    printed := patches::text;
-    if (given_size + octet_length(printed)) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
-        given_size := agui_internal.json_size(document::text);
-        if given_size + octet_length(printed) * (1 + element_bytes / 2) > limits.document_bytes or strpos(printed, 'copy') > 0 then
-            sizes := array[given_size];
+    declare
+        printed    constant text := array_to_string(patches, ',');
+        most_bytes constant bigint := octet_length(printed)::bigint * (1 + element_bytes / 2);
+        has_copy   constant boolean := strpos(printed, 'copy') > 0;
+    begin
+        if given_size * (1 + element_bytes / 2) + most_bytes > limits.document_bytes or has_copy then
+            given_size := agui_internal.json_size(document::text);
+            if given_size + most_bytes > limits.document_bytes or has_copy then
+                sizes := array[given_size];
+            end if;
         end if;
-    end if;
-    printed := null;
+    end;
 
+    -- A statement costs about as much as what it evaluates, and a variable of a block is null at no cost. So what is rarely needed is null
+    -- until then.
     <<patches>>
     foreach patch in array patches loop
-        exit when spent > fuel;
+    declare
+        count       constant int := case when jsonb_typeof(patch) = 'array' then jsonb_array_length(patch) end;
+        failure     text;
+        copied      bigint;
+        shifted     bigint;
+        noted       int;
+        is_emptied  boolean; -- the document was null
+        first_depth constant int := added_depth;
+    begin
         patch_no := patch_no + 1;
-        failure := case
-            when jsonb_typeof(patch) is distinct from 'array' then 'the patch: it is not a JSON array of operations'
-            when is_unread and (patch #>> '{0,path}' = '' and patch #>> '{0,op}' in ('add', 'replace', 'remove')) is not true
-                then 'the document has too many elements'
-            when jsonb_array_length(patch) > limits.patch_operations then format('the patch: it has more than %s operations', limits.patch_operations)
-        end;
-        if failure is not null then
-            problem := coalesce(problem, failure);
-            continue patches;
+        if spent > fuel or is_unread and last_applied = 0 or (count <= limits.patch_operations) is not true then
+            exit patches when spent > fuel;
+            failure := case
+                when count is null then 'the patch: it is not a JSON array of operations'
+                when is_unread and last_applied = 0 and (patch #>> '{0,path}' = '' and patch #>> '{0,op}' in ('add', 'replace', 'remove')) is not true
+                    then 'the document has too many elements'
+                when count > limits.patch_operations then format('the patch: it has more than %s operations', limits.patch_operations)
+            end;
+            if failure is not null then
+                problem := coalesce(problem, failure);
+                continue patches;
+            end if;
         end if;
 
-        copied := 0;
-        shifted := 0;
-        noted := 0;
-        first_depth := added_depth;
-        is_emptied := null_is_empty and pieces[1] = 'null';
-        if is_emptied then
+        if null_is_empty and pieces[1] = 'null' then
+            is_emptied := true;
             pieces[1] := '{}';
             if sizes is not null then
                 sizes[1] := agui_internal.json_size('{}');
@@ -132,24 +128,28 @@ begin
         end if;
 
         <<operations>>
-        for position in 1 .. jsonb_array_length(patch) loop
-            -- Read the operation.
-
-            -- A member of the wrong type reads as text that is neither an operation nor a pointer.
-            operation := patch -> (position - 1);
-            step := operation ->> 'op';
-            pointer := operation ->> 'path';
-            target := agui_internal.json_pointer(pointer);
-            value := operation -> 'value';
-            printed := null;
-            value_size := null;
-            failure := agui_internal.json_operation_problem(operation, step, target, value);
-            if failure is null and step in ('move', 'copy') then
-                destination := target;
-                pointer := operation ->> 'from';
-                target := agui_internal.json_pointer(pointer);
-                -- What is moved into itself only has to exist.
-                step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+        for position in 1 .. count loop
+        declare
+            -- The operation, as one step or two: a value is fetched or taken from one place and added to another. A member of the wrong
+            -- type reads as text that is neither an operation nor a pointer.
+            operation   constant jsonb := patch -> (position - 1);
+            step        text   := operation ->> 'op'; -- or 'take' or 'fetch', then 'add' for one with two steps
+            pointer     text   := operation ->> 'path';
+            target      text[] := agui_internal.json_pointer(pointer);
+            value       jsonb  := operation -> 'value';
+            destination text[]; -- of the second step
+            printed     text;   -- the value as text, once it was needed
+            value_size  bigint; -- the same
+        begin
+            if (step in ('replace', 'add') and target is not null and value is not null) is not true then
+                failure := agui_internal.json_operation_problem(operation, step, target, value);
+                if failure is null and step in ('move', 'copy') then
+                    destination := target;
+                    pointer := operation ->> 'from';
+                    target := agui_internal.json_pointer(pointer);
+                    -- What is moved into itself only has to exist.
+                    step := case when step = 'move' and destination[: cardinality(target)] <> target then 'take' else 'fetch' end;
+                end if;
             end if;
 
             <<steps>>
@@ -162,14 +162,15 @@ begin
                 listed  int[];    -- new items of the owner
                 behind  int;      -- items after the place of one that comes or goes
                 size    bigint;   -- of the new piece
-                grown   bigint := 0; -- how much the nodes above grow
-                grown_count int := 0; -- and by how many members the owner
-                is_inside boolean := false; -- the target is inside the piece of the node
+                grown   bigint;   -- how much the nodes above grow; null: not at all
+                grown_count int;  -- and by how many members the owner
+                is_inside boolean; -- the target is inside the piece of the node
             begin
                 -- Descend to the target, or as far as there are nodes.
 
                 foreach token in array target loop
-                    if opened[node] is null then
+                    owner := opened[node];
+                    if owner is null then
                         exit when pg_column_size(pieces[node]) < bytes_to_open;
                         visits[node] := coalesce(visits[node], 0) + 1;
                         exit when visits[node] < visits_to_open or jsonb_typeof(pieces[node]) not in ('object', 'array');
@@ -178,11 +179,12 @@ begin
                             apart record := agui_internal.json_take_apart(pieces[node], node_count);
                         begin
                             opened_count := opened_count + 1;
-                            opened[node] := opened_count;
+                            owner := opened_count;
+                            opened[node] := owner;
                             pieces[node] := null;
-                            members[opened_count] := apart.members;
-                            items[opened_count] := apart.items;
-                            counts[opened_count] := cardinality(apart.pieces);
+                            members[owner] := apart.members;
+                            items[owner] := apart.items;
+                            counts[owner] := cardinality(apart.pieces);
                             foreach piece in array apart.pieces loop
                                 node_count := node_count + 1;
                                 pieces[node_count] := piece;
@@ -193,23 +195,22 @@ begin
                         end open;
                     end if;
 
-                    owner := opened[node];
-                    if members[owner] is not null then
-                        child := coalesce(members[owner] ->> token, added[owner] ->> token);
-                        exit when child is null or pieces[child] is null and opened[child] is null;
-                    else
-                        place := agui_internal.json_index(token);
-                        child := (items[owner])[place + 1];
-                        exit when child is null;
-                    end if;
+                    child := case
+                        when items[owner] is null then coalesce(members[owner] ->> token, added[owner] ->> token)::int
+                        else (items[owner])[agui_internal.json_index(token) + 1]
+                    end;
+                    exit when child is null or pieces[child] is null and opened[child] is null;
                     node := child;
                     used := used + 1;
-                    way[used + 1] := node;
+                    if sizes is not null then
+                        way[used + 1] := node;
+                    end if;
                 end loop;
 
                 -- Check how deep the document becomes.
 
-                if step in ('add', 'replace') then
+                -- A level takes 8 bytes.
+                if step in ('add', 'replace') and (sizes is not null or cardinality(target) + pg_column_size(value) / 8 > limits.document_depth) then
                     depth := case
                         when jsonb_typeof(value) not in ('object', 'array') then 0
                         when sizes is null or pg_column_size(value) <= 400 then pg_column_size(value) / 8
@@ -236,7 +237,7 @@ begin
                             value_size := sizes[node];
                             -- Putting the value together takes longer than returning it, so it
                             -- stays in one piece unless an undo would need its parts.
-                            if noted = 0 and opened[node] is not null then
+                            if noted is null and opened[node] is not null then
                                 pieces[node] := value;
                                 opened[node] := null;
                                 visits[node] := 0;
@@ -256,6 +257,7 @@ begin
                         end if;
                         listed := items[owner];
                         item_count := cardinality(listed);
+                        place := agui_internal.json_index(token);
                         if step = 'add' then
                             node_count := node_count + 1;
                             changed := node_count;
@@ -301,7 +303,15 @@ begin
                         exit change;
                     end if;
 
-                    -- The target is in the piece of the node, or does not exist.
+                    -- The target is in the piece of the node, or does not exist. Usually it is a member that is replaced, and nothing
+                    -- that could fail comes after that.
+
+                    if step = 'replace' and position = count and sizes is null and used + 1 = cardinality(target)
+                        and jsonb_typeof(pieces[node]) = 'object' and pieces[node] ? token
+                    then
+                        pieces[node] := jsonb_set(pieces[node], array[token], value);
+                        exit steps;
+                    end if;
 
                     <<inside>>
                     declare
@@ -376,7 +386,7 @@ begin
                 end change;
 
                 if behind is not null then
-                    shifted := shifted + behind;
+                    shifted := coalesce(shifted, 0) + behind;
                     spent := spent + case when behind <= 500 then behind else item_count end;
                     if shifted > limits.patch_shifted_items then
                         failure := 'the patch moves too many array items';
@@ -388,7 +398,7 @@ begin
                 if sizes is not null and failure is null then
                     if changed is not null and size is null then
                         size := case
-                            when not is_inside and step <> 'take' and value_size is not null then value_size
+                            when is_inside is null and step <> 'take' and value_size is not null then value_size
                             else agui_internal.json_size(piece::text)
                         end;
                     end if;
@@ -412,7 +422,7 @@ begin
                             );
                         end if;
                     end if;
-                    if step not in ('take', 'fetch') and sizes[1] + grown > limits.document_bytes then
+                    if step not in ('take', 'fetch') and sizes[1] + coalesce(grown, 0) > limits.document_bytes then
                         failure := 'the document would be too large';
                     end if;
                 end if;
@@ -420,17 +430,17 @@ begin
 
                 -- Note what changes, unless nothing comes after the change that could fail.
 
-                if step = 'take' or position < jsonb_array_length(patch) then
-                    foreach child in array case when grown = 0 or used = 0 then array[changed] else way[: used] || changed end loop
+                if step = 'take' or position < count then
+                    foreach child in array case when grown <> 0 and used > 0 then way[: used] || changed else array[changed] end loop
                         continue when child is null or node_noted[child] = patch_no;
                         node_noted[child] := patch_no;
-                        noted := noted + 1;
+                        noted := coalesce(noted, 0) + 1;
                         notes[noted] := (child, null, opened[child], sizes[child], null)::agui_internal.json_note;
                         noted_pieces[noted] := pieces[child];
                     end loop;
                     if (listed is not null or grown_count <> 0) and owner_noted[owner] is distinct from patch_no then
                         owner_noted[owner] := patch_no;
-                        noted := noted + 1;
+                        noted := coalesce(noted, 0) + 1;
                         notes[noted] := (null, owner, null, null, counts[owner])::agui_internal.json_note;
                         noted_items[noted] := items[owner];
                     end if;
@@ -469,7 +479,7 @@ begin
                 end if;
                 printed := value::text;
                 value_size := coalesce(value_size, agui_internal.json_size(printed));
-                copied := copied + value_size;
+                copied := coalesce(copied, 0) + value_size;
                 spent := spent + 4 * value_size;
                 if copied > limits.patch_copied_bytes then
                     failure := 'the patch copies too much';
@@ -489,17 +499,17 @@ begin
                 failure := concat_ws(' ', 'operation', position, substring(operation ->> 'op' from '^(?:add|remove|replace|move|copy|test)$')) || ': ' || failure;
                 exit operations;
             end if;
+        end;
         end loop operations;
 
         if failure is null then
             last_applied := patch_no;
-            is_unread := false;
             continue patches;
         end if;
 
         -- Undo what the failed patch has changed.
 
-        for position in 1 .. noted loop
+        for position in 1 .. coalesce(noted, 0) loop
             declare
                 note agui_internal.json_note := notes[position];
             begin
@@ -524,6 +534,7 @@ begin
         end if;
         added_depth := first_depth;
         problem := coalesce(problem, failure);
+    end;
     end loop patches;
 
     document := agui_internal.json_node_value(1, pieces, opened, members, added, items);
