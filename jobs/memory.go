@@ -5,8 +5,6 @@ import (
 	"errors"
 	"math"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -25,24 +23,7 @@ const (
 	// mostPageBytes and mostPageBatches bound a page of the log.
 	mostPageBytes   = 16 << 20
 	mostPageBatches = 250
-	// ballastBytes is the size of the ballast. A process gets it once it has read ballastAfter bytes of logs, if its memory limit is
-	// ballastFrom or more.
-	ballastBytes = 16 << 20
-	ballastAfter = 4 << 20
-	ballastFrom  = 256 << 20
 )
-
-// ballast lets more garbage gather before it is collected: it counts as part of the heap, but it takes no memory, because nothing touches
-// it. A fold makes much garbage beside a small heap: without ballast, collecting it was a third of the CPU of a job.
-var ballast = sync.OnceValue(func() (untouched []byte) {
-	if debug.SetMemoryLimit(-1) >= ballastFrom {
-		untouched = make([]byte, ballastBytes)
-	}
-	return untouched
-})
-
-// logRead is how much of logs this process has read.
-var logRead atomic.Int64
 
 // memory is the memory that the workers of a job may take together.
 type memory struct {

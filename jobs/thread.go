@@ -528,9 +528,6 @@ func (t *threadCompaction) eachBatch(
 			break
 		}
 		last := page.batches[len(page.batches)-1]
-		if logRead.Add(last.PageBytes) > ballastAfter {
-			ballast()
-		}
 		if last.PageBytes > t.meter.room.mostBytes() {
 			return errTooLarge
 		}
