@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -172,16 +171,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 // ownServer makes a database on a server of its own.
 func ownServer(t *testing.T) (address string) {
 	t.Helper()
-	server, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	address = server.URL("postgres")
+	address = testdb.Server(t, nil).URL("postgres")
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -234,15 +234,7 @@ func (c *crash) open(ctx context.Context, thread string, isPoster bool, lastID *
 // progress. What a client has seen is in the log, nothing is missing between, and each client sees
 // the end of its run.
 func TestKilledServersDatabaseAndAgents(t *testing.T) {
-	database, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{"max_connections": "200"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := database.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	database := testdb.Server(t, map[string]string{"max_connections": "200"})
 	url := database.URL("postgres")
 	if err := schema.Up(t.Context(), url); err != nil {
 		t.Fatal(err)

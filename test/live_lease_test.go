@@ -56,16 +56,7 @@ func next(pool *pgxpool.Pool, thread string) *pgconn.PgError {
 
 func startCluster(t *testing.T, settings map[string]string) (*cluster.Cluster, *pgxpool.Pool) {
 	t.Helper()
-	settings["fsync"] = "off"
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := testdb.Server(t, settings)
 	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
 		t.Fatal(err)
 	}

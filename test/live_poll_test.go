@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -260,15 +259,7 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 func TestPollOnAStandby(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server, err := cluster.Start(ctx, cluster.Options{Settings: map[string]string{"fsync": "off"}, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := testdb.Server(t, nil)
 	if err := schema.Up(ctx, server.URL("postgres")); err != nil {
 		t.Fatal(err)
 	}

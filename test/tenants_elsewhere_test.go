@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -54,23 +53,16 @@ type lair struct {
 
 func newLair(t *testing.T) *lair {
 	t.Helper()
-	server, err := cluster.Start(t.Context(), cluster.Options{Settings: map[string]string{
-		"fsync": "off", "wal_level": "logical", "autovacuum_naptime": "1s", "autovacuum_analyze_threshold": "1", "autovacuum_analyze_scale_factor": "0",
+	server := testdb.Server(t, map[string]string{
+		"wal_level": "logical", "autovacuum_naptime": "1s", "autovacuum_analyze_threshold": "1", "autovacuum_analyze_scale_factor": "0",
 		"autovacuum_vacuum_threshold": "1", "autovacuum_vacuum_scale_factor": "0",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
 	address := server.URL("postgres")
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
 	l := &lair{tenancy: newTenancyIn(t, address)}
+	var err error
 	l.version, err = strconv.Atoi(list(t, l.owner, `select current_setting('server_version_num')`)[0])
 	if err != nil {
 		t.Fatal(err)

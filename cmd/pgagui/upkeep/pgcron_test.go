@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -34,19 +35,9 @@ type pgCronServer struct {
 // startPgCron starts a server with pg_cron, or returns nil if pg_cron is not installed.
 func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
 	t.Helper()
-	all := map[string]string{"cron.database_name": "postgres", "cron.host": "127.0.0.1", "fsync": "off", "max_connections": "200"}
-	for name, value := range settings {
-		all[name] = value
-	}
-	started, err := cluster.Start(t.Context(), cluster.Options{Settings: all})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := started.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	all := map[string]string{"cron.database_name": "postgres", "cron.host": "127.0.0.1", "max_connections": "200"}
+	maps.Copy(all, settings)
+	started := testdb.Server(t, all)
 	server := &pgCronServer{Cluster: started, url: started.URL("postgres")}
 	server.pool = testdb.Connect(t, server.url)
 	var isInstalled bool

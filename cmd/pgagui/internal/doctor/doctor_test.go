@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
-	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -17,16 +16,7 @@ import (
 // healthy is a server whose roles and settings are no other test's.
 func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
 	t.Helper()
-	server, err := cluster.Start(t.Context(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	url = server.URL("postgres")
+	url = testdb.Server(t, map[string]string{"fsync": "on"}).URL("postgres")
 	if err := schema.Up(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
