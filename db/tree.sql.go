@@ -264,7 +264,7 @@ select
     (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq
 from agui_internal.find_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as leaf
-cross join lateral agui_internal.ancestors_behind(leaf, case when $4::boolean then $5::bigint else leaf.first_seq end) as run
+cross join lateral agui_internal.ancestors(leaf, case when $4::boolean then $5::bigint else leaf.first_seq end) as run
 order by (run).run_no
 `
 

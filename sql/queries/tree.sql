@@ -76,5 +76,5 @@ select
     (run).first_seq::bigint as first_seq,
     coalesce((run).last_seq, 0)::bigint as last_seq
 from agui_internal.find_run(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as leaf
-cross join lateral agui_internal.ancestors_behind(leaf, case when @lineage::boolean then @after_seq::bigint else leaf.first_seq end) as run
+cross join lateral agui_internal.ancestors(leaf, case when @lineage::boolean then @after_seq::bigint else leaf.first_seq end) as run
 order by (run).run_no;

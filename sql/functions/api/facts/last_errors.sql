@@ -44,7 +44,7 @@ begin
             select every_run as run from agui.run as every_run where of_thread and every_run.thread_key = leaf.thread_key
             union all
             select ancestor
-            from agui_internal.ancestors_behind(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
+            from agui_internal.ancestors(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
             where not of_thread
         ) as listed
         left join agui.projected_run as fact

@@ -108,7 +108,7 @@ begin
         union all
         -- Each run by itself: between those of a lineage there may be many others.
         select ancestor.run_no, ancestor.first_seq, coalesce(ancestor.last_seq, 9223372036854775807)
-        from agui_internal.ancestors_behind(run, behind) as ancestor
+        from agui_internal.ancestors(run, behind) as ancestor
         where history.run_id is not null or lineage is false
         order by run_no
     loop

@@ -23,7 +23,7 @@ declare
 begin
     return query
     with ancestor as materialized (
-        select * from agui_internal.ancestors_behind(leaf, case when lineage is false then leaf.first_seq else 0 end)
+        select * from agui_internal.ancestors(leaf, case when lineage is false then leaf.first_seq else 0 end)
     ),
     event as materialized (
         select

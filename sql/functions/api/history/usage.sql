@@ -24,7 +24,7 @@ begin
         select (source.run).run_no, agui_internal.reported_usage(source.run) as usage
         from (
             select ancestor as run
-            from agui_internal.ancestors_behind(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
+            from agui_internal.ancestors(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
             where whole_thread is not true
             union all
             select every_run

@@ -20,7 +20,7 @@ begin
         leaf.parent_no := null;
     end if;
     for run in
-        select ancestor.* from agui_internal.ancestors_behind(leaf, behind) as ancestor order by ancestor.run_no
+        select ancestor.* from agui_internal.ancestors(leaf, behind) as ancestor order by ancestor.run_no
     loop
         return query
         select

@@ -1,4 +1,4 @@
-create or replace function agui_internal.ancestors(leaf agui.run)
+create or replace function agui_internal.ancestors(leaf agui.run, after_seq bigint default 0)
 returns setof agui.run
 language plpgsql
 stable
@@ -23,12 +23,15 @@ begin
             where run.thread_key = ancestor.thread_key and run.run_no = ancestor.parent_no and run.run_no < ancestor.run_no
             offset 0
         ) as parent
+        -- A parent has ended before its child begins.
+        where ancestor.first_seq - 1 > after_seq
     )
     select * from ancestor;
 end
 $$;
 
-comment on function agui_internal.ancestors(agui.run) is
-    'The rows of the runs from a run to its root: run_no decreases from one to the next. None if the run is null.';
+comment on function agui_internal.ancestors(agui.run, bigint) is
+    'The rows of the runs from a run back to the one that has the event after after_seq, or to the root: '
+    'run_no decreases from one to the next. None if the run is null.';
 
-revoke execute on function agui_internal.ancestors(agui.run) from public;
+revoke execute on function agui_internal.ancestors(agui.run, bigint) from public;

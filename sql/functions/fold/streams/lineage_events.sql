@@ -58,7 +58,7 @@ begin
             end,
             ',' order by batch.first_seq, element.position
         ), '') || ']')::json
-        from agui_internal.ancestors_behind(leaf, after_seq) as ancestor
+        from agui_internal.ancestors(leaf, after_seq) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
                 and batch.first_seq between ancestor.first_seq and coalesce(least(ancestor.last_seq, until), 9223372036854775807)
