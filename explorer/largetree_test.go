@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -127,6 +128,11 @@ func TestTreesOfManyRowsInPages(t *testing.T) {
 	}
 	if numbers[0] != "2500" || first == "2500" {
 		t.Errorf("the links to what is above lead to run %s", numbers[0])
+	}
+
+	_, links, _ = read("thread?id=wide&run=run-700&seq=1401")
+	if got := s.get(nil, links["below"]); !strings.Contains(got.text, "As it was at event 1401") {
+		t.Errorf("%s shows the conversation at another event", links["below"])
 	}
 }
 

@@ -59,10 +59,13 @@ type tree struct {
 	Above, Below         int
 	AboveLink, BelowLink string
 	// Open is the parameter that says which stretches are not folded.
-	Open   string
-	place  string // the parameter that says which rows these are
-	thread string
-	page   string
+	Open  string
+	place string // the parameter that says which rows these are
+	// seq and before are the place in the conversation that the page shows.
+	seq    int64
+	before string
+
+	page, thread, selected string
 }
 
 // Link leads to a run.
@@ -71,12 +74,17 @@ func (t tree) Link(run string) string {
 }
 
 // Unfold leads to the same page with a stretch of the tree open.
-func (t tree) Unfold(selected string, number int) string {
-	return link(t.page, "id", t.thread, "run", selected, "open", strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), "."), "below", t.place) + "#tree-" + strconv.Itoa(number)
+func (t tree) Unfold(number int) string {
+	return t.same(strings.TrimPrefix(t.Open+"."+strconv.Itoa(number), "."), t.place) + "#tree-" + strconv.Itoa(number)
+}
+
+// same leads to the same page with other rows of the tree.
+func (t tree) same(open, below string) string {
+	return link(t.page, "id", t.thread, "run", t.selected, "seq", t.seq, "before", t.before, "open", open, "below", below)
 }
 
 // show takes the rows that the page shows: those below a run, by its number, or at the top; else those where the selected run is.
-func (t *tree) show(rows []treeRow, below, selected string) {
+func (t *tree) show(rows []treeRow, below string) {
 	begin := 0
 	if number, err := strconv.Atoi(below); err == nil {
 		begin = 1 + slices.IndexFunc(rows, func(row treeRow) bool { return row.Number == number })
@@ -97,11 +105,8 @@ func (t *tree) show(rows []treeRow, below, selected string) {
 		}
 		return runs
 	}
-	linkTo := func(first int) string {
-		return link(t.page, "id", t.thread, "run", selected, "open", t.Open, "below", placeOf(first))
-	}
-	t.Above, t.AboveLink = runsOf(rows[:begin]), linkTo(begin-rowsOfTree)
-	t.Below, t.BelowLink = runsOf(rows[end:]), linkTo(end)
+	t.Above, t.AboveLink = runsOf(rows[:begin]), t.same(t.Open, placeOf(begin-rowsOfTree))
+	t.Below, t.BelowLink = runsOf(rows[end:]), t.same(t.Open, placeOf(end))
 }
 
 type threadPage struct {
@@ -183,8 +188,11 @@ func (q *request) treeOf(head threadHead, runs []pgagui.Run) tree {
 			open[number] = true
 		}
 	}
-	of := tree{Runs: len(runs), Branches: head.Branches, Open: q.text("open"), thread: head.ID, page: lastPart(q.URL.Path)}
-	of.show(drawTree(runs, head.HeadRunID, head.Run.ID, open), q.text("below"), head.Run.ID)
+	of := tree{
+		Runs: len(runs), Branches: head.Branches, Open: q.text("open"), seq: head.Seq, before: q.text("before"),
+		page: lastPart(q.URL.Path), thread: head.ID, selected: head.Run.ID,
+	}
+	of.show(drawTree(runs, head.HeadRunID, head.Run.ID, open), q.text("below"))
 	return of
 }
 

@@ -166,6 +166,46 @@ func TestTimeTravelByTime(t *testing.T) {
 	}
 }
 
+// A search for the last event at a point in time ends in a log that has lost batches, too.
+func TestTimeTravelInADamagedLog(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	tx, err := testdb.Pool(t).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	exec := func(statement string, arguments ...any) {
+		t.Helper()
+		if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`set local statement_timeout = '10s'`)
+	exec(`select agui_internal.allow_log_change(true)`)
+	const batches = 9 // of two events each
+	for first := 1; first <= batches; first++ {
+		for last := first; last <= batches; last++ {
+			exec(`delete from agui.batch`)
+			exec(`
+				insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
+				select agui.thread_key('', 't'), 2 * no - 1, to_timestamp(no), 2, 1, '[{"type":"CUSTOM"},{"type":"CUSTOM"}]'
+				from generate_series(1, $1::int) as no
+				where no not between $2 and $3`, batches, first, last)
+			wrong := answerOf[string](t, tx, `
+				select coalesce(string_agg(format('at second %s event %s', second, found.seq), ', '), '')
+				from generate_series(0, $1::int) as second
+				cross join lateral agui_internal.last_seq_by(agui.thread_key('', 't'), to_timestamp(second)) as found (seq)
+				where exists (
+					select from agui.batch where (batch.first_seq <= found.seq) <> (batch.recorded_at <= to_timestamp(second))
+				)`, batches)
+			if wrong != "" {
+				t.Errorf("without the batches %d to %d: %s", first, last, wrong)
+			}
+		}
+	}
+}
+
 func firstRun(t *testing.T, store *pgagui.Store, thread string) string {
 	t.Helper()
 	runs, err := store.Runs(t.Context(), thread)

@@ -8,18 +8,20 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    low  bigint := 0;  -- the events up to it are early enough
-    high bigint;       -- the batches that begin after it are not
-    mid  record;
+    low    bigint := 0;  -- the events up to it are early enough
+    high   bigint;       -- the batches that begin after it are not
+    middle bigint;
+    mid    record;       -- the batch of the event in the middle; in a damaged log one before it, or none
 begin
     select batch.first_seq + batch.n - 1 into high
     from agui_internal.batch_with(last_seq_by.thread_key, 9223372036854775807) as batch;
 
     while low < high loop
+        middle := low + (high - low + 1) / 2;
         select batch.first_seq, batch.n, batch.recorded_at, batch.earlier_us into mid
-        from agui_internal.batch_with(last_seq_by.thread_key, low + (high - low + 1) / 2) as batch;
-        if mid.recorded_at < point or or_at and mid.recorded_at = point then
-            low := mid.first_seq + mid.n - 1;
+        from agui_internal.batch_with(last_seq_by.thread_key, middle) as batch;
+        if mid.first_seq is null or mid.recorded_at < point or or_at and mid.recorded_at = point then
+            low := greatest(middle, mid.first_seq + mid.n - 1);
         elsif mid.earlier_us is null then
             high := mid.first_seq - 1;
         else
