@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -186,6 +188,25 @@ func (n NodePools) Close() {
 // Store returns the store of the scope.
 func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+}
+
+// NoArguments requires that there are none. Of a command with subcommands, an argument is the name of one that does not exist.
+func NoArguments(command *cobra.Command, arguments []string) error {
+	if command.HasSubCommands() {
+		return cobra.NoArgs(command, arguments)
+	}
+	return Arguments(0, 0)(command, arguments)
+}
+
+// Arguments requires a number of arguments, which the usage line of the command names.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if least <= len(arguments) && len(arguments) <= most {
+			return nil
+		}
+		_, expected, _ := strings.Cut(command.Use, " ")
+		return fmt.Errorf("expected %s, got %s", cmp.Or(expected, "no argument"), CountText(len(arguments), "argument"))
+	}
 }
 
 // OneThread requires a single argument, the thread id.
