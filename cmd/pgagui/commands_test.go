@@ -96,6 +96,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{nowhere, "migrate status", cli.ExitUnavailable, "--database-url"},
 		{nowhere, "migrate up", cli.ExitUnavailable, "--database-url"},
 		{clitest.On(t, installed.DatabaseURL+"&nonsense=x"), "log t", cli.ExitUnavailable, `unrecognized configuration parameter "nonsense" (SQLSTATE 42704) (--database-url`},
+		{clitest.On(t, installed.DatabaseURL+"&default_transaction_read_only=on"), "stop t", cli.ExitRefused, "(SQLSTATE 25006): the database is a standby, or was made read-only: use the address of the primary"},
 		{clitest.On(t, "nonsense"), "log t", cli.ExitUnavailable, "--database-url"},
 	}
 	for _, test := range tests {

@@ -163,7 +163,7 @@ func TestServeConfigErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"insecure: true\nlistn: x":                                                `:2: unknown key "listn" (expected some of: `,
 		"insecure: true\nlimits:\n  stream: 3":                                    `:3: unknown key "limits.stream" (expected some of: burst, `,
-		"insecure: true\nheartbeat: soon":                                         `:2: heartbeat: "soon" is not valid`,
+		"insecure: true\nheartbeat: soon":                                         `:2: heartbeat: "soon" is not valid: expected a duration such as 50s or 2h`,
 		"insecure: true\nheartbeat: 1s\nheartbeat: 1s":                            `:3: the key "heartbeat" stands twice`,
 		"insecure: true\nheartbeat:":                                              `:2: the key "heartbeat" has no value`,
 		"insecure: true\nheartbeat: [1s, 2s]":                                     `:2: heartbeat: expected one value, not a list`,
@@ -231,6 +231,15 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--token-file", "nowhere")
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--insecure", "--tls-key", "nowhere", "--tls-certificate", "nowhere")
 	commands.MustFail(cli.ExitUnavailable, "serve", "--insecure") // no database
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	message := clitest.NewCommandLine(t).MustFail(cli.ExitUnavailable, "serve", "--insecure", "--listen", taken.Addr().String())
+	if !strings.Contains(message, "cannot listen: listen tcp "+taken.Addr().String()) || strings.Contains(message, "--database-url") {
+		t.Errorf("the address is taken: %s", message)
+	}
 	if out := commands.Must("serve", "--check", "--insecure", "--agent", "a=http://a"); out != "the configuration is valid: 1 agent\n" {
 		t.Error(out)
 	}

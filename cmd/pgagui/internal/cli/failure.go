@@ -41,7 +41,7 @@ const exitCodesText = `pgagui exits with one of these codes:
     4   refused by the database: an unknown thread or run, an event for a run that has ended, a
         missing privilege, …
     5   no usable database: it is not reachable, it does not have the schema agui, or its schema has
-        another version or build than this program
+        another version or build than this program. Or the address to listen on is in use
     6   a job left work. Either it stopped at its limit or time budget, or other transactions held
         threads: run it again. Or it failed to process runs, which are now in quarantine (select *
         from agui.quarantine): the job retries them with backoff
@@ -166,7 +166,10 @@ func hasNoSchema(err error) bool {
 	return false
 }
 
-const noSuchSchema = "3F000"
+const (
+	noSuchSchema        = "3F000"
+	readOnlyTransaction = "25006"
+)
 
 // IsUnfit reports whether this program cannot work with the database or its schema.
 func IsUnfit(err error) bool {
@@ -220,6 +223,7 @@ func explain(err error) string {
 		nodes       *NodesError
 		unanswered  *pgagui.UnansweredError
 		server      *pgconn.PgError
+		network     *net.OpError
 	)
 	switch {
 	case errors.As(err, &nodes):
@@ -230,10 +234,14 @@ func explain(err error) string {
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
 		return strings.Replace(err.Error(), refusal.Hint, hintFor(refusal.Hint), 1)
+	case errors.As(err, &server) && server.Code == readOnlyTransaction:
+		return err.Error() + ": the database is a standby, or was made read-only: use the address of the primary"
 	case hasNoSchema(err) && errors.As(err, &server) && server.Code == noSuchSchema:
 		return err.Error() + ": run pgagui migrate up (on all nodes of a cluster: pgagui cluster migrate)"
 	case hasNoSchema(err):
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
+	case errors.As(err, &network) && network.Op == "listen":
+		return err.Error() // it names the address
 	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete) && !errors.As(err, &unanswered):
 		return withoutRepeats(err.Error()) + SelectsDatabase
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/address"
@@ -188,6 +189,19 @@ func (n NodePools) Close() {
 // Store returns the store of the scope.
 func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+}
+
+// ExpectedOf says what values a flag takes. It returns "" for a flag that says so itself.
+func ExpectedOf(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "int", "int32", "int64", "float64":
+		return "a number"
+	case "duration":
+		return "a duration such as 50s or 2h"
+	case "bool":
+		return "true or false"
+	}
+	return ""
 }
 
 // NoArguments requires that there are none. Of a command with subcommands, an argument is the name of one that does not exist.

@@ -132,10 +132,7 @@ func flagError(_ *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	expected := map[string]string{
-		"int": "a number", "int32": "a number", "int64": "a number", "float64": "a number",
-		"duration": "a duration such as 50s or 2h", "bool": "true or false",
-	}[invalid.GetFlag().Value.Type()]
+	expected := cli.ExpectedOf(invalid.GetFlag())
 	if expected == "" {
 		return err
 	}
