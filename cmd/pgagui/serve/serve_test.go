@@ -405,7 +405,7 @@ func TestServeWithAWorker(t *testing.T) {
 	as.User = url.UserPassword(role, "secret")
 	s := commands.Serve("--insecure", "--agent", "assistant="+clitest.NewSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as.String())
 	s.WaitForLine(t, `"msg":"job scheduled","job":"compact","schedule":"@every 1s"`)
-	s.WaitForLine(t, `"msg":"job failed","job":"`, "permission denied") // its role, not that of requests
+	s.WaitForLine(t, `"msg":"job failed","job":"`, "permission denied", `"advice":"grant agui_worker`) // its role, not that of requests
 	if answer, text := s.Request(http.DefaultClient, "", "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
