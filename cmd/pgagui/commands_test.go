@@ -75,6 +75,8 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "archive", cli.ExitUsage, "expected DIRECTORY [THREAD…], got 0 arguments"},
 		{installed, "threads --limit x", cli.ExitUsage, "--limit x: expected a number (see"},
 		{installed, "compact --max-time x", cli.ExitUsage, "--max-time x: expected a duration such as 50s or 2h (see"},
+		{installed, "migrate sql --from x", cli.ExitUsage, "--from x: expected a number (see"},
+		{installed, "retention set erase 90x --all-scopes", cli.ExitRefused, `"90x" is not a duration (expected for example 90d, 12h or "1 year", or never)`},
 		{installed, "compact --repack=x", cli.ExitUsage, "--repack x: expected true or false (see"},
 		{installed, "restore", cli.ExitUsage, "pgagui restore --help"},
 		{installed, "restore t --nope", cli.ExitUsage, "--nope"},

@@ -2,10 +2,12 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -118,10 +120,15 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 			}
 			rule := jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0]), OlderThan: intervalText(arguments[1])}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				if err := jobs.SetRetention(ctx, pool, rule); err != nil {
+				err := jobs.SetRetention(ctx, pool, rule)
+				var refusal *pgconn.PgError
+				if errors.As(err, &refusal) && (refusal.Code == "22007" || refusal.Code == "22008") { // what PostgreSQL does not read as an interval
+					return fmt.Errorf(`%q is not a duration (expected for example 90d, 12h or "1 year", or never)`, arguments[1])
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
+				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
 				return err
 			})
 		},

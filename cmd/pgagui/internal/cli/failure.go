@@ -206,6 +206,8 @@ func hintFor(hint string) string {
 	switch {
 	case isOfScope:
 		return before + "Is it in another scope (--scope NAME)?"
+	case hint == "The role has another scope.":
+		return "The role has another scope (--scope NAME)."
 	case strings.HasPrefix(hint, "select * from agui.branches("):
 		return "pgagui log THREAD lists the runs."
 	case strings.HasPrefix(hint, "agui.enable_search("):

@@ -194,7 +194,7 @@ func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 // ExpectedOf says what values a flag takes. It returns "" for a flag that says so itself.
 func ExpectedOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
-	case "int", "int32", "int64", "float64":
+	case "int", "int32", "int64", "uint", "uint32", "uint64", "float64":
 		return "a number"
 	case "duration":
 		return "a duration such as 50s or 2h"
