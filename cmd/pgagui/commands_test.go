@@ -77,6 +77,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "compact --max-time x", cli.ExitUsage, "--max-time x: expected a duration such as 50s or 2h (see"},
 		{installed, "migrate sql --from x", cli.ExitUsage, "--from x: expected a number (see"},
 		{installed, "retention set erase 90x --all-scopes", cli.ExitRefused, `"90x" is not a duration (expected for example 90d, 12h or "1 year", or never)`},
+		{installed, "compact --older-than x", cli.ExitUsage, "--older-than x: expected a duration such as 30m, 12h or 7d (see"},
 		{installed, "compact --repack=x", cli.ExitUsage, "--repack x: expected true or false (see"},
 		{installed, "restore", cli.ExitUsage, "pgagui restore --help"},
 		{installed, "restore t --nope", cli.ExitUsage, "--nope"},

@@ -191,12 +191,15 @@ func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
 }
 
-// ExpectedOf says what values a flag takes. It returns "" for a flag that says so itself.
+// ExpectedOf says what values a flag takes. It returns "" for a flag that says so in its errors.
 func ExpectedOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int", "int32", "int64", "uint", "uint32", "uint64", "float64":
 		return "a number"
 	case "duration":
+		if _, isAge := flag.Value.(*Age); isAge {
+			return "a duration such as 30m, 12h or 7d"
+		}
 		return "a duration such as 50s or 2h"
 	case "bool":
 		return "true or false"
