@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/jobs"
@@ -291,6 +293,8 @@ command needs the role agui_maintainer.`,
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				done, err := jobs.TestWebhook(ctx, pool, arguments[0], options)
 				switch {
+				case errors.Is(err, pgagui.ErrNotFound):
+					return noWebhook(arguments[0])
 				case err != nil:
 					return err
 				case p.JSON:
