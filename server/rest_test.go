@@ -428,6 +428,8 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 		go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(body))
 		wantAnswer(400, want)
 	}
+	go send("/threads/t/runs/run-4/events", "application/x-ndjson", strings.NewReader(started("t", "run-4")+"\nnope\n"))
+	wantAnswer(400, "event 2 of the stream is not valid JSON")
 	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(strings.Repeat("x", 9<<20)))
 	wantAnswer(413, "after 0 events")
 
@@ -707,6 +709,29 @@ func TestWrongRequestsAreProblems(t *testing.T) {
 }
 
 // A client that does not read takes no memory from the others for long.
+func TestProblemsSpeakOfTheAPI(t *testing.T) {
+	t.Parallel()
+	p := serve(t, testdb.Pool(t), server.Options{})
+	for request, detail := range map[string]string{
+		"GET /threads/t?limit=1":                                     `the parameter "limit" is unknown here (expected no parameters)`,
+		"GET /threads/t/branches?rn=1":                               `the parameter "rn" is unknown here (expected `,
+		`PATCH /threads/t {"titel":1}`:                               `the member "titel" of the body is unknown here`,
+		`PATCH /threads/t {"title":1}`:                               `the member "title" of the body is of the wrong type: number`,
+		`PATCH /threads/t {"title":"x"`:                              `the body is not valid JSON: it ends too early`,
+		`PATCH /threads/t {]`:                                        `the body is not valid JSON: byte 2: invalid character ']'`,
+		`POST /threads/t/runs/r/events {"afterSeq":"x","events":[]}`: `the member "afterSeq" of the body is of the wrong type: string`,
+		`POST /threads/t/runs/r/events?after_seq=0 x`:                `after_seq is for a stream (Content-Type: application/x-ndjson or`,
+	} {
+		parts := strings.SplitN(request, " ", 3)
+		answered := httptest.NewRecorder()
+		p.server.ServeHTTP(answered, httptest.NewRequest(parts[0], parts[1], strings.NewReader(strings.Join(parts[2:], ""))))
+		var known struct{ Detail string }
+		if err := json.Unmarshal(answered.Body.Bytes(), &known); err != nil || answered.Code != 400 || !strings.HasPrefix(known.Detail, detail) {
+			t.Errorf("%s: status %d, %s, want 400 and %s", request, answered.Code, answered.Body, detail)
+		}
+	}
+}
+
 func TestSlowReadersOfLargeAnswers(t *testing.T) {
 	t.Parallel()
 	identities := map[string]access.Identity{}

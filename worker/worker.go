@@ -4,10 +4,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/robfig/cron/v3"
 
@@ -92,6 +94,8 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	report, err := job.Run(ctx, w.pool, w.observe)
 	logger := w.logger.With("job", job.Name, "duration", report.Duration)
 	switch {
+	case isPermissionDenied(err):
+		logger.Error("job failed", "error", err, "advice", "grant agui_worker to the role of this process; to retain and erase also agui_maintainer", "result", report.Result)
 	case err != nil:
 		logger.Error("job failed", "error", err, "result", report.Result)
 	case report.Skipped == jobs.SkippedIdle:
@@ -101,6 +105,11 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	default:
 		logger.Info("job done", "result", report.Result)
 	}
+}
+
+func isPermissionDenied(err error) bool {
+	var refusal *pgconn.PgError
+	return errors.As(err, &refusal) && refusal.Code == "42501"
 }
 
 // cronLogger is the cron.Logger of a job. It logs that a start was skipped, or a panic.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
@@ -65,7 +66,19 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{installed, "stop", cli.ExitUsage, "one thread"},
 		{installed, "restore t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "export t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "diff t --from r9", cli.ExitRefused, "pgagui log THREAD lists the runs"},
+		{installed, "search tides", cli.ExitRefused, "pgagui search --enable LANGUAGE turns it on"},
 		{installed, "restor t", cli.ExitUsage, "restore"},
+		{installed, "heads t", cli.ExitUsage, "expected no argument, got 1 argument"},
+		{installed, "migrate t", cli.ExitUsage, `unknown command "t"`},
+		{installed, "webhook add crm", cli.ExitUsage, "expected NAME URL, got 1 argument"},
+		{installed, "archive", cli.ExitUsage, "expected DIRECTORY [THREAD…], got 0 arguments"},
+		{installed, "threads --limit x", cli.ExitUsage, "--limit x: expected a number (see"},
+		{installed, "compact --max-time x", cli.ExitUsage, "--max-time x: expected a duration such as 50s or 2h (see"},
+		{installed, "migrate sql --from x", cli.ExitUsage, "--from x: expected a number (see"},
+		{installed, "retention set erase 90x --all-scopes", cli.ExitRefused, `"90x" is not a duration (expected for example 90d, 12h or "1 year", or never)`},
+		{installed, "compact --older-than x", cli.ExitUsage, "--older-than x: expected a duration such as 30m, 12h or 7d (see"},
+		{installed, "compact --repack=x", cli.ExitUsage, "--repack x: expected true or false (see"},
 		{installed, "restore", cli.ExitUsage, "pgagui restore --help"},
 		{installed, "restore t --nope", cli.ExitUsage, "--nope"},
 		{installed, "log t u", cli.ExitUsage, "one thread"},
@@ -85,12 +98,64 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{nowhere, "log t", cli.ExitUnavailable, "--database-url"},
 		{nowhere, "migrate status", cli.ExitUnavailable, "--database-url"},
 		{nowhere, "migrate up", cli.ExitUnavailable, "--database-url"},
+		{clitest.On(t, installed.DatabaseURL+"&nonsense=x"), "log t", cli.ExitUnavailable, `unrecognized configuration parameter "nonsense" (SQLSTATE 42704) (--database-url`},
+		{clitest.On(t, installed.DatabaseURL+"&default_transaction_read_only=on"), "stop t", cli.ExitRefused, "(SQLSTATE 25006): the database is a standby, or was made read-only: use the address of the primary"},
 		{clitest.On(t, "nonsense"), "log t", cli.ExitUnavailable, "--database-url"},
 	}
 	for _, test := range tests {
 		if message := test.commands.MustFail(test.code, strings.Fields(test.arguments)...); !strings.Contains(message, test.saying) {
 			t.Errorf("pgagui %s: %s, which does not say %q", test.arguments, message, test.saying)
 		}
+	}
+}
+
+// A driver tries an address with TLS and without. The failures of both are one.
+func TestAFailureIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	message := clitest.On(t, "postgres://nobody@127.0.0.1:1/nothing").MustFail(cli.ExitUnavailable, "threads")
+	if strings.Count(message, "connection refused") != 1 {
+		t.Errorf("message: %s", message)
+	}
+}
+
+func TestNothingFoundIsSaid(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	clitest.ImportTree(t, commands)
+	for _, test := range []struct{ arguments, saying string }{
+		{"history t --type NO_SUCH_TYPE", "no event matches"},
+		{"search --enable english", "search is on: pgagui project, or the worker, indexes"},
+		{"search nothing", "no message matches"},
+	} {
+		if got := commands.Run(strings.Fields(test.arguments)...); got.Code != cli.ExitOK || !strings.Contains(got.Messages, test.saying) {
+			t.Errorf("pgagui %s: %+v", test.arguments, got)
+		}
+	}
+}
+
+// What is wrong with the description of a cluster says nothing of the address of a database.
+func TestADescriptionOfNodesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for text, test := range map[string]struct {
+		code           int
+		saying, hiding string
+	}{
+		`{"nodes":`: {cli.ExitInput, "unexpected EOF", "--database-url"},
+		`{"nodes": [{"name": "a", "url": "postgres://nobody@127.0.0.1:1/nothing"}]}`: {cli.ExitUnavailable, `node "a": failed to connect`, "--database-url"},
+	} {
+		commands := clitest.CommandLine{T: t, Nodes: clitest.WriteFile(t, "nodes.json", text)}
+		if message := commands.MustFail(test.code, "cluster", "rebalance"); !strings.Contains(message, test.saying) || strings.Contains(message, test.hiding) {
+			t.Errorf("%s: %s", text, message)
+		}
+	}
+	empty := clitest.OnNodes(t, cluster.Node{Name: "a", URL: testdb.Empty(t)})
+	if message := empty.MustFail(cli.ExitUnavailable, "cluster", "init"); !strings.Contains(message, "pgagui cluster migrate") {
+		t.Errorf("no schema: %s", message)
+	}
+	away := clitest.OnNodes(t, cluster.Node{Name: "a", URL: "postgres://nobody@127.0.0.1:1/nothing"})
+	if got := away.Run("cluster", "status"); got.Code != cli.ExitUnavailable ||
+		strings.Contains(got.Out, `\n`) || strings.Count(got.Out, "connection refused") != 1 {
+		t.Errorf("status: %+v", got)
 	}
 }
 
@@ -116,6 +181,9 @@ func TestHelpAndVersionNeedNoDatabase(t *testing.T) {
 	}
 	if out := commands.Must("version"); !strings.HasPrefix(out, "pgagui ") {
 		t.Errorf("version: %s", out)
+	}
+	if out := commands.Must("--version"); !strings.HasPrefix(out, "pgagui ") {
+		t.Errorf("--version: %s", out)
 	}
 	if out := commands.Must("help", "exit-codes"); !strings.Contains(out, "    6   a job left work") {
 		t.Errorf("help exit-codes: %s", out)

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -85,7 +86,7 @@ func (g Guard) count(identity Identity) error {
 		return nil
 	}
 	if retryAfter, ok := g.Limits.Allow(identity); !ok {
-		return &Refusal{Kind: ErrLimited, Reason: "too many requests", RetryAfter: retryAfter}
+		return &Refusal{Kind: ErrLimited, Reason: fmt.Sprintf("too many requests: the limit of an identity is %g a second", g.Limits.options.RequestsPerSecond), RetryAfter: retryAfter}
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func (g Guard) OpenStream(w http.ResponseWriter, r *http.Request) (closeStream f
 	identity, _ := IdentityFrom(r.Context())
 	release, ok := g.Limits.AcquireStream(identity)
 	if !ok {
-		g.Audit.Refuse(w, r, &Refusal{Kind: ErrLimited, Reason: "too many open streams", RetryAfter: streamRetry})
+		g.Audit.Refuse(w, r, &Refusal{Kind: ErrLimited, Reason: fmt.Sprintf("too many open streams: the limit of an identity is %d", g.Limits.options.Streams), RetryAfter: streamRetry})
 	}
 	return release, ok
 }

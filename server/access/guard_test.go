@@ -195,7 +195,7 @@ func TestGuardLimitsRequestsAndStreams(t *testing.T) {
 			t.Fatal(answer.Status)
 		}
 		answer := serve(handler, requestWith())
-		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "5" || !strings.Contains(log.String(), `"reason":"too many open streams","subject":"anonymous"`) {
+		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "5" || !strings.Contains(log.String(), `"reason":"too many open streams: the limit of an identity is 1","subject":"anonymous"`) {
 			t.Errorf("a second stream: %s, %v, %s", answer.Status, answer.Header, log.String())
 		}
 		answer = serve(handler, requestWith())

@@ -3,7 +3,10 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/pgagui/pgagui"
@@ -59,12 +62,27 @@ func (s *Server) AppendStream(
 			event.Held.Release()
 		}
 		if err != nil {
-			return lastSeq, count, err
+			return lastSeq, count, inStream(err, events, count)
 		}
 		lastSeq, count = seq, count+int64(len(batch))
 		options.AfterSeq, options.ParentRunID, options.NoParent = &lastSeq, "", false
 	}
 	return lastSeq, count, nil
+}
+
+// inStream says of events that were refused where in the stream they are, behind those that are stored.
+func inStream(err error, events []json.RawMessage, stored int64) error {
+	var refusal *pgagui.Error
+	if !errors.Is(err, pgagui.ErrInvalidEvents) || !errors.As(err, &refusal) {
+		return err
+	}
+	located := *refusal
+	if i := slices.IndexFunc(events, func(event json.RawMessage) bool { return !json.Valid(event) }); i >= 0 {
+		located.Message = fmt.Sprintf("event %d of the stream is not valid JSON", stored+int64(i)+1)
+	} else if stored > 0 {
+		located.Message += fmt.Sprintf(" (the call began behind event %d of the stream)", stored)
+	}
+	return &located
 }
 
 // batches joins what has arrived at the same time, until there is no more or ctx ends.

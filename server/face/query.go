@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +24,7 @@ import (
 // that the endpoint has not read: a misspelled one must not be ignored.
 type Query struct {
 	values  url.Values
+	read    map[string]bool
 	unread  url.Values
 	problem error
 }
@@ -28,7 +32,7 @@ type Query struct {
 // QueryOf returns the parameters of a request.
 func QueryOf(r *http.Request) *Query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	q := &Query{values: values, unread: url.Values{}}
+	q := &Query{values: values, read: map[string]bool{}, unread: url.Values{}}
 	if err != nil {
 		q.problem = problem.Errorf(http.StatusBadRequest, "the query string is malformed")
 	}
@@ -47,7 +51,11 @@ func QueryOf(r *http.Request) *Query {
 func (q *Query) Check() error {
 	for name := range q.unread {
 		if q.problem == nil {
-			q.problem = problem.Errorf(http.StatusBadRequest, "the parameter %.100q is unknown here", name)
+			expected := "no parameters"
+			if len(q.read) > 0 {
+				expected = strings.Join(slices.Sorted(maps.Keys(q.read)), ", ")
+			}
+			q.problem = problem.Errorf(http.StatusBadRequest, "the parameter %.100q is unknown here (expected %s)", name, expected)
 		}
 	}
 	return q.problem
@@ -73,6 +81,7 @@ func (q *Query) Has(name string) bool { return q.values.Has(name) }
 
 // List returns a parameter that may be given several times.
 func (q *Query) List(name string) []string {
+	q.read[name] = true
 	delete(q.unread, name)
 	return q.values[name]
 }
@@ -217,9 +226,30 @@ func readInto(r *http.Request, into any, isStrict bool) error {
 		}
 	}
 	if err != nil {
-		return problem.Errorf(http.StatusBadRequest, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return problem.Errorf(http.StatusBadRequest, "%s", bodyProblem(err))
 	}
 	return nil
+}
+
+// bodyProblem says what is wrong with a body, in words of the API.
+func bodyProblem(err error) string {
+	var (
+		syntax *json.SyntaxError
+		other  *json.UnmarshalTypeError
+	)
+	unknown, isUnknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	switch {
+	case isUnknown:
+		return fmt.Sprintf("the member %s of the body is unknown here", unknown)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the body is not valid JSON: it ends too early"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("the body is not valid JSON: byte %d: %s", syntax.Offset, syntax)
+	case errors.As(err, &other) && other.Field != "":
+		name := other.Field[strings.LastIndexByte(other.Field, '.')+1:]
+		return fmt.Sprintf("the member %q of the body is of the wrong type: %s", strings.ToLower(name[:1])+name[1:], other.Value)
+	}
+	return "the body: " + strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // replacements counts the characters that Go reads in place of what is no character.

@@ -40,7 +40,7 @@ With --database-url or $DATABASE_URL it uses that database instead. It installs 
 there, which stays, and stores its threads in a scope of its own.`,
 		Example: `  pgagui demo
   pgagui demo --keep`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return p.demo(command.Context(), keep) },
 	}
 	command.Flags().BoolVar(&keep, "keep", false, "keep the server until you press Enter, so that you can try other commands on it")

@@ -38,7 +38,7 @@ It changes nothing. If it finds a warning or an error, it exits with 1. To check
 snapshots themselves, use "pgagui verify".`,
 		Example: `  pgagui doctor
   pgagui doctor --server https://agents.example.com --token-file token`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			if options.URL == "" {

@@ -24,7 +24,7 @@ func (p *program) migrateCommand() *cobra.Command {
 a pooler in transaction mode cannot hold the lock against concurrent migrations.`,
 		Example: `  pgagui migrate up
   pgagui migrate status`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected up, down, status or sql)", Command: command.CommandPath()}
 		},
@@ -37,7 +37,7 @@ a pooler in transaction mode cannot hold the lock against concurrent migrations.
 			Long: `Shows the version of the schema in the database, and whether it was changed by hand. If the schema
 is newer than this program, of another build, or changed by hand, the exit code is 5.`,
 			Example: `  pgagui migrate status --json`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE:    func(command *cobra.Command, _ []string) error { return p.EachNode(command.Context(), p.migrateStatus) },
 		},
 		p.migrateSQLCommand(),
@@ -70,7 +70,7 @@ mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role withou
 --no-rls turns it off. Without these flags it stays as it is.`,
 		Example: `  pgagui migrate up --database-url postgres://agui@localhost/agui
   pgagui migrate up --rls`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if rowSecurity && noRowSecurity {
 				return &cli.UsageError{Problem: "--rls and --no-rls exclude each other", Command: command.CommandPath()}
@@ -140,7 +140,7 @@ It removes the objects that the installation recorded, of any build of pgagui. O
 created in the schemas stay. If other objects depend on those to remove, it removes nothing and
 names them.`,
 		Example: `  pgagui migrate down --yes`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return p.migrateDown(command, yes, force) },
 	}
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
@@ -327,7 +327,7 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
   pgagui migrate sql --from 2 > migrations/021_pgagui.up.sql
   pgagui migrate sql --folder pgagui-migrations
   pgagui migrate sql --format sqlc > agui.sql`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if folder != "" {
 				if down || from > 0 || format != "plain" && format != "extension" {

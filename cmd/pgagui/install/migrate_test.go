@@ -253,6 +253,8 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 		{asReader, "compact", "grant agui_worker to " + reader},
 		{asReader, "stop t", "grant agui_writer to " + reader},
 		{asReader, "session rm t k", "grant agui_writer to " + reader},
+		{asReader, "search --enable english", "grant agui_maintainer to " + reader},
+		{asReader, "feed --consumer c", "grant agui_writer to " + reader},
 		{asWriter, "erase t --yes", "grant agui_maintainer to " + writer},
 	} {
 		if message := test.as.MustFail(cli.ExitRefused, strings.Fields(test.arguments)...); !strings.Contains(message, test.advice) {

@@ -22,7 +22,7 @@ func (p *program) versionCommand() *cobra.Command {
 {version, go}. "pgagui migrate status" prints the version of the schema in a database.`,
 		Example: `  pgagui version
   pgagui version --json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			result := versionResult{Version: cli.Version(), Go: runtime.Version()}
 			if p.JSON {

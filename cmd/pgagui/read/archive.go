@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ The files are not encrypted. They can be read by the user who wrote them only. T
 role agui_maintainer.`,
 		Example: `  pgagui archive acme.archive --scope acme
   pgagui archive old.archive --all-scopes --older-than 365d`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Arguments(1, math.MaxInt),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			options.Threads, options.Scope, options.Program = arguments[1:], p.Scope, cli.Version()

@@ -24,8 +24,8 @@ branches.
 
 Messages are compared by id: "+" means added, "-" removed, "~" changed, ">" moved. A changed message
 is shown as it was and as it is. The state is shown as the operations of a JSON Patch (RFC 6902),
-with old and new values. With --json the output also has a JSON Merge
-Patch (RFC 7396) of the state; it is null if a merge patch cannot express the change.`,
+with old and new values. With --json the output also has a JSON Merge Patch (RFC 7396) of the state;
+it is null if a merge patch cannot express the change.`,
 		Example: `  pgagui diff trip-to-lisbon --from run-1
   pgagui diff trip-to-lisbon --from run-2 --to run-3
   pgagui diff trip-to-lisbon --from-at 2h`,

@@ -61,7 +61,7 @@ the input of the run.`,
   pgagui export --all --scope acme --requests acme.requests.ndjson > acme.ndjson`,
 		Args: func(command *cobra.Command, arguments []string) error {
 			if options.all {
-				return cobra.NoArgs(command, arguments)
+				return cli.NoArguments(command, arguments)
 			}
 			return cli.OneThread(command, arguments)
 		},

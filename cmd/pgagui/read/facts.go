@@ -47,7 +47,7 @@ With --json each line is an object with scope, threadId, runId, agent, interrupt
 toolCallId, askedAt and expiresAt.`,
 		Example: `  pgagui waiting
   pgagui waiting --all-scopes --json | jq -r '[.askedAt, .threadId, .message] | @tsv'`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.Limit < 1 {
 				return &cli.UsageError{Problem: "--limit must be 1 or more", Command: command.CommandPath()}
@@ -104,7 +104,7 @@ With --json it is one object: since, days, agents, tools, models, waiting, as GE
 		Example: `  pgagui report
   pgagui report --since 30d --all-scopes
   pgagui report --since 1d --json | jq '.tools[] | select(.failed > 0)'`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			from, err := cli.PointInTime("--since", since, time.Now())
 			if err != nil {

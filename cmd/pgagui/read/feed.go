@@ -44,7 +44,7 @@ without one.`,
 		Example: `  pgagui feed --follow --all-scopes
   pgagui feed --after "$(tail -n 1 feed.ndjson | jq -r .position)" >> feed.ndjson
   pgagui feed --consumer warehouse --events --follow | ./load`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			switch {
@@ -194,7 +194,7 @@ func (p *program) consumersCommand() *cobra.Command {
 processed. Not more than 10,000 are counted. "lost": the database was restored, or failed over, so
 the place means nothing any more; remove the consumer, or move it to the beginning.`,
 		Example: `  pgagui consumers ls --json`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error { return p.listConsumers(command.Context(), store) })
 		},
@@ -230,7 +230,7 @@ all runs and their events come again. If there is no such consumer, the command 
 func (p *program) onConsumer(command *cobra.Command, most int, work func(context.Context, pgagui.Consumer, []string) error) {
 	var allScopes bool
 	addAllScopes(command, &allScopes)
-	command.Args = cobra.RangeArgs(1, most)
+	command.Args = cli.Arguments(1, most)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		if err := checkAllScopes(command, allScopes); err != nil {
 			return err

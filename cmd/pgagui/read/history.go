@@ -96,7 +96,7 @@ func (f historyFlags) complete(options *pgagui.HistoryOptions, limited bool, now
 func (p *program) history(ctx context.Context, store *pgagui.Store, threadID string, options pgagui.HistoryOptions, given historyFlags) error {
 	out := newEventWriter(p.Out, given.null, "pgagui history")
 	table := [][]string{{"SEQ", "TIME", "RUN", "TYPE", "EVENTS", "TEXT"}}
-	more := true
+	found, more := 0, true
 	for page := 0; more && (page == 0 || given.all); page++ {
 		read, err := store.History(ctx, threadID, options)
 		if err != nil {
@@ -115,6 +115,7 @@ func (p *program) history(ctx context.Context, store *pgagui.Store, threadID str
 				return err
 			}
 		}
+		found += len(read.Events)
 		options.AfterSeq = read.AfterSeq
 		more = len(read.Events) == options.Limit
 	}
@@ -125,6 +126,9 @@ func (p *program) history(ctx context.Context, store *pgagui.Store, threadID str
 	}
 	if err := out.Flush(); err != nil {
 		return err
+	}
+	if found == 0 {
+		fmt.Fprintln(p.Messages, "no event matches")
 	}
 	if !more {
 		return nil

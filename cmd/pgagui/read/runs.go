@@ -54,7 +54,7 @@ firstSeq, lastSeq, startedAt, endedAt, errorCode, errorMessage, stopReason, cutO
 cursor, the value for --cursor.`,
 		Example: `  pgagui runs --since 2d
   pgagui runs --status failed --all --json | jq -r .errorCode | sort | uniq -c`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}

@@ -61,7 +61,11 @@ and snippet, a list of pieces with text and isMatch.`,
 					_, err := store.DisableSearch(command.Context())
 					return err
 				case language != "":
-					return store.EnableSearch(command.Context(), language)
+					err := store.EnableSearch(command.Context(), language)
+					if err == nil {
+						fmt.Fprintln(p.Messages, "search is on: pgagui project, or the worker, indexes the texts of all messages")
+					}
+					return err
 				}
 				return p.search(command.Context(), store, strings.Join(arguments, " "), options)
 			})
@@ -95,6 +99,9 @@ func (p *program) search(ctx context.Context, store *pgagui.Store, query string,
 		if err != nil {
 			return err
 		}
+	}
+	if len(page.Messages) == 0 {
+		fmt.Fprintln(p.Messages, "no message matches")
 	}
 	return nil
 }

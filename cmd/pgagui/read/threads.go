@@ -44,7 +44,7 @@ activeAt, headRunId, status, stale, errorCode, errorMessage, stopReason, cutOffR
 branches, and cursor, the value for --cursor.`,
 		Example: `  pgagui threads --since 24h --status failed
   pgagui threads --title lisbon --all --json | jq -r .threadId`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}

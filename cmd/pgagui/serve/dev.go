@@ -57,7 +57,7 @@ installs the schema agui there; $DATABASE_URL is not used.`,
 		Example: `  pgagui dev
   pgagui dev --agent assistant=http://localhost:9000/
   pgagui dev --reset --yes`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return p.dev(command, how) },
 	}
 	flags := command.Flags()

@@ -34,7 +34,7 @@ What you see and may do is what the role of the database may: agui_reader is eno
 agui_writer may also stop runs. A server (pgagui serve) has the same pages at /explorer/.`,
 		Example: `  pgagui explore
   pgagui explore trip-to-lisbon --run run-3 --at 17`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if len(arguments) == 1 {
 				place.ThreadID = arguments[0]

@@ -86,7 +86,7 @@ here, and their role (agui_worker) can have an address of its own (not with --no
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/
   pgagui serve --config /etc/pgagui/serve.yaml --check
   pgagui serve --token-file tokens.yaml --origins https://app.example.com --config agents.yaml`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := readServeConfig(file, command.Flags())
 			if err == nil {

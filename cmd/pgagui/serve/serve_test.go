@@ -163,7 +163,7 @@ func TestServeConfigErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"insecure: true\nlistn: x":                                                `:2: unknown key "listn" (expected some of: `,
 		"insecure: true\nlimits:\n  stream: 3":                                    `:3: unknown key "limits.stream" (expected some of: burst, `,
-		"insecure: true\nheartbeat: soon":                                         `:2: heartbeat: "soon" is not valid`,
+		"insecure: true\nheartbeat: soon":                                         `:2: heartbeat: "soon" is not valid: expected a duration such as 50s or 2h`,
 		"insecure: true\nheartbeat: 1s\nheartbeat: 1s":                            `:3: the key "heartbeat" stands twice`,
 		"insecure: true\nheartbeat:":                                              `:2: the key "heartbeat" has no value`,
 		"insecure: true\nheartbeat: [1s, 2s]":                                     `:2: heartbeat: expected one value, not a list`,
@@ -231,6 +231,15 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--token-file", "nowhere")
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--insecure", "--tls-key", "nowhere", "--tls-certificate", "nowhere")
 	commands.MustFail(cli.ExitUnavailable, "serve", "--insecure") // no database
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	message := clitest.NewCommandLine(t).MustFail(cli.ExitUnavailable, "serve", "--insecure", "--listen", taken.Addr().String())
+	if !strings.Contains(message, "cannot listen: listen tcp "+taken.Addr().String()) || strings.Contains(message, "--database-url") {
+		t.Errorf("the address is taken: %s", message)
+	}
 	if out := commands.Must("serve", "--check", "--insecure", "--agent", "a=http://a"); out != "the configuration is valid: 1 agent\n" {
 		t.Error(out)
 	}
@@ -396,7 +405,7 @@ func TestServeWithAWorker(t *testing.T) {
 	as.User = url.UserPassword(role, "secret")
 	s := commands.Serve("--insecure", "--agent", "assistant="+clitest.NewSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as.String())
 	s.WaitForLine(t, `"msg":"job scheduled","job":"compact","schedule":"@every 1s"`)
-	s.WaitForLine(t, `"msg":"job failed","job":"`, "permission denied") // its role, not that of requests
+	s.WaitForLine(t, `"msg":"job failed","job":"`, "permission denied", `"advice":"grant agui_worker`) // its role, not that of requests
 	if answer, text := s.Request(http.DefaultClient, "", "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}

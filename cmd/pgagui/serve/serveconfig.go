@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/internal/eventfile"
 	"github.com/pgagui/pgagui/server"
@@ -219,6 +220,9 @@ func set(flag *pflag.Flag, values ...string) error {
 		return errors.New("expected one value, not a list")
 	}
 	if err := flag.Value.Set(values[0]); err != nil {
+		if expected := cli.ExpectedOf(flag); expected != "" {
+			err = errors.New("expected " + expected)
+		}
 		return fmt.Errorf("%.60q is not valid: %w", values[0], err)
 	}
 	return nil

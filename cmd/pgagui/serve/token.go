@@ -32,7 +32,7 @@ agents, append, change titles), stop, delete, and admin (all of them). A running
 file on SIGHUP. To withdraw a token, remove its entry.`,
 		Example: `  pgagui token --name support --scope acme --rights read,stop
   TOKEN=$(pgagui token --name web --rights write,read,stop --expires 90d --file tokens.yaml)`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			token, err := newStaticToken(name, p.Scope, rights, lifetime)
 			if err != nil {

@@ -41,7 +41,7 @@ and "down" work on one node, which --node names.`,
 		Example: `  pgagui cluster init --nodes nodes.json
   pgagui threads --nodes nodes.json
   pgagui verify --nodes nodes.json --node a`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, pin, unpin, rebalance or front)", Command: command.CommandPath()}
 		},
@@ -75,7 +75,7 @@ and "down" work on one node, which --node names.`,
 that fails. Nodes of two versions work together, as a program of one version works with a schema of
 the other (see docs/install.md).`,
 			Example: `  pgagui cluster migrate`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: func(command *cobra.Command, _ []string) error {
 				described, err := nodes(command)
 				if err != nil {
@@ -87,14 +87,15 @@ the other (see docs/install.md).`,
 		&cobra.Command{
 			Use:   "init",
 			Short: "Make the databases nodes of a cluster",
-			Long: `Makes the databases nodes of a cluster. The first node has all buckets, until some are moved to
+			Long: `Makes the databases nodes of a cluster. They need the schema: "pgagui cluster migrate" installs it,
+in databases that have none. The first node has all buckets, until some are moved to
 others. The others must have no threads. The command needs the owner of the schema. It can be
 repeated.
 
 From then on clients have to know the nodes. The calls of a client that does not fail with UI027, if
 the thread is on another node.`,
 			Example: `  pgagui cluster init`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
 				if err := c.Init(command.Context()); err != nil {
 					return err
@@ -109,7 +110,7 @@ the thread is on another node.`,
 "pgagui cluster rebalance" or "pgagui cluster move" gives them some. Programs that use the cluster
 have to know a node before it gets threads: give them the new description first.`,
 			Example: `  pgagui cluster add`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
 				if err := c.Add(command.Context()); err != nil {
 					return err
@@ -127,7 +128,7 @@ in progress, one was interrupted, and the next move or "pgagui cluster rebalance
 a node are its standbys, with the number of transactions of the node that they do not show yet. If a
 node or a standby does not answer, the exit code is 5.`,
 			Example: `  pgagui cluster status --json`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
 				return p.clusterStatus(command.Context(), c)
 			}),
@@ -145,7 +146,7 @@ node or a standby does not answer, the exit code is 5.`,
 				line := p.NewProgress()
 				moved, err := c.UnpinScope(command.Context(), arguments[0], showMoved(line))
 				line.Clear()
-				return errors.Join(p.printMoved(moved), err)
+				return p.printMoved(moved, err)
 			}),
 		},
 		&cobra.Command{
@@ -159,7 +160,7 @@ After "pgagui cluster pin", new SQL saves a call for each call of a thread of th
 
 The SQL has the passwords of the nodes, from the description. See docs/guides/front.md.`,
 			Example: `  pgagui cluster front | psql --dbname postgres://postgres@front/agui`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
 				return c.Front(command.Context(), p.Out)
 			}),
@@ -170,12 +171,12 @@ The SQL has the passwords of the nodes, from the description. See docs/guides/fr
 			Long: `Moves buckets, as few as possible, until each node has as many as the others, or one more. See
 "pgagui cluster move --help" for what a move means.`,
 			Example: `  pgagui cluster rebalance`,
-			Args:    cobra.NoArgs,
+			Args:    cli.NoArguments,
 			RunE: with(func(command *cobra.Command, _ []string, c *cluster.Cluster) error {
 				line := p.NewProgress()
 				moved, err := c.Rebalance(command.Context(), showMoved(line))
 				line.Clear()
-				return errors.Join(p.printMoved(moved), err)
+				return p.printMoved(moved, err)
 			}),
 		},
 	)
@@ -191,6 +192,10 @@ func (p *program) migrateNodes(ctx context.Context, nodes []cluster.Node) error 
 		if err != nil {
 			return fmt.Errorf("node %q: %w", node.Name, err)
 		}
+		if before.Version == 0 {
+			fmt.Fprintf(p.Messages, "node %s: installed the schema agui, version %d\n", node.Name, before.Latest)
+			continue
+		}
 		fmt.Fprintf(p.Messages, "node %s: version %d before, now %d\n", node.Name, before.Version, before.Latest)
 	}
 	return nil
@@ -203,7 +208,7 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 		state := "node of the cluster"
 		switch {
 		case status.Error != "":
-			state = status.Error
+			state = cli.OneLine(status.Error)
 			failed = errors.Join(failed, errors.New(status.Error))
 		case !status.IsNode:
 			state = "has not joined"
@@ -217,7 +222,7 @@ func (p *program) clusterStatus(ctx context.Context, c *cluster.Cluster) error {
 		for i, standby := range status.Standbys {
 			state := fmt.Sprintf("standby %d, %s behind", i+1, cli.CountText(standby.Behind, "transaction"))
 			if standby.Error != "" {
-				state = standby.Error
+				state = cli.OneLine(standby.Error)
 				failed = errors.Join(failed, errors.New(state))
 			}
 			rows = append(rows, []string{status.Name, "", "", "", state})
@@ -249,10 +254,10 @@ milliseconds, or seconds for a thread of many megabytes. Writers and followers t
 go on. The database of the target compares what it has stored with hashes from the source, and
 checks it as "pgagui verify" does, before a thread counts as moved.
 
-All nodes must answer. The command can be killed at any time: the next one, or
-"pgagui cluster rebalance", finishes what it left. A thread that was being copied then is not
-available until that. The jobs of the target make snapshots
-and facts again. Rows of moved threads go from the source after some seconds; those about which
+All nodes must answer. The command can be killed at any time: the next one, or "pgagui cluster
+rebalance", finishes what it left. A thread that was being copied
+when it was killed is not available until then. The jobs of the target make snapshots and facts
+again. Rows of moved threads go from the source after some seconds; those about which
 requests of webhooks are waiting go with the next move.`,
 		Example: `  pgagui cluster move 0-341 --to b
   pgagui cluster move --thread hot --to c`,
@@ -276,7 +281,7 @@ requests of webhooks are waiting go with the next move.`,
 				moved, err = c.Move(command.Context(), buckets, to, showMoved(line))
 				line.Clear()
 			}
-			return errors.Join(p.printMoved(moved), err)
+			return p.printMoved(moved, err)
 		}),
 	}
 	command.Flags().StringVar(&to, "to", "", "`name` of the node")
@@ -302,7 +307,7 @@ their buckets and nodes.`,
 		Example: `  pgagui cluster pin acme
   pgagui cluster pin acme --bucket 17
   pgagui cluster pin`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1),
 		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
 			if len(arguments) == 0 {
 				return p.listPins(command.Context(), c)
@@ -313,7 +318,7 @@ their buckets and nodes.`,
 			line := p.NewProgress()
 			moved, err := c.PinScope(command.Context(), arguments[0], bucket, showMoved(line))
 			line.Clear()
-			return errors.Join(p.printMoved(moved), err)
+			return p.printMoved(moved, err)
 		}),
 	}
 	command.Flags().IntVar(&bucket, "bucket", 0, "`number` of the bucket (default: from a hash of the scope)")
@@ -368,14 +373,18 @@ func showMoved(line *cli.Progress) cluster.MoveOptions {
 	}}
 }
 
-func (p *program) printMoved(moved cluster.Moved) error {
+// printMoved prints what was moved, also before failed, and returns failed.
+func (p *program) printMoved(moved cluster.Moved, failed error) error {
 	if p.JSON {
-		return p.PrintJSON(moved)
+		return errors.Join(p.PrintJSON(moved), failed)
+	}
+	if failed != nil && moved.Buckets == 0 && moved.Threads == 0 {
+		return failed
 	}
 	_, err := fmt.Fprintf(p.Out, "moved %s and %s in %s, a thread waited at most %s\n", cli.CountText(moved.Buckets, "bucket"), cli.CountText(moved.Threads, "thread"),
 		moved.Duration.Round(time.Millisecond), moved.LongestPause.Round(time.Millisecond))
 	if err == nil && moved.Left > 0 {
 		_, err = fmt.Fprintf(p.Out, "rows of %s are still where they were, because requests of webhooks are waiting: move again later\n", cli.CountText(moved.Left, "thread"))
 	}
-	return err
+	return errors.Join(err, failed)
 }

@@ -58,7 +58,7 @@ With --json the result is one line with these members:
     nanoseconds             duration`,
 		Example: `  pgagui compact --running --max-time 50s
   pgagui compact --older-than 1h --workers 2 --json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := how.Check(); err != nil {
 				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}

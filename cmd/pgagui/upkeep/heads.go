@@ -29,7 +29,7 @@ Keep the output at a place where a person who can change the database cannot wri
 --chain --heads FILE" then finds every change to the part of the log that a head covers.`,
 		Example: `  pgagui heads > heads-of-monday.ndjson
   pgagui verify --chain --heads heads-of-monday.ndjson`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var scope *string
 			if cli.ScopeIsGiven(command) {

@@ -27,7 +27,7 @@ nothing and exits with 0. Exit code 6 means that work is left: it stopped at --m
 that it failed to read are in quarantine. It needs the role agui_worker, with --rebuild also
 agui_maintainer.`,
 		Example: `  pgagui project --max-time 50s`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxTime < 0 {
 				return &cli.UsageError{Problem: "--max-time must not be negative", Command: command.CommandPath()}

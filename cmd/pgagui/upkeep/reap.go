@@ -28,7 +28,7 @@ It can be stopped at any time. While another reap is in progress, and on a stand
 and exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or runs
 that it failed to close are in quarantine. It needs the role agui_worker.`,
 		Example: `  pgagui reap --max-time 50s`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
 				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}

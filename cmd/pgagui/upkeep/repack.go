@@ -30,7 +30,7 @@ nothing and exits with 0. Exit code 6 means that work is left: it stopped at --l
 other transactions held threads, or runs that it failed to repack are in quarantine. It needs the
 role agui_worker.`,
 		Example: `  pgagui repack --older-than 7d --max-time 10m`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if command.Flags().Changed("older-than") {
 				options.OlderThan = &olderThan

@@ -2,10 +2,12 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -35,7 +37,7 @@ and, in SQL, "call agui.apply_retention()". A thread in progress stays. A thread
   pgagui retention set erase 365d --all-scopes
   pgagui retention set erase never --scope acme
   pgagui retention plan`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set, rm, plan or apply)", Command: command.CommandPath()}
 		},
@@ -53,7 +55,7 @@ func (p *program) retentionListCommand() *cobra.Command {
 		Short:   "List the rules",
 		Long:    `Lists the rules, those for all scopes before those of single scopes.`,
 		Example: `  pgagui retention ls --json`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				rules, err := jobs.RetentionRules(ctx, pool)
@@ -111,17 +113,22 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 "1 year"; never exempts the scope from the rule for all scopes. Nothing happens at once:
 "pgagui retention plan" says what the rules would do. The command needs the role agui_maintainer.`,
 		Example: `  pgagui retention set erase 90d --scope acme`,
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Arguments(2, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := p.ruleScope(command, all); err != nil {
 				return err
 			}
 			rule := jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0]), OlderThan: intervalText(arguments[1])}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				if err := jobs.SetRetention(ctx, pool, rule); err != nil {
+				err := jobs.SetRetention(ctx, pool, rule)
+				var refusal *pgconn.PgError
+				if errors.As(err, &refusal) && (refusal.Code == "22007" || refusal.Code == "22008") { // what PostgreSQL does not read as an interval
+					return fmt.Errorf(`%q is not a duration (expected for example 90d, 12h or "1 year", or never)`, arguments[1])
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
+				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
 				return err
 			})
 		},
@@ -152,7 +159,7 @@ func (p *program) retentionRemoveCommand() *cobra.Command {
 		Short:   "Remove a rule",
 		Long:    `Removes the rule of an action. The command needs the role agui_maintainer.`,
 		Example: `  pgagui retention rm erase --all-scopes`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := p.ruleScope(command, all); err != nil {
 				return err
@@ -185,7 +192,7 @@ func (p *program) retentionPlanCommand() *cobra.Command {
 their logs, and how many stay because they are held or in progress. --threads lists the threads with
 the time of their last activity.`,
 		Example: `  pgagui retention plan --threads`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				options := jobs.RetainOptions{DryRun: true}
@@ -265,7 +272,7 @@ terminal it needs --yes. While another apply is in progress, and on a standby, i
 exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or other
 transactions held threads. It needs the role agui_maintainer.`,
 		Example: `  pgagui retention apply --yes --max-time 10m`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxThreads < 0 || options.MaxTime < 0 {
 				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}
@@ -307,7 +314,7 @@ func (p *program) holdCommand() *cobra.Command {
 the hold is lifted. Its log can be continued.`,
 		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"
   pgagui hold ls`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set or lift)", Command: command.CommandPath()}
 		},
@@ -379,7 +386,7 @@ func (p *program) holdListCommand() *cobra.Command {
 		Short:   "List the threads of a scope that are held",
 		Long:    `Lists the threads of the scope that are held, the oldest hold first.`,
 		Example: `  pgagui hold ls --scope acme --json`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				holds, err := store.Maintenance().Holds(command.Context())

@@ -29,7 +29,7 @@ member nodes.`,
 		Example: `  pgagui stats
   pgagui stats --exact
   pgagui stats --json | jq .runsToCompact`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return p.stats(command.Context(), options) },
 	}
 	command.Flags().BoolVar(&options.Exact, "exact", false, "count all rows of a large store instead of estimating how many there are")

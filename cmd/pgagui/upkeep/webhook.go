@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/jobs"
@@ -33,7 +35,7 @@ repeated, 8 times in about a day. docs/guides/webhooks.md shows how to receive a
 		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes --kinds run.failed,run.waiting
   pgagui webhook test crm
   pgagui webhook failures crm`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{
 				Problem: "a subcommand is missing (expected add, ls, rm, enable, disable, rotate, take-over, test, failures, retry or drop)", Command: command.CommandPath(),
@@ -62,7 +64,7 @@ answer, add the webhook there later (--node), and "pgagui webhook rotate" gives 
 command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook add crm https://example.com/hooks --all-scopes
   pgagui webhook add pager https://example.com/pager --scope acme --kinds run.failed`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.Arguments(2, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := p.ruleScope(command, all); err != nil {
 				return err
@@ -99,7 +101,7 @@ func (p *program) webhookListCommand() *cobra.Command {
 		Long: `Lists the webhooks, without their secrets. TO SEND counts the requests that wait or are being sent,
 FAILED those that failed for good. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook ls --json`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				hooks, err := jobs.Webhooks(ctx, pool)
@@ -167,7 +169,7 @@ func (p *program) webhookRemoveCommand() *cobra.Command {
 		Long: `Removes a webhook, with its requests that wait or have failed. The command needs the role
 agui_maintainer.`,
 		Example: `  pgagui webhook rm crm`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				isKnown, err := jobs.RemoveWebhook(ctx, pool, arguments[0])
@@ -192,7 +194,7 @@ func (p *program) webhookEnableCommand(enabled bool) *cobra.Command {
 happened meanwhile is sent, unless it is older than 30 days. The command needs the role
 agui_maintainer.`,
 		Example: `  pgagui webhook enable crm`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				isKnown, err := jobs.EnableWebhook(ctx, pool, arguments[0], enabled)
@@ -224,7 +226,7 @@ func (p *program) webhookRotateCommand() *cobra.Command {
 of the old secret too, so that the endpoint can be changed meanwhile. If the old secret is known to
 others, give --keep-old 0. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook rotate crm --keep-old 72h`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if keepOld < 0 {
 				return &cli.UsageError{Problem: "--keep-old must not be negative", Command: command.CommandPath()}
@@ -256,7 +258,7 @@ restored from a dump of another one sends nothing, because that one may still se
 command says that it has replaced it. What happened in this one meanwhile is sent, unless it is
 older than 30 days. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook take-over`,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cli.Arguments(0, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				taken, err := jobs.TakeOverWebhooks(ctx, pool, strings.Join(arguments, ""))
@@ -282,7 +284,7 @@ func (p *program) webhookTestCommand() *cobra.Command {
 4 means that the endpoint did not take it. Give the same --webhook- flags as to the worker. The
 command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook test crm`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			options, err := flags.Options()
 			if err != nil {
@@ -291,6 +293,8 @@ command needs the role agui_maintainer.`,
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				done, err := jobs.TestWebhook(ctx, pool, arguments[0], options)
 				switch {
+				case errors.Is(err, pgagui.ErrNotFound):
+					return noWebhook(arguments[0])
 				case err != nil:
 					return err
 				case p.JSON:
@@ -319,7 +323,7 @@ and those that failed for good (NEXT is -). They stay for 30 days after the end 
 command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook failures crm
   pgagui webhook failures --json | jq -r .runId`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if limit < 0 {
 				return &cli.UsageError{Problem: "--limit must not be negative", Command: command.CommandPath()}
@@ -363,7 +367,7 @@ command needs the role agui_maintainer.`,
 // webhookRequestsCommand is a command that does something to failed requests of a webhook.
 func (p *program) webhookRequestsCommand(done string, do func(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error)) *cobra.Command {
 	return &cobra.Command{
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Arguments(1, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))

@@ -67,15 +67,15 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 		commands.MustFail(cli.ExitUsage, wrong...)
 	}
 	for because, wrong := range map[string][]string{
-		`there is a webhook "crm" already`: {"webhook", "add", "crm", "https://example.com", "--all-scopes"},
-		`its kinds must be some of`:        {"webhook", "add", "x", "https://example.com", "--all-scopes", "--kinds", "run.started"},
-		`its URL must begin with https://`: {"webhook", "add", "x", "example.com", "--all-scopes"},
-		`there is no webhook "x"`:          {"webhook", "rm", "x"},
-		`there is no webhook "y"`:          {"webhook", "enable", "y"},
-		`there is no webhook "z"`:          {"webhook", "test", "z"},
-		`there is no webhook "w"`:          {"webhook", "rotate", "w"},
-		`http:// is not allowed`:           {"webhook", "test", "crm"},
-		`the address is not public`:        {"webhook", "test", "crm", "--webhook-http"},
+		`there is a webhook "crm" already`:                       {"webhook", "add", "crm", "https://example.com", "--all-scopes"},
+		`its kinds must be some of`:                              {"webhook", "add", "x", "https://example.com", "--all-scopes", "--kinds", "run.started"},
+		`its URL must begin with https://`:                       {"webhook", "add", "x", "example.com", "--all-scopes"},
+		`there is no webhook "x"`:                                {"webhook", "rm", "x"},
+		`there is no webhook "y"`:                                {"webhook", "enable", "y"},
+		`there is no webhook "z" (pgagui webhook ls lists them)`: {"webhook", "test", "z"},
+		`there is no webhook "w"`:                                {"webhook", "rotate", "w"},
+		`http:// is not allowed`:                                 {"webhook", "test", "crm"},
+		`the address is not public`:                              {"webhook", "test", "crm", "--webhook-http"},
 	} {
 		if text := commands.MustFail(cli.ExitRefused, wrong...); !strings.Contains(text, because) {
 			t.Errorf("%q: %s", wrong, text)

@@ -43,7 +43,7 @@ the environment are the standard ones, such as $OTEL_EXPORTER_OTLP_HEADERS.`,
   pgagui worker --compact '@every 30s' --verify off
   OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 pgagui worker --traces '@every 10s'
   pgagui worker --erase '30 3 * * *' --erase-after 90d --all-scopes`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return p.work(command, &how, metricsListen) },
 	}
 	flags := command.Flags()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ them are stored, or none.`,
   pgagui import chat.ndjson --requests chat.requests.ndjson
   curl -N … | pgagui import --leave-open -
   pgagui import --session-messages --thread session-7 session-7.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Arguments(1, math.MaxInt),
 		RunE: func(command *cobra.Command, files []string) error {
 			if sessionMessages {
 				if options.Defaults.ThreadID == "" || len(files) > 1 || requestsFile != "" {

@@ -28,7 +28,7 @@ that continue from it see it until one of them saves its own. A document without
 the thread; runs see it under the keys for which their lineage has no document.`,
 		Example: `  pgagui session ls trip-to-lisbon --head
   pgagui session get trip-to-lisbon memory --head`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return &cli.UsageError{Problem: "a subcommand is missing (expected get, put, ls or rm)", Command: command.CommandPath()}
 		},

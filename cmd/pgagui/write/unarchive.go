@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ It needs the role agui_maintainer.`,
 		Example: `  pgagui unarchive acme.archive
   pgagui unarchive acme.archive trip-to-lisbon --scope restored
   pgagui unarchive acme.archive --check`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Arguments(1, math.MaxInt),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			options.Threads = arguments[1:]
 			if cli.ScopeIsGiven(command) {

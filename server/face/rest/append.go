@@ -71,7 +71,12 @@ func (s handler) postEvents(w http.ResponseWriter, r *http.Request) error {
 		appendBody
 		Strict bool
 	}
-	if err := errors.Join(face.QueryOf(r).Check(), face.ReadObject(r, &body)); err != nil {
+	q := face.QueryOf(r)
+	if q.Has("after_seq") {
+		return problem.Errorf(http.StatusBadRequest,
+			"after_seq is for a stream (Content-Type: application/x-ndjson or text/event-stream); a JSON object has the member afterSeq")
+	}
+	if err := errors.Join(q.Check(), face.ReadObject(r, &body)); err != nil {
 		return err
 	}
 	if err := body.check(); err != nil {

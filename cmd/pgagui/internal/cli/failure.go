@@ -41,7 +41,7 @@ const exitCodesText = `pgagui exits with one of these codes:
     4   refused by the database: an unknown thread or run, an event for a run that has ended, a
         missing privilege, …
     5   no usable database: it is not reachable, it does not have the schema agui, or its schema has
-        another version or build than this program
+        another version or build than this program. Or the address to listen on is in use
     6   a job left work. Either it stopped at its limit or time budget, or other transactions held
         threads: run it again. Or it failed to process runs, which are now in quarantine (select *
         from agui.quarantine): the job retries them with backoff
@@ -140,7 +140,11 @@ func isUnavailable(err error) bool {
 		connect     *pgconn.ConnectError
 		network     *net.OpError
 		server      *pgconn.PgError
+		file        *fs.PathError
 	)
+	if errors.As(err, &file) {
+		return false // a file that ends too early is no lost connection
+	}
 	return errors.As(err, &unavailable) || errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
 }
@@ -148,16 +152,24 @@ func isUnavailable(err error) bool {
 // hasNoSchema reports whether a statement failed because an object of the schema agui does not
 // exist.
 func hasNoSchema(err error) bool {
-	var server *pgconn.PgError
-	if !errors.As(err, &server) {
+	var (
+		server  *pgconn.PgError
+		connect *pgconn.ConnectError
+	)
+	if !errors.As(err, &server) || errors.As(err, &connect) {
 		return false
 	}
 	switch server.Code {
-	case "3F000", "42P01", "42883", "42704", "42703": // no such schema, table, function, type, column
+	case noSuchSchema, "42P01", "42883", "42704", "42703": // no such table, function, type, column
 		return true
 	}
 	return false
 }
+
+const (
+	noSuchSchema        = "3F000"
+	readOnlyTransaction = "25006"
+)
 
 // IsUnfit reports whether this program cannot work with the database or its schema.
 func IsUnfit(err error) bool {
@@ -185,7 +197,24 @@ func Describe(err error) string {
 	return ""
 }
 
-const selectsDatabase = " (--database-url or $DATABASE_URL selects the database)"
+// SelectsDatabase ends the text of an error of a connection.
+const SelectsDatabase = " (--database-url or $DATABASE_URL selects the database)"
+
+// hintFor says on the command line what a hint of the database says with functions and settings of SQL.
+func hintFor(hint string) string {
+	before, _, isOfScope := strings.Cut(hint, "Is it in another scope?")
+	switch {
+	case isOfScope:
+		return before + "Is it in another scope (--scope NAME)?"
+	case hint == "The role has another scope.":
+		return "The role has another scope (--scope NAME)."
+	case strings.HasPrefix(hint, "select * from agui.branches("):
+		return "pgagui log THREAD lists the runs."
+	case strings.HasPrefix(hint, "agui.enable_search("):
+		return "pgagui search --enable LANGUAGE turns it on."
+	}
+	return hint
+}
 
 // explain returns "" for an error that is printed.
 func explain(err error) string {
@@ -195,30 +224,46 @@ func explain(err error) string {
 		unavailable *UnavailableError
 		nodes       *NodesError
 		unanswered  *pgagui.UnansweredError
+		server      *pgconn.PgError
+		network     *net.OpError
 	)
 	switch {
 	case errors.As(err, &nodes):
-		return nodes.text(func(err error) string { return strings.TrimSuffix(explain(err), selectsDatabase) })
+		return nodes.text(func(err error) string { return strings.TrimSuffix(explain(err), SelectsDatabase) })
 	case errors.Is(err, ErrProblems) || errors.Is(err, ErrWorkLeft) || errors.Is(err, ErrBadFiles):
 		return ""
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
 	case errors.As(err, &refusal) && refusal.Hint != "":
-		if before, _, found := strings.Cut(err.Error(), "Is it in another scope?"); found {
-			return before + "Is it in another scope (--scope NAME)?" // what follows are settings of SQL
-		}
-		return err.Error()
+		return strings.Replace(err.Error(), refusal.Hint, hintFor(refusal.Hint), 1)
+	case errors.As(err, &server) && server.Code == readOnlyTransaction:
+		return err.Error() + ": the database is a standby, or was made read-only: use the address of the primary"
+	case hasNoSchema(err) && errors.As(err, &server) && server.Code == noSuchSchema:
+		return err.Error() + ": run pgagui migrate up (on all nodes of a cluster: pgagui cluster migrate)"
 	case hasNoSchema(err):
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
+	case errors.As(err, &network) && network.Op == "listen":
+		return err.Error() // it names the address
 	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete) && !errors.As(err, &unanswered):
-		return err.Error() + selectsDatabase
+		return withoutRepeats(err.Error()) + SelectsDatabase
 	default:
 		return err.Error()
 	}
 }
 
+// withoutRepeats leaves out lines that repeat the end of the line before: an address is tried with TLS and without.
+func withoutRepeats(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if n := len(lines); n == 0 || strings.TrimSpace(line) == "" || !strings.HasSuffix(lines[n-1], strings.TrimSpace(line)) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // OneLine joins the lines of a text. An indented line continues the sentence before it.
 func OneLine(text string) string {
-	text = strings.NewReplacer(":\n\t", ": ", "?\n\t", "? ", "\n\t", ", ", "\n\n", "; ", "\n", "; ").Replace(strings.TrimSpace(text))
+	text = strings.NewReplacer(":\n\t", ": ", "?\n\t", "? ", "\n\t", ", ", "\n\n", "; ", "\n", "; ").Replace(strings.TrimSpace(withoutRepeats(text)))
 	return strings.Join(strings.Fields(text), " ")
 }

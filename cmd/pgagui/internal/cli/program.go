@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,13 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/address"
@@ -186,6 +189,41 @@ func (n NodePools) Close() {
 // Store returns the store of the scope.
 func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
 	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+}
+
+// ExpectedOf says what values a flag takes. It returns "" for a flag that says so in its errors.
+func ExpectedOf(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "int", "int32", "int64", "uint", "uint32", "uint64", "float64":
+		return "a number"
+	case "duration":
+		if _, isAge := flag.Value.(*Age); isAge {
+			return "a duration such as 30m, 12h or 7d"
+		}
+		return "a duration such as 50s or 2h"
+	case "bool":
+		return "true or false"
+	}
+	return ""
+}
+
+// NoArguments requires that there are none. Of a command with subcommands, an argument is the name of one that does not exist.
+func NoArguments(command *cobra.Command, arguments []string) error {
+	if command.HasSubCommands() {
+		return cobra.NoArgs(command, arguments)
+	}
+	return Arguments(0, 0)(command, arguments)
+}
+
+// Arguments requires a number of arguments, which the usage line of the command names.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if least <= len(arguments) && len(arguments) <= most {
+			return nil
+		}
+		_, expected, _ := strings.Cut(command.Use, " ")
+		return fmt.Errorf("expected %s, got %s", cmp.Or(expected, "no argument"), CountText(len(arguments), "argument"))
+	}
 }
 
 // OneThread requires a single argument, the thread id.

@@ -17,13 +17,13 @@ is on ("pgagui migrate up --rls").
 
 Which scopes a command works on:
 
-  - Commands that name, import or remove threads work on one scope: that of --scope, otherwise the
-    scope "". "pgagui archive", "pgagui erase --older-than" and "pgagui worker --erase" also accept
-    --all-scopes. "pgagui unarchive" stores threads in their own scopes, unless --scope is given.
-  - Commands for the whole database (compact, reap, repack, verify, heads, worker, retention,
-    webhook, stats, doctor, migrate) work on all scopes. "pgagui retention set" and "rm" and "pgagui
-    webhook add" need --scope or --all-scopes. verify and heads accept --scope NAME; the others
-    refuse it.
+  - Commands about threads work on one scope: that of --scope, otherwise the scope "". Those that
+    have the flag --all-scopes work on all scopes with it. "pgagui unarchive" stores threads in
+    their own scopes, unless --scope is given.
+  - Commands for the whole database (compact, reap, repack, project, verify, heads, worker,
+    retention, webhook, stats, doctor, migrate, cluster) work on all scopes. "pgagui retention set"
+    and "rm" and "pgagui webhook add" need --scope or --all-scopes. verify and heads accept --scope
+    NAME; the others refuse it.
 
 If a command skips threads of other scopes, a line on stderr says so.`
 

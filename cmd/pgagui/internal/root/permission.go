@@ -1,6 +1,7 @@
 package root
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
@@ -24,6 +26,12 @@ var roleOfCommand = map[string]string{
 	"webhook disable": "agui_maintainer", "webhook test": "agui_maintainer", "webhook failures": "agui_maintainer", "webhook retry": "agui_maintainer",
 	"webhook drop": "agui_maintainer", "webhook rotate": "agui_maintainer", "webhook take-over": "agui_maintainer",
 	"hold set": "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+}
+
+// roleOfFlag is the role that a command needs with a flag.
+var roleOfFlag = map[string]string{
+	"verify --repair": "agui_maintainer", "project --rebuild": "agui_maintainer", "search --enable": "agui_maintainer", "search --disable": "agui_maintainer",
+	"feed --consumer": "agui_writer",
 }
 
 // permissionError is a missing privilege with the advice how to grant it.
@@ -76,13 +84,8 @@ func adviseAt(command *cobra.Command, databaseURL string, err error) error {
 	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}
-	role, ok := roleOfCommand[path]
-	if !ok {
-		role = "agui_reader"
-	}
-	if repair := command.Flags().Lookup("repair"); repair != nil && repair.Value.String() == "true" {
-		role = "agui_maintainer"
-	}
+	role := cmp.Or(roleOfCommand[path], "agui_reader")
+	command.Flags().Visit(func(flag *pflag.Flag) { role = cmp.Or(roleOfFlag[path+" --"+flag.Name], role) })
 	if advice := adviceForRole(ctx, connection, role); advice != "" {
 		return &permissionError{err, advice}
 	}

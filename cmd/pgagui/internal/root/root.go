@@ -3,6 +3,7 @@ package root
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/demo"
 	"github.com/pgagui/pgagui/cmd/pgagui/install"
@@ -78,7 +80,11 @@ func Run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 		err = cli.ErrInterrupted
 	}
 	err = p.adviseOnPermission(command, err)
-	if text := cli.Describe(err); text != "" {
+	text := cli.Describe(err)
+	if p.Nodes != "" {
+		text = strings.TrimSuffix(text, cli.SelectsDatabase) // the description of the nodes has the addresses
+	}
+	if text != "" {
 		fmt.Fprintln(p.Messages, text)
 	}
 	return cli.ExitCode(err)
@@ -106,6 +112,10 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 		SilenceUsage:  true,
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", HelpWidth)))
+	root.Version = cli.Version()
+	root.Flags().Bool("version", false, "print the version of pgagui")
+	root.SetVersionTemplate("pgagui {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
 	p.AddFlags(root)
 	cli.AddHelpGroups(root)
 	for _, commands := range groups {
@@ -114,6 +124,19 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	root.AddCommand(cli.ConnectionTopic(), cli.ExitCodesTopic(), cli.ScopesTopic())
 	(&program{p}).completeIDs(root)
 	return root
+}
+
+// flagError says of a flag whose value cannot be read what it takes.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	expected := cli.ExpectedOf(invalid.GetFlag())
+	if expected == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected)
 }
 
 // HelpWidth is the number of columns that help texts use at most.
