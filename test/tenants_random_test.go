@@ -335,6 +335,7 @@ var (
 	maskedCursor = regexp.MustCompile(`\b[0-9a-f]{16}(?:[0-9a-f]{16})\b`)
 	maskedHashes = regexp.MustCompile(`\\+x[0-9a-f]{64}`) // of the chain, which takes in times
 	maskedEpochs = regexp.MustCompile(`\b1[789]\d{8,}(\.\d+)?\b`)
+	maskedUIDs   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`) // random ones; the keys of threads are made of their names
 )
 
 // saidTo is what a statement answers, without times.
@@ -359,6 +360,7 @@ func masked(text string) string {
 	text = maskedCursor.ReplaceAllString(text, "CURSOR")
 	text = maskedHashes.ReplaceAllString(text, "HASH")
 	text = maskedEpochs.ReplaceAllString(text, "EPOCH")
+	text = maskedUIDs.ReplaceAllString(text, "UID")
 	return maskedAges.ReplaceAllString(text, "AGE")
 }
 
