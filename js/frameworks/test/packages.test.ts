@@ -49,7 +49,7 @@ const oldest = (range: string) => /\d+\.\d+\.\d+/.exec(range)![0];
 function ages(name: string): ("oldest" | "newest")[] {
   const { peerDependencies = {} } = JSON.parse(readFileSync(join(root, "js", name, "package.json"), "utf8")) as Manifest;
   const minor = (version: string) => version.split(".", 2).join(".");
-  const differs = Object.entries(peerDependencies).some(([peer, range]) => minor(oldest(range)) !== minor(installed[peer]));
+  const differs = Object.entries(peerDependencies).some(([peer, range]) => minor(oldest(range)) !== minor(installed[peer]!));
   return differs ? ["oldest", "newest"] : ["newest"];
 }
 
