@@ -242,6 +242,44 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 	}
 }
 
+// A node still has rows of a thread that it has given away, and the node that got it was about to send it on: the copy there is the only
+// one, and the next move sends it on.
+func TestTheNextMoveSendsOnWhatOthersHaveRowsOf(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	if err := c.append("t", "r1", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, "b", cluster.MoveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"a", "b"} {
+		if _, err := c.MoveThread(t.Context(), "", "t", to); err != nil {
+			t.Fatal(err)
+		}
+		if to == "a" { // its rows stay there while a request of a webhook waits
+			if _, err := jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""); err != nil {
+				t.Fatal(err)
+			}
+			do(t, c.pools["a"], `insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
+				values ('hook', 'e', agui.thread_key('', 't'), 'run', now(), '{}', now())`)
+		}
+	}
+	do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'c')`)
+	if rows := c.rows(); len(rows["a"]) != 1 || len(rows["b"]) != 1 || len(rows["c"]) != 0 {
+		t.Fatalf("threads are on %v", rows)
+	}
+	if _, err := c.MoveThread(t.Context(), "", "t", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.append("t", "r2", `[`+start+`,`+end+`]`); err != nil {
+		t.Error(err)
+	}
+	if n := ask[int](t, c.pools["c"], `select count(*) from agui.run`); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+}
+
 // What consumers and webhooks have noted of a thread goes along: no event is processed twice, and no end
 // of a run sent twice.
 func TestReadersMove(t *testing.T) {
