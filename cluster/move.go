@@ -396,8 +396,8 @@ func (m *mover) finish(ctx context.Context) error {
 }
 
 // hasOnlyCopy says whether the rows of a thread on a node that sends its calls to another one are the only copy. It follows the calls:
-// a node that ever got the thread names itself, or the node that got it then. If no node did, the way leads back to the source. If it
-// leads back to another node, that one has the only copy, and was about to send it on.
+// if a node has the thread, it names itself. If no node does, the one that sent it on last was interrupted, and has the only copy: others
+// have rows that were not removed yet.
 func (m *mover) hasOnlyCopy(ctx context.Context, source *node, key pgtype.UUID) (bool, error) {
 	at := source
 	for range m.cluster.nodes {
@@ -411,11 +411,30 @@ func (m *mover) hasOnlyCopy(ctx context.Context, source *node, key pgtype.UUID) 
 		if at, err = m.cluster.node(name); err != nil {
 			return false, err
 		}
-		if at == source {
-			return true, nil
+	}
+	var last *node
+	var sentAt time.Time
+	for _, node := range m.cluster.nodes {
+		threads, err := node.queries.SentThreads(ctx, db.SentThreadsParams{After: keyBefore(key), Page: 1})
+		if err != nil {
+			return false, inNode(node, err)
+		}
+		if len(threads) > 0 && threads[0].ThreadKey == key && threads[0].MovedAt.After(sentAt) {
+			last, sentAt = node, threads[0].MovedAt
 		}
 	}
-	return false, nil
+	return last == source, nil
+}
+
+// keyBefore returns the key before one.
+func keyBefore(key pgtype.UUID) pgtype.UUID {
+	for i := len(key.Bytes) - 1; i >= 0; i-- {
+		key.Bytes[i]--
+		if key.Bytes[i] != 0xff {
+			break
+		}
+	}
+	return key
 }
 
 // bring moves the threads of buckets that were moved alone to the node that has the buckets, and tells it which were erased there.
@@ -742,14 +761,7 @@ func (m *mover) moveThread(ctx context.Context, scope, threadID, to string) erro
 
 // find returns a thread that a node has.
 func (m *mover) find(ctx context.Context, node *node, key pgtype.UUID) (thread db.ThreadsHereRow, isHere bool, err error) {
-	before := key
-	for i := len(before.Bytes) - 1; i >= 0; i-- { // the key before it
-		before.Bytes[i]--
-		if before.Bytes[i] != 0xff {
-			break
-		}
-	}
-	threads, err := node.queries.ThreadHere(ctx, db.ThreadHereParams{ThreadKey: key, Before: before})
+	threads, err := node.queries.ThreadHere(ctx, db.ThreadHereParams{ThreadKey: key, Before: keyBefore(key)})
 	if err != nil || len(threads) == 0 {
 		return thread, false, inNode(node, err)
 	}

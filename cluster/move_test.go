@@ -243,40 +243,48 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 }
 
 // A node still has rows of a thread that it has given away, and the node that got it was about to send it on: the copy there is the only
-// one, and the next move sends it on.
+// one, and the next move sends it on, wherever the map says that the thread is.
 func TestTheNextMoveSendsOnWhatOthersHaveRowsOf(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, nil)
-	if err := c.append("t", "r1", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, to := range []string{"a", "b"} {
-		if _, err := c.MoveThread(t.Context(), "", "t", to); err != nil {
-			t.Fatal(err)
-		}
-		if to == "a" { // its rows stay there while a request of a webhook waits
+	for _, home := range []string{"a", "b"} {
+		t.Run(home, func(t *testing.T) {
+			t.Parallel()
+			c := newThree(t, nil)
+			run := func(id string) {
+				t.Helper()
+				if err := c.append("t", id, `[`+start+`,`+end+`]`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			moveTo := func(node string) {
+				t.Helper()
+				if _, err := c.MoveThread(t.Context(), "", "t", node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run("r1")
+			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, home, cluster.MoveOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			moveTo("a")
+			// Its rows stay there while a request of a webhook waits.
 			if _, err := jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""); err != nil {
 				t.Fatal(err)
 			}
 			do(t, c.pools["a"], `insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
 				values ('hook', 'e', agui.thread_key('', 't'), 'run', now(), '{}', now())`)
-		}
-	}
-	do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'c')`)
-	if rows := c.rows(); len(rows["a"]) != 1 || len(rows["b"]) != 1 || len(rows["c"]) != 0 {
-		t.Fatalf("threads are on %v", rows)
-	}
-	if _, err := c.MoveThread(t.Context(), "", "t", "c"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.append("t", "r2", `[`+start+`,`+end+`]`); err != nil {
-		t.Error(err)
-	}
-	if n := ask[int](t, c.pools["c"], `select count(*) from agui.run`); n != 2 {
-		t.Errorf("%d runs, want 2", n)
+			moveTo("b")
+			run("r2")
+			do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'c')`)
+			if rows := c.rows(); len(rows["a"]) != 1 || len(rows["b"]) != 1 || len(rows["c"]) != 0 {
+				t.Fatalf("threads are on %v", rows)
+			}
+			moveTo("c")
+			run("r3")
+			if runs := ask[string](t, c.pools["c"], `select string_agg(run_id, ' ' order by run_no) from agui.run`); runs != "r1 r2 r3" {
+				t.Errorf("the runs are %q", runs)
+			}
+		})
 	}
 }
 

@@ -237,7 +237,7 @@ func (q *Queries) RemoveMovedThread(ctx context.Context, threadKey pgtype.UUID) 
 }
 
 const SentThreads = `-- name: SentThreads :many
-select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node
+select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node, moved.moved_at
 from agui_internal.moved_thread as moved
 join agui.thread as thread
     on thread.thread_key operator(pg_catalog.=) moved.thread_key
@@ -257,6 +257,7 @@ type SentThreadsRow struct {
 	ThreadID  string
 	CreatedAt time.Time
 	Node      string
+	MovedAt   time.Time
 }
 
 // Those, with the node that calls for them are sent to.
@@ -275,6 +276,7 @@ func (q *Queries) SentThreads(ctx context.Context, arg SentThreadsParams) ([]Sen
 			&i.ThreadID,
 			&i.CreatedAt,
 			&i.Node,
+			&i.MovedAt,
 		); err != nil {
 			return nil, err
 		}

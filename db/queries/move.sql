@@ -21,7 +21,7 @@ where moved.node operator(pg_catalog.<>) agui_internal.this_node();
 
 -- name: SentThreads :many
 -- Those, with the node that calls for them are sent to.
-select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node
+select thread.thread_key, thread.scope, thread.thread_id, thread.created_at, moved.node, moved.moved_at
 from agui_internal.moved_thread as moved
 join agui.thread as thread
     on thread.thread_key operator(pg_catalog.=) moved.thread_key
