@@ -575,6 +575,7 @@ func TestARunWithoutFactsIsNamed(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'project' and thread_id = 't3' and error like '%poison%'`); n != 1 {
 				t.Errorf("%d runs are named", n)
 			}
+			execute(t, pool, `update agui_internal.job_note set next_at = now() + interval '1 hour'`)
 			execute(t, pool, `alter table agui.projected_call drop constraint poison`)
 			mustProject(t, pool, project)
 			if n := count(t, pool, `select count(*) from agui.tool_fact`); n != 4 {
