@@ -136,7 +136,7 @@ func (s *Server) StreamContext(request context.Context) (_ context.Context, end 
 	})
 }
 
-// watchToken cancels the context of a stream when the token of its client is not valid any more.
+// watchToken cancels the context of a stream when the token of its client is not valid any more. stop ends the watch.
 func (s *Server) watchToken(ctx context.Context, cancel context.CancelCauseFunc) (stop func() bool) {
 	who, _ := access.IdentityFrom(ctx)
 	pause := func() time.Duration {
