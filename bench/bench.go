@@ -111,6 +111,7 @@ type bench struct {
 type sizes struct {
 	appendFor                      time.Duration // of a slice; a round has appendSlices slices per side
 	everydayThreads, everydayRuns  int
+	shortThreads                   int // of one short run
 	allTypesThreads, allTypesRuns  int
 	growingRuns, growingState      int
 	deltaRuns, branches            int
@@ -144,7 +145,7 @@ type sizes struct {
 
 var (
 	fullSize = sizes{
-		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, allTypesThreads: 16, allTypesRuns: 12,
+		appendFor: 150 * time.Millisecond, everydayThreads: 16, everydayRuns: 10, shortThreads: 500, allTypesThreads: 16, allTypesRuns: 12,
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, pageRuns: 1000, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
@@ -153,7 +154,7 @@ var (
 		largeEvents: 100_000_000, smallEvents: 1_000_000, largeModels: 500, largeVerified: 100, largeCalls: 80, largeJobRuns: 20, largePolled: 1000, mixed: time.Hour,
 	}
 	quickSize = sizes{
-		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, allTypesThreads: 1, allTypesRuns: 3,
+		appendFor: 5 * time.Millisecond, everydayThreads: 2, everydayRuns: 2, shortThreads: 3, allTypesThreads: 1, allTypesRuns: 3,
 		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, pageRuns: 5, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -17,30 +18,33 @@ import (
 // compact folds logs of the database into snapshots, with as many workers as pgagui compact uses.
 // It also measures one worker, to compare with one reader that only reads the log.
 func (b *bench) compact(ctx context.Context) error {
-	var allTypes []corpus.Conversation
+	var short, allTypes []corpus.Conversation
+	for i := range b.sizes.shortThreads {
+		short = append(short, b.corpus.Short(uint64(i)+1))
+	}
 	for i := range b.sizes.allTypesThreads {
 		allTypes = append(allTypes, b.corpus.AllTypes(uint64(i)+1, b.sizes.allTypesRuns))
 	}
-	if err := b.compactThreads(ctx, compactCase{
-		name: "all event types", threads: allTypes, client: atLeast("5", 2), reading: atLeast("7", 0.25), sql: atLeast("8", 0.4),
-	}); err != nil {
-		return err
-	}
 	growing := b.corpus.Growing(1, b.sizes.growingRuns, b.sizes.growingState)
-	return b.compactThreads(ctx, compactCase{
-		name: "one growing thread", threads: []corpus.Conversation{growing}, wholeThread: true, client: atLeast("6", 20), reading: atLeast("7", 0.25),
-	})
+	for _, c := range []compactCase{
+		{name: "threads of one short run", threads: short, goCPU: atMost("5", 12), sqlCPU: atMost("8", 12)},
+		{name: "all event types", threads: allTypes, client: true, goCPU: atMost("5", 4), sqlCPU: atMost("8", 25)},
+		{name: "one growing thread", threads: []corpus.Conversation{growing}, client: true, wholeThread: true, goCPU: atMost("6", 3)},
+	} {
+		if err := b.compactThreads(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type compactCase struct {
 	name    string
 	threads []corpus.Conversation
-	// wholeThread makes the client compact the whole thread in one call; otherwise it compacts run
-	// by run.
-	wholeThread bool
-	// Targets: against the client, against reading, and of SQL against the client. If sql is nil,
-	// SQL is not measured.
-	client, reading, sql *Target
+	// client makes the official client compact the same, run by run; with wholeThread the whole thread in one call.
+	client, wholeThread bool
+	// Targets of the CPU, beside reading the log alone. If sqlCPU is nil, SQL is not measured.
+	goCPU, sqlCPU *Target
 }
 
 func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
@@ -57,6 +61,7 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 		runs += len(thread.Runs)
 	}
 
+	taken := cpuOf(database)
 	workers := min(4, runtime.NumCPU(), len(c.threads))
 	const oneWorker, inSQL, reading, client = "pgagui 1 worker", "pgagui in SQL", "reading", "client"
 	inGo := fmt.Sprintf("pgagui %d workers", workers)
@@ -65,7 +70,7 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 			if err := database.forgetSnapshots(ctx); err != nil {
 				return 0, err
 			}
-			return timed(name, func(ctx context.Context) error {
+			return taken.timed(name, events, func(ctx context.Context) error {
 				done, err := jobs.Compact(ctx, database.Pool, jobs.CompactOptions{Workers: workers})
 				if err == nil && done.Runs != runs {
 					err = fmt.Errorf("%d runs of %d were compacted", done.Runs, runs)
@@ -76,33 +81,32 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	}
 	sides := []side{
 		compacting(oneWorker, 1),
-		{reading, func(ctx context.Context) (float64, error) {
-			return timed(reading, func(ctx context.Context) error {
-				read, err := database.readBatches(ctx)
-				if err == nil && read != events {
-					err = fmt.Errorf("%d events of %d were read", read, events)
-				}
-				return err
-			}).measure(ctx)
-		}},
+		taken.timed(reading, events, func(ctx context.Context) error {
+			read, err := database.readBatches(ctx)
+			if err == nil && read != events {
+				err = fmt.Errorf("%d events of %d were read", read, events)
+			}
+			return err
+		}),
 	}
 	if workers > 1 {
 		sides = append(sides, compacting(inGo, workers))
 	} else {
 		inGo = oneWorker
 	}
-	if c.sql != nil {
+	if c.sqlCPU != nil {
 		sides = append(sides, side{inSQL, func(ctx context.Context) (float64, error) {
 			if err := database.forgetSnapshots(ctx); err != nil {
 				return 0, err
 			}
-			return timed(inSQL, func(ctx context.Context) error {
+			return taken.timed(inSQL, events, func(ctx context.Context) error {
 				_, err := database.Exec(ctx, "call agui.compact()")
 				return err
 			}).measure(ctx)
 		}})
 	}
-	if b.peers != nil {
+	hasClient := c.client && b.peers != nil
+	if hasClient {
 		var files []string
 		for _, thread := range c.threads {
 			file, err := b.file(ctx, thread)
@@ -112,40 +116,51 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 			files = append(files, file)
 		}
 		sides = append(sides, side{client, func(ctx context.Context) (float64, error) {
-			total := 0.0
+			var total clientTook
 			for _, file := range files {
-				var answer struct{ Seconds float64 }
+				var answer clientTook
 				command := map[string]any{"do": "client.compactEvents", "file": file, "thread": c.wholeThread}
 				if err := b.peers.Do(ctx, command, &answer); err != nil {
 					return 0, err
 				}
-				total += answer.Seconds
+				total.Seconds += answer.Seconds
+				total.CPU += answer.CPU
 			}
-			return total, nil
+			taken.taken[client] = append(taken.taken[client], total.CPU*1e6/float64(events))
+			return total.Seconds, nil
 		}})
 	}
 	measured, err := b.rounds(ctx, "compact "+c.name, sides...)
 	if err != nil {
 		return err
 	}
-	add := func(ours, against string, target *Target) {
-		b.report.add(Measurement{
+	add := func(ours, against string, rate, cpu *Target) {
+		m := Measurement{
 			Phase: "compact", What: fmt.Sprintf("compact %s, %d runs, %s", c.name, runs, strings.TrimPrefix(ours, "pgagui ")), Unit: "events/s",
-			Ours: Side{Name: ours}, Against: Side{Name: against}, Target: target,
-		}, rates(measured[ours], events), rates(measured[against], events))
-	}
-	if b.peers != nil {
-		add(inGo, client, c.client)
-		if inGo != oneWorker {
-			add(oneWorker, client, nil)
+			Ours: Side{Name: ours}, Against: Side{Name: against}, Target: rate,
 		}
+		b.report.add(m, rates(measured[ours], events), rates(measured[against], events))
+		m.Target = cpu
+		taken.add(b.report, m, 1)
 	}
-	add(oneWorker, reading, c.reading)
-	if b.peers != nil && c.sql != nil {
-		add(inSQL, client, c.sql)
+	add(oneWorker, reading, nil, c.goCPU)
+	if c.sqlCPU != nil {
+		add(inSQL, reading, nil, c.sqlCPU)
+	}
+	if !hasClient {
+		return database.drop(ctx)
+	}
+	for _, ours := range slices.Compact([]string{oneWorker, inGo}) {
+		add(ours, client, nil, nil)
+	}
+	if c.sqlCPU != nil {
+		add(inSQL, client, nil, nil)
 	}
 	return database.drop(ctx)
 }
+
+// clientTook is what the client needed for a conversation.
+type clientTook struct{ Seconds, CPU float64 } // both in seconds
 
 // forgetSnapshots removes all results of compaction.
 func (d *database) forgetSnapshots(ctx context.Context) error {

@@ -115,6 +115,15 @@ func (c *Corpus) Everyday(seed uint64, runs int) Conversation {
 	return w.conversation
 }
 
+// Short is a question and its answer of a sentence. Its run has about 20 events.
+func (c *Corpus) Short(seed uint64) Conversation {
+	w := c.writer(seed, tokenSize)
+	w.begin("")
+	w.answer(90)
+	w.finish()
+	return w.conversation
+}
+
 // Exchanges is a long conversation of short turns: a question, sometimes a tool call, and an answer of
 // a few sentences. A run has about 100 events.
 func (c *Corpus) Exchanges(seed uint64, runs int) Conversation {

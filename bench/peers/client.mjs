@@ -2,7 +2,7 @@
 
 import { AbstractAgent, compactEvents, transformChunks } from "@ag-ui/client";
 import { from, lastValueFrom } from "rxjs";
-import { seconds } from "./measure.mjs";
+import { seconds, spent } from "./measure.mjs";
 
 export const countEvents = (runs) => runs.reduce((count, run) => count + run.events.length, 0);
 
@@ -13,10 +13,10 @@ export const countEvents = (runs) => runs.reduce((count, run) => count + run.eve
 export async function compact(runs, wholeThread) {
   const streams = wholeThread ? [runs.flatMap((run) => run.events)] : runs.map((run) => run.events);
   let compacted = 0;
-  const took = await seconds(() => {
+  const took = await spent(() => {
     for (const events of streams) compacted += compactEvents(events).length;
   });
-  return { seconds: took, events: countEvents(runs), compacted };
+  return { ...took, events: countEvents(runs), compacted };
 }
 
 /**
