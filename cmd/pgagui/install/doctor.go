@@ -40,11 +40,10 @@ snapshots themselves, use "pgagui verify".`,
   pgagui doctor --server https://agents.example.com --token-file token`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			if options.URL == "" {
 				for _, name := range []string{"token-file", "origin", "heartbeats", "ready"} {
 					if command.Flags().Changed(name) {
-						return wrong("--" + name + " is for --server")
+						return cli.WrongUsage(command, "--"+name+" is for --server")
 					}
 				}
 				return p.EachNode(command.Context(), func(ctx context.Context) error {
@@ -58,7 +57,7 @@ snapshots themselves, use "pgagui verify".`,
 				})
 			}
 			if options.Heartbeats < 0 || options.Heartbeats > 3 {
-				return wrong("--heartbeats must be 0 to 3")
+				return cli.WrongUsage(command, "--heartbeats must be 0 to 3")
 			}
 			options.Token, options.Version = os.Getenv("PGAGUI_TOKEN"), cli.Version()
 			if tokenFile != "" {
@@ -70,7 +69,7 @@ snapshots themselves, use "pgagui verify".`,
 			}
 			findings, err := doctor.ExamineServer(command.Context(), options)
 			if err != nil {
-				return wrong(err.Error())
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.report(findings, nil)
 		},

@@ -25,9 +25,7 @@ a pooler in transaction mode cannot hold the lock against concurrent migrations.
 		Example: `  pgagui migrate up
   pgagui migrate status`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected up, down, status or sql)", Command: command.CommandPath()}
-		},
+		RunE: cli.NeedsSubcommand("up, down, status or sql"),
 	}
 	migrate.AddCommand(cli.OnOneDatabase(p.migrateUpCommand(), p.migrateDownCommand())...)
 	migrate.AddCommand(
@@ -73,7 +71,7 @@ mapped to (agui.map_tenant, agui.map_pool, agui.map_operator), and a role withou
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if rowSecurity && noRowSecurity {
-				return &cli.UsageError{Problem: "--rls and --no-rls exclude each other", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--rls and --no-rls exclude each other")
 			}
 			options := []schema.Option{schema.OnNotice(p.Notice)}
 			if acceptChanges {
@@ -331,7 +329,7 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 		RunE: func(command *cobra.Command, _ []string) error {
 			if folder != "" {
 				if down || from > 0 || format != "plain" && format != "extension" {
-					return &cli.UsageError{Problem: "--folder excludes --from, --down and other formats than extension: it writes all migrations", Command: command.CommandPath()}
+					return cli.WrongUsage(command, "--folder excludes --from, --down and other formats than extension: it writes all migrations")
 				}
 				if format == "extension" {
 					return writeFiles(folder, schema.Extension())
@@ -340,7 +338,7 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 			}
 			text, err := migrationSQL(from, down, format)
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			if text == "" {
 				fmt.Fprintf(p.Messages, "nothing to print: there is nothing after version %d\n", from)

@@ -37,13 +37,12 @@ role agui_maintainer.`,
   pgagui archive old.archive --all-scopes --older-than 365d`,
 		Args: cli.Arguments(1, math.MaxInt),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			options.Threads, options.Scope, options.Program = arguments[1:], p.Scope, cli.Version()
 			switch {
 			case options.AllScopes && cli.ScopeIsGiven(command):
-				return wrong("--scope and --all-scopes exclude each other")
+				return cli.WrongUsage(command, "--scope and --all-scopes exclude each other")
 			case len(options.Threads) > 0 && (options.AllScopes || options.OlderThan > 0):
-				return wrong("--all-scopes and --older-than exclude threads")
+				return cli.WrongUsage(command, "--all-scopes and --older-than exclude threads")
 			}
 			return p.EachPoolOf(command.Context(), 1, options.Threads, func(ctx context.Context, pool *pgxpool.Pool, threads []string) error {
 				options := options

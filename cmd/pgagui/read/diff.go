@@ -38,7 +38,7 @@ it is null if a merge patch cannot express the change.`,
 				return err
 			}
 			if options.From == options.To {
-				return &cli.UsageError{Problem: "expected two different points, for example --from RUN", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "expected two different points, for example --from RUN")
 			}
 			return nil
 		},

@@ -66,18 +66,17 @@ the input of the run.`,
 			return cli.OneThread(command, arguments)
 		},
 		RunE: func(command *cobra.Command, threads []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			if options.all && (options.runID != "" || !options.lineage) {
-				return wrong("--all excludes --run and --lineage: it prints all runs of all threads")
+				return cli.WrongUsage(command, "--all excludes --run and --lineage: it prints all runs of all threads")
 			}
 			var shape compaction.Shape
 			if options.compact != "" {
 				var err error
 				if shape, err = compaction.ParseShape(options.compact); err != nil {
-					return wrong(`--compact must be "stream" or "snapshot"`)
+					return cli.WrongUsage(command, `--compact must be "stream" or "snapshot"`)
 				}
 				if options.requests != "" {
-					return wrong("--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
+					return cli.WrongUsage(command, "--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
 				}
 			}
 			if options.all {

@@ -28,7 +28,7 @@ func addAllScopes(command *cobra.Command, allScopes *bool) {
 
 func checkAllScopes(command *cobra.Command, allScopes bool) error {
 	if allScopes && cli.ScopeIsGiven(command) {
-		return &cli.UsageError{Problem: "--scope and --all-scopes exclude each other", Command: command.CommandPath()}
+		return cli.WrongUsage(command, "--scope and --all-scopes exclude each other")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ toolCallId, askedAt and expiresAt.`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.Limit < 1 {
-				return &cli.UsageError{Problem: "--limit must be 1 or more", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit must be 1 or more")
 			}
 			if err := checkAllScopes(command, allScopes); err != nil {
 				return err
@@ -108,7 +108,7 @@ With --json it is one object: since, days, agents, tools, models, waiting, as GE
 		RunE: func(command *cobra.Command, _ []string) error {
 			from, err := cli.PointInTime("--since", since, time.Now())
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			if err := checkAllScopes(command, allScopes); err != nil {
 				return err

@@ -46,14 +46,13 @@ without one.`,
   pgagui feed --consumer warehouse --events --follow | ./load`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			switch {
 			case every <= 0:
-				return wrong("--every must be more than 0")
+				return cli.WrongUsage(command, "--every must be more than 0")
 			case from.events && from.consumer == "":
-				return wrong("--events needs --consumer, for which the database keeps how far each thread was read")
+				return cli.WrongUsage(command, "--events needs --consumer, for which the database keeps how far each thread was read")
 			case from.after != "" && from.consumer != "":
-				return wrong("--after and --consumer exclude each other: a consumer has a place")
+				return cli.WrongUsage(command, "--after and --consumer exclude each other: a consumer has a place")
 			}
 			if err := checkAllScopes(command, from.allScopes); err != nil {
 				return err

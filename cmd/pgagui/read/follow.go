@@ -35,21 +35,20 @@ To continue after it, use --after.`,
   pgagui follow trip-to-lisbon --run run-4 --history snapshot --json`,
 		Args: cli.OneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			if options.After.Seq < 0 {
-				return wrong("--after must be 0 or more")
+				return cli.WrongUsage(command, "--after must be 0 or more")
 			}
 			options.NoLineage = !lineage
 			if history != "" {
 				if !lineage {
-					return wrong("--history and --lineage=false exclude each other: a history covers the whole lineage")
+					return cli.WrongUsage(command, "--history and --lineage=false exclude each other: a history covers the whole lineage")
 				}
 				var err error
 				if options.History, err = compaction.ParseShape(history); err != nil {
-					return wrong(`--history must be "stream" or "snapshot"`)
+					return cli.WrongUsage(command, `--history must be "stream" or "snapshot"`)
 				}
 				if command.Flags().Changed("after") {
-					return wrong("--history and --after exclude each other: a history begins with the first event")
+					return cli.WrongUsage(command, "--history and --after exclude each other: a history begins with the first event")
 				}
 			}
 			return p.follow(command.Context(), arguments[0], options, null)

@@ -49,7 +49,7 @@ may contain line ends between its fields; then use --null.`,
 				err = errors.New("--null needs --json")
 			}
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				return p.history(command.Context(), store, arguments[0], options, given)

@@ -49,7 +49,7 @@ func readPoint(command *cobra.Command, flag, text string, at *pgagui.At) (err er
 		return nil
 	}
 	if at.Seq, at.Time, err = cli.SeqOrTime("--"+flag, text, time.Now()); err != nil {
-		return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+		return cli.WrongUsage(command, err.Error())
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ cursor, the value for --cursor.`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.WithSnapshot(command.Context(), func(store *pgagui.Store, tx pgx.Tx) error {
 				return p.runs(command.Context(), store, tx, options, given.all, cli.ScopeIsGiven(command))

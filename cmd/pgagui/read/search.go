@@ -36,20 +36,19 @@ and snippet, a list of pieces with text and isMatch.`,
   pgagui search '"late delivery" -refund' --all-scopes --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			isSetting := off || language != ""
 			switch {
 			case off && language != "":
-				return wrong("--enable and --disable exclude each other")
+				return cli.WrongUsage(command, "--enable and --disable exclude each other")
 			case isSetting != (len(arguments) == 0):
-				return wrong("expected a query, or one of --enable and --disable")
+				return cli.WrongUsage(command, "expected a query, or one of --enable and --disable")
 			case options.Limit < 1:
-				return wrong("--limit must be 1 or more")
+				return cli.WrongUsage(command, "--limit must be 1 or more")
 			}
 			if since != "" {
 				var err error
 				if options.Since, err = cli.PointInTime("--since", since, time.Now()); err != nil {
-					return wrong(err.Error())
+					return cli.WrongUsage(command, err.Error())
 				}
 			}
 			if err := checkAllScopes(command, options.AllScopes); err != nil {

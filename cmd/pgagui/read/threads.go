@@ -47,7 +47,7 @@ branches, and cursor, the value for --cursor.`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.WithSnapshot(command.Context(), func(store *pgagui.Store, tx pgx.Tx) error {
 				return p.threads(command.Context(), store, tx, options, given.all, cli.ScopeIsGiven(command))
@@ -215,15 +215,13 @@ member.`,
 			}
 			if flags.Changed("metadata") {
 				if !isJSONObject(metadata) {
-					return &cli.UsageError{Problem: fmt.Sprintf("--metadata %s: not a JSON object", metadata), Command: command.CommandPath()}
+					return cli.WrongUsage(command, fmt.Sprintf("--metadata %s: not a JSON object", metadata))
 				}
 				changes.Metadata = json.RawMessage(metadata)
 			}
 			nothing := changes.Title == nil && changes.Agent == nil && changes.Archived == nil && changes.Metadata == nil
 			if nothing && !changes.CreateIfMissing {
-				return &cli.UsageError{
-					Problem: "nothing to set (expected --title, --agent, --archived or --metadata)", Command: command.CommandPath(),
-				}
+				return cli.WrongUsage(command, "nothing to set (expected --title, --agent, --archived or --metadata)")
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				thread, err := store.SetThread(command.Context(), arguments[0], changes)

@@ -31,7 +31,7 @@ reasoningTokens, cachedInputTokens, cacheWriteInputTokens, runs), runs, runsWith
 		Args: cli.OneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if options.NoLineage = !lineage; options.WholeThread && (options.NoLineage || options.RunID != "") {
-				return &cli.UsageError{Problem: "--whole-thread excludes --run and --lineage", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--whole-thread excludes --run and --lineage")
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				return p.usage(command.Context(), store, arguments[0], options)

@@ -71,7 +71,7 @@ installs the schema agui there; $DATABASE_URL is not used.`,
 func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 	ctx := command.Context()
 	if err := access.CheckLoopback(how.listen); err != nil {
-		return &cli.UsageError{Problem: "--listen: " + err.Error(), Command: command.CommandPath()}
+		return cli.WrongUsage(command, "--listen: "+err.Error())
 	}
 	home, err := openDevHome()
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *program) dev(command *cobra.Command, how devFlags) (err error) {
 	}
 	defer s.close()
 	if err := s.listen(); err != nil {
-		return &cli.UsageError{Problem: err.Error() + " (--listen 127.0.0.1:0 takes a free port)", Command: command.CommandPath()}
+		return cli.WrongUsage(command, err.Error()+" (--listen 127.0.0.1:0 takes a free port)")
 	}
 	if err := p.printDev(devGuide{URL: s.url(), Token: token, Agent: how.agents[0].Name, Agents: how.agents.String(), Explorer: s.explorerLink(p.Scope, explorer.Place{}), Address: p.DatabaseURL, Database: database}); err != nil {
 		return err

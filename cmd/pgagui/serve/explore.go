@@ -40,7 +40,7 @@ agui_writer may also stop runs. A server (pgagui serve) has the same pages at /e
 				place.ThreadID = arguments[0]
 			}
 			if place.ThreadID == "" && (place.RunID != "" || place.Seq != 0) {
-				return &cli.UsageError{Problem: "--run and --at need a thread", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--run and --at need a thread")
 			}
 			return p.explore(command, listen, place)
 		},
@@ -54,7 +54,7 @@ agui_writer may also stop runs. A server (pgagui serve) has the same pages at /e
 func (p *program) explore(command *cobra.Command, listen string, place explorer.Place) error {
 	ctx := command.Context()
 	if err := access.CheckLoopback(listen); err != nil {
-		return &cli.UsageError{Problem: "--listen: " + err.Error(), Command: command.CommandPath()}
+		return cli.WrongUsage(command, "--listen: "+err.Error())
 	}
 	const connections = 6
 	logger := slog.New(slog.NewTextHandler(p.Messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -78,7 +78,7 @@ func (p *program) explore(command *cobra.Command, listen string, place explorer.
 	pages := explorer.New(store, options)
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
-		return &cli.UsageError{Problem: err.Error() + " (--listen 127.0.0.1:0 takes a free port)", Command: command.CommandPath()}
+		return cli.WrongUsage(command, err.Error()+" (--listen 127.0.0.1:0 takes a free port)")
 	}
 	if err := access.CheckLoopback(listener.Addr().String()); err != nil { // localhost is what the hosts file says
 		return errors.Join(err, listener.Close())

@@ -125,7 +125,7 @@ func configError(command *cobra.Command, err error) error {
 	if code := cli.ExitCode(err); code == cli.ExitInput || code == cli.ExitUnavailable {
 		return err
 	}
-	return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+	return cli.WrongUsage(command, err.Error())
 }
 
 // check reports settings that contradict each other.

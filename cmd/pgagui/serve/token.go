@@ -36,7 +36,7 @@ file on SIGHUP. To withdraw a token, remove its entry.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			token, err := newStaticToken(name, p.Scope, rights, lifetime)
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.printToken(token, file)
 		},

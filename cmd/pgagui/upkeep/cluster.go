@@ -42,13 +42,11 @@ and "down" work on one node, which --node names.`,
   pgagui threads --nodes nodes.json
   pgagui verify --nodes nodes.json --node a`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected migrate, init, add, status, move, pin, unpin, rebalance or front)", Command: command.CommandPath()}
-		},
+		RunE: cli.NeedsSubcommand("migrate, init, add, status, move, pin, unpin, rebalance or front"),
 	}
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
 		if p.Nodes == "" {
-			return nil, &cli.UsageError{Problem: "no file that describes the nodes: expected --nodes or $PGAGUI_NODES", Command: command.CommandPath()}
+			return nil, cli.WrongUsage(command, "no file that describes the nodes: expected --nodes or $PGAGUI_NODES")
 		}
 		return cluster.ReadFile(p.Nodes)
 	}
@@ -271,7 +269,7 @@ requests of webhooks are waiting go with the next move.`,
 				err = errors.New("expected either buckets or --thread ID")
 			}
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			var moved cluster.Moved
 			if thread != "" {

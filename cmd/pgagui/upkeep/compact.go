@@ -61,10 +61,10 @@ With --json the result is one line with these members:
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := how.Check(); err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			if limit < 0 || maxTime < 0 || grace < 0 {
-				return &cli.UsageError{Problem: "--limit, --max-time and --grace must be 0 or more", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit, --max-time and --grace must be 0 or more")
 			}
 			options := how.Options()
 			options.MaxRuns, options.MaxTime, options.Retry = limit, maxTime, retry

@@ -36,16 +36,15 @@ threads.`,
 		Example: `  pgagui erase trip-to-lisbon --reason "requested by the user"
   pgagui erase --all-scopes --older-than 90d --dry-run`,
 		RunE: func(command *cobra.Command, threads []string) error {
-			wrong := func(problem string) error { return &cli.UsageError{Problem: problem, Command: command.CommandPath()} }
 			switch {
 			case (len(threads) > 0) == (olderThan > 0):
-				return wrong("expected either threads or --older-than")
+				return cli.WrongUsage(command, "expected either threads or --older-than")
 			case options.MaxThreads < 0 || options.MaxTime < 0 || olderThan < 0:
-				return wrong("--limit, --max-time and --older-than must not be negative")
+				return cli.WrongUsage(command, "--limit, --max-time and --older-than must not be negative")
 			case len(threads) > 0 && (options.AllScopes || options.MaxThreads > 0 || options.MaxTime > 0):
-				return wrong("--all-scopes, --limit and --max-time go with --older-than")
+				return cli.WrongUsage(command, "--all-scopes, --limit and --max-time go with --older-than")
 			case options.AllScopes && cli.ScopeIsGiven(command):
-				return wrong("--scope and --all-scopes exclude each other")
+				return cli.WrongUsage(command, "--scope and --all-scopes exclude each other")
 			}
 			options.OlderThan, options.Scope = olderThan, p.Scope
 			if !options.DryRun && !yes {

@@ -30,7 +30,7 @@ agui_maintainer.`,
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxTime < 0 {
-				return &cli.UsageError{Problem: "--max-time must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--max-time must not be negative")
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.project(ctx, pool, options) })
 		},

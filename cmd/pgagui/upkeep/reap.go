@@ -31,7 +31,7 @@ that it failed to close are in quarantine. It needs the role agui_worker.`,
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxRuns < 0 || options.MaxTime < 0 {
-				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit and --max-time must not be negative")
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.reap(ctx, pool, options) })
 		},

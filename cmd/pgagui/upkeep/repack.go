@@ -36,7 +36,7 @@ role agui_worker.`,
 				options.OlderThan = &olderThan
 			}
 			if options.MaxRuns < 0 || options.MaxTime < 0 || olderThan < 0 {
-				return &cli.UsageError{Problem: "--limit, --max-time and --older-than must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit, --max-time and --older-than must not be negative")
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return p.repack(ctx, pool, options) })
 		},

@@ -38,9 +38,7 @@ and, in SQL, "call agui.apply_retention()". A thread in progress stays. A thread
   pgagui retention set erase never --scope acme
   pgagui retention plan`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set, rm, plan or apply)", Command: command.CommandPath()}
-		},
+		RunE: cli.NeedsSubcommand("ls, set, rm, plan or apply"),
 	}
 	all := cli.OfAllScopes(p.retentionListCommand(), p.retentionPlanCommand(), p.retentionApplyCommand())
 	retention.AddCommand(append(all, p.retentionSetCommand(), p.retentionRemoveCommand())...)
@@ -98,7 +96,7 @@ func scopeText(scope string, all bool) string {
 // ruleScope reads the scope of a rule, which has to be given.
 func (p *program) ruleScope(command *cobra.Command, all bool) error {
 	if all == cli.ScopeIsGiven(command) {
-		return &cli.UsageError{Problem: "expected one of --scope and --all-scopes", Command: command.CommandPath()}
+		return cli.WrongUsage(command, "expected one of --scope and --all-scopes")
 	}
 	return nil
 }
@@ -275,7 +273,7 @@ transactions held threads. It needs the role agui_maintainer.`,
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxThreads < 0 || options.MaxTime < 0 {
-				return &cli.UsageError{Problem: "--limit and --max-time must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit and --max-time must not be negative")
 			}
 			if !yes {
 				fmt.Fprintln(p.Messages, "This does what the rules say. It permanently removes threads if a rule says so (pgagui retention plan).")
@@ -315,9 +313,7 @@ the hold is lifted. Its log can be continued.`,
 		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"
   pgagui hold ls`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected ls, set or lift)", Command: command.CommandPath()}
-		},
+		RunE: cli.NeedsSubcommand("ls, set or lift"),
 	}
 	hold.AddCommand(p.holdSetCommand(), p.holdLiftCommand(), p.holdListCommand())
 	return hold
@@ -334,7 +330,7 @@ the role agui_maintainer.`,
 		Args:    cli.OneThread,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return &cli.UsageError{Problem: "--reason is missing", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--reason is missing")
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				held, err := store.Maintenance().SetHold(command.Context(), arguments[0], reason)

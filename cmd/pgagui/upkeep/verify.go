@@ -50,11 +50,11 @@ or a log that was replaced together with its hashes. To find these as well, keep
 				options.Scope = &p.Scope
 			}
 			if err := chooseThreads(&options, sample, since, time.Now()); err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			if heads != "" {
 				if !options.Chain {
-					return &cli.UsageError{Problem: "--heads needs --chain", Command: command.CommandPath()}
+					return cli.WrongUsage(command, "--heads needs --chain")
 				}
 				var err error
 				if options.Heads, err = p.readHeads(heads); err != nil {

@@ -36,11 +36,7 @@ repeated, 8 times in about a day. docs/guides/webhooks.md shows how to receive a
   pgagui webhook test crm
   pgagui webhook failures crm`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{
-				Problem: "a subcommand is missing (expected add, ls, rm, enable, disable, rotate, take-over, test, failures, retry or drop)", Command: command.CommandPath(),
-			}
-		},
+		RunE: cli.NeedsSubcommand("add, ls, rm, enable, disable, rotate, take-over, test, failures, retry or drop"),
 	}
 	all := cli.OfAllScopes(
 		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookEnableCommand(true), p.webhookEnableCommand(false), p.webhookRotateCommand(), p.webhookTakeOverCommand(), p.webhookTestCommand(),
@@ -229,7 +225,7 @@ others, give --keep-old 0. The command needs the role agui_maintainer.`,
 		Args:    cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if keepOld < 0 {
-				return &cli.UsageError{Problem: "--keep-old must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--keep-old must not be negative")
 			}
 			secret := "" // that of the first node is that of all
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
@@ -288,7 +284,7 @@ command needs the role agui_maintainer.`,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			options, err := flags.Options()
 			if err != nil {
-				return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+				return cli.WrongUsage(command, err.Error())
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				done, err := jobs.TestWebhook(ctx, pool, arguments[0], options)
@@ -326,7 +322,7 @@ command needs the role agui_maintainer.`,
 		Args: cli.Arguments(0, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if limit < 0 {
-				return &cli.UsageError{Problem: "--limit must not be negative", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--limit must not be negative")
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)

@@ -1,8 +1,6 @@
 package upkeep
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -53,12 +51,11 @@ the environment are the standard ones, such as $OTEL_EXPORTER_OTLP_HEADERS.`,
 }
 
 func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen string) error {
-	wrong := func(err error) error { return &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()} }
 	if err := how.Check(); err != nil {
-		return wrong(err)
+		return cli.WrongUsage(command, err.Error())
 	}
 	if hasScope := cli.ScopeIsGiven(command); hasScope && !how.Erases() || how.Erases() && how.AllScopes == hasScope {
-		return wrong(errors.New("--erase needs one of --scope and --all-scopes; all other jobs work on all scopes"))
+		return cli.WrongUsage(command, "--erase needs one of --scope and --all-scopes; all other jobs work on all scopes")
 	}
 	ctx, logger := command.Context(), p.Logger()
 	databases, err := p.Databases()
@@ -71,7 +68,7 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 	case cli.ExitCode(err) == cli.ExitUnavailable:
 		return err
 	case err != nil:
-		return wrong(err)
+		return cli.WrongUsage(command, err.Error())
 	}
 	defer worker.Close()
 	if p.Nodes == "" { // a cluster works while nodes are away
@@ -90,7 +87,7 @@ func (p *program) work(command *cobra.Command, how *schedule.Jobs, metricsListen
 		pools.Register(registry)
 		listener, err := metrics.Listen(metricsListen)
 		if err != nil {
-			return wrong(err)
+			return cli.WrongUsage(command, err.Error())
 		}
 		server := metrics.NewServer(registry, logger)
 		defer server.Close()

@@ -59,7 +59,7 @@ them are stored, or none.`,
 		RunE: func(command *cobra.Command, files []string) error {
 			if sessionMessages {
 				if options.Defaults.ThreadID == "" || len(files) > 1 || requestsFile != "" {
-					return &cli.UsageError{Problem: "--session-messages needs --thread and exactly one file, and excludes --requests", Command: command.CommandPath()}
+					return cli.WrongUsage(command, "--session-messages needs --thread and exactly one file, and excludes --requests")
 				}
 				return p.importSessionMessages(command.Context(), options.Defaults.ThreadID, files[0], options.Now)
 			}

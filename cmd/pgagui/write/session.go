@@ -29,9 +29,7 @@ the thread; runs see it under the keys for which their lineage has no document.`
 		Example: `  pgagui session ls trip-to-lisbon --head
   pgagui session get trip-to-lisbon memory --head`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return &cli.UsageError{Problem: "a subcommand is missing (expected get, put, ls or rm)", Command: command.CommandPath()}
-		},
+		RunE: cli.NeedsSubcommand("get, put, ls or rm"),
 	}
 	session.AddCommand(p.sessionGetCommand(), p.sessionPutCommand(), p.sessionListCommand(), p.sessionRemoveCommand())
 	return session
@@ -58,7 +56,7 @@ func (r *sessionRun) resolve(ctx context.Context, store *pgagui.Store, threadID 
 
 func (r *sessionRun) check(command *cobra.Command) error {
 	if r.head && r.runID != "" {
-		return &cli.UsageError{Problem: "--run and --head exclude each other", Command: command.CommandPath()}
+		return cli.WrongUsage(command, "--run and --head exclude each other")
 	}
 	return nil
 }
@@ -70,7 +68,7 @@ func versionFlag(command *cobra.Command, name string) (*int64, error) {
 	}
 	version, err := command.Flags().GetInt64(name)
 	if err == nil && version < 0 {
-		err = &cli.UsageError{Problem: "--" + name + " must be 0 or more", Command: command.CommandPath()}
+		err = cli.WrongUsage(command, "--"+name+" must be 0 or more")
 	}
 	return &version, err
 }
@@ -102,7 +100,7 @@ runId, state: {key: document, …}, versions: {key: version, …}}.`,
 				return err
 			}
 			if version != nil && (len(arguments) == 1 || run != sessionRun{}) {
-				return &cli.UsageError{Problem: "--version needs a KEY and excludes --run and --head: a version belongs to one run", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--version needs a KEY and excludes --run and --head: a version belongs to one run")
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
 				if len(arguments) == 1 {
@@ -193,10 +191,10 @@ session has "versions", these must still be the current ones.`,
 				return err
 			}
 			if whole && (version != nil || overwrite || run != sessionRun{}) {
-				return &cli.UsageError{Problem: "--session excludes --run, --head, --expected-version and --overwrite: the session has its run and versions", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--session excludes --run, --head, --expected-version and --overwrite: the session has its run and versions")
 			}
 			if version != nil && overwrite {
-				return &cli.UsageError{Problem: "--expected-version and --overwrite exclude each other", Command: command.CommandPath()}
+				return cli.WrongUsage(command, "--expected-version and --overwrite exclude each other")
 			}
 			names := 2
 			if whole {

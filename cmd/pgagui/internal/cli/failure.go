@@ -86,6 +86,18 @@ type UsageError struct {
 
 func (e *UsageError) Error() string { return e.Problem }
 
+// WrongUsage returns the UsageError of a command.
+func WrongUsage(command *cobra.Command, problem string) error {
+	return &UsageError{Problem: problem, Command: command.CommandPath()}
+}
+
+// NeedsSubcommand is the RunE of a command that only has subcommands. expected lists them.
+func NeedsSubcommand(expected string) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		return WrongUsage(command, "a subcommand is missing (expected "+expected+")")
+	}
+}
+
 // UnavailableError means that there is no usable database.
 type UnavailableError struct {
 	Err        error

@@ -25,7 +25,7 @@ func (p *Program) Open(name string) (content io.ReadCloser, called string, err e
 // says what did not happen then.
 func (p *Program) Confirm(command *cobra.Command, otherwise string) error {
 	if TerminalOf(p.In) == nil {
-		return &UsageError{Problem: otherwise + ": the command needs a confirmation (without a terminal, use --yes)", Command: command.CommandPath()}
+		return WrongUsage(command, otherwise+": the command needs a confirmation (without a terminal, use --yes)")
 	}
 	fmt.Fprint(p.Messages, "Type yes to continue: ")
 	answer, err := bufio.NewReader(p.In).ReadString('\n')
@@ -33,7 +33,7 @@ func (p *Program) Confirm(command *cobra.Command, otherwise string) error {
 		return err
 	}
 	if strings.TrimSpace(answer) != "yes" {
-		return &UsageError{Problem: otherwise + ": the answer was not yes", Command: command.CommandPath()}
+		return WrongUsage(command, otherwise+": the answer was not yes")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func refuseScope(command *cobra.Command, _ []string) error {
 	if !ScopeIsGiven(command) {
 		return nil
 	}
-	return &UsageError{Problem: command.Name() + " works on the threads of all scopes, so it does not accept --scope", Command: command.CommandPath()}
+	return WrongUsage(command, command.Name()+" works on the threads of all scopes, so it does not accept --scope")
 }
 
 // HintAtOtherScopes prints on stderr how many threads belong to other scopes, and what the command

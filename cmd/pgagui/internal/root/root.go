@@ -74,7 +74,7 @@ func Run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 		return cli.ExitOK
 	}
 	if !hasStarted {
-		err = &cli.UsageError{Problem: err.Error(), Command: command.CommandPath()}
+		err = cli.WrongUsage(command, err.Error())
 	}
 	if ctx.Err() != nil {
 		err = cli.ErrInterrupted
