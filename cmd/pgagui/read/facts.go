@@ -71,24 +71,9 @@ func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagu
 	if err = p.Partly(err); err != nil {
 		return err
 	}
-	rows := [][]string{{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}}
-	for _, one := range waiting {
-		if p.JSON {
-			if err := p.PrintJSON(one); err != nil {
-				return err
-			}
-			continue
-		}
-		expires := "-"
-		if !one.ExpiresAt.IsZero() {
-			expires = cli.TimeText(one.ExpiresAt)
-		}
-		rows = append(rows, []string{cli.TimeText(one.AskedAt), expires, one.ThreadID, one.RunID, cli.OrDash(one.Reason), cli.OrDash(one.Message)})
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(rows, 5)
+	return cli.PrintList(p.Program, waiting, "", []string{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}, func(one pgagui.WaitingInterrupt) []string {
+		return []string{cli.TimeText(one.AskedAt), cli.TimeOrDash(one.ExpiresAt), one.ThreadID, one.RunID, cli.OrDash(one.Reason), cli.OrDash(one.Message)}
+	}, 5)
 }
 
 func (p *program) reportCommand() *cobra.Command {

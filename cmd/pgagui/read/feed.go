@@ -245,32 +245,15 @@ func (p *program) listConsumers(ctx context.Context, store *pgagui.Store) error 
 	if err = p.Partly(err); err != nil {
 		return err
 	}
-	rows := [][]string{{"CONSUMER", "SCOPE", "BEHIND", "MOVED"}}
-	for _, place := range places {
-		if p.JSON {
-			if err := p.PrintJSON(place); err != nil {
-				return err
-			}
-			continue
-		}
-		scope, behind := fmt.Sprintf("%q", place.Scope), cli.CountText(place.Behind, "run")
-		if place.AllScopes {
-			scope = "all scopes"
-		}
+	heading := []string{"CONSUMER", "SCOPE", "BEHIND", "MOVED"}
+	return cli.PrintList(p.Program, places, "there are no consumers", heading, func(place pgagui.ConsumerPlace) []string {
+		behind := cli.CountText(place.Behind, "run")
 		switch {
 		case place.IsLost:
 			behind = "lost"
 		case place.Behind == 10_000:
 			behind = "at least " + behind
 		}
-		rows = append(rows, []string{place.Consumer, scope, behind, humanize.Time(place.MovedAt)})
-	}
-	switch {
-	case p.JSON:
-		return nil
-	case len(places) == 0:
-		_, err = fmt.Fprintln(p.Out, "there are no consumers")
-		return err
-	}
-	return p.PrintTable(rows, 0, 1)
+		return []string{place.Consumer, cli.ScopeText(place.Scope, place.AllScopes), behind, humanize.Time(place.MovedAt)}
+	}, 0, 1)
 }

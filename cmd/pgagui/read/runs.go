@@ -124,21 +124,10 @@ func (p *program) runs(ctx context.Context, store *pgagui.Store, tx pgx.Tx, opti
 }
 
 func (p *program) printRuns(runs []pgagui.ListedRun) error {
-	rows := [][]string{{"ENDED", "THREAD", "RUN", "AGENT", "STATUS", "WHY"}}
-	for _, run := range runs {
-		if p.JSON {
-			if err := p.PrintJSON(run); err != nil {
-				return err
-			}
-			continue
-		}
-		rows = append(rows, []string{
+	return cli.PrintList(p.Program, runs, "", []string{"ENDED", "THREAD", "RUN", "AGENT", "STATUS", "WHY"}, func(run pgagui.ListedRun) []string {
+		return []string{
 			cli.TimeText(run.EndedAt), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status),
 			cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
-		})
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(rows, 1, 2, 3, 5)
+		}
+	}, 1, 2, 3, 5)
 }

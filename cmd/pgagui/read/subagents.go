@@ -47,14 +47,7 @@ func (p *program) subagents(ctx context.Context, store *pgagui.Store, threadID s
 	if err != nil {
 		return err
 	}
-	table := [][]string{{"SUBAGENT", "ID", "STATUS", "EVENTS", "TIME", "RUN"}}
-	for _, subagent := range subagents {
-		if p.JSON {
-			if err := p.PrintJSON(subagent); err != nil {
-				return err
-			}
-			continue
-		}
+	return cli.PrintList(p.Program, subagents, "", []string{"SUBAGENT", "ID", "STATUS", "EVENTS", "TIME", "RUN"}, func(subagent pgagui.Subagent) []string {
 		name := subagent.Name
 		if name == "" {
 			name = "(no name)"
@@ -63,15 +56,11 @@ func (p *program) subagents(ctx context.Context, store *pgagui.Store, threadID s
 		if subagent.ErrorMessage != "" {
 			status += ": " + cli.Shorten(subagent.ErrorMessage, 60)
 		}
-		table = append(table, []string{
+		return []string{
 			strings.Repeat("  ", min(subagent.Depth-1, 10)) + cli.Shorten(name, 40), subagent.ID, status, cli.CountText(subagent.EventCount, "event"),
 			cli.DurationText(time.Duration(subagent.DurationMs) * time.Millisecond), subagent.LastRunID,
-		})
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(table)
+		}
+	})
 }
 
 // knownSubagents returns what messages do not say of the subagents of a conversation. It reads them

@@ -328,19 +328,9 @@ func (p *program) listPins(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"SCOPE", "BUCKET", "NODE"}}
-	for _, pin := range pins {
-		if p.JSON {
-			if err := p.PrintJSON(pin); err != nil {
-				return err
-			}
-		}
-		rows = append(rows, []string{pin.Scope, strconv.Itoa(pin.Bucket), pin.Node})
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(rows, 0)
+	return cli.PrintList(p.Program, pins, "", []string{"SCOPE", "BUCKET", "NODE"}, func(pin cluster.Pin) []string {
+		return []string{pin.Scope, strconv.Itoa(pin.Bucket), pin.Node}
+	}, 0)
 }
 
 // bucketsOf reads numbers and ranges of buckets.

@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,37 +61,15 @@ func (p *program) retentionListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"ACTION", "AFTER", "SCOPE", "SET AT", "SET BY"}}
-				for _, rule := range rules {
-					if p.JSON {
-						if err := p.PrintJSON(rule); err != nil {
-							return err
-						}
+				heading := []string{"ACTION", "AFTER", "SCOPE", "SET AT", "SET BY"}
+				return cli.PrintList(p.Program, rules, "there are no rules: all threads are kept", heading, func(rule jobs.RetentionRule) []string {
+					return []string{
+						string(rule.Action), cmp.Or(rule.OlderThan, "never"), cli.ScopeText(rule.Scope, rule.AllScopes), cli.TimeText(rule.SetAt), rule.SetBy,
 					}
-					after := rule.OlderThan
-					if after == "" {
-						after = "never"
-					}
-					rows = append(rows, []string{string(rule.Action), after, scopeText(rule.Scope, rule.AllScopes), rule.SetAt.Local().Format("2006-01-02 15:04:05"), rule.SetBy})
-				}
-				switch {
-				case p.JSON:
-					return nil
-				case len(rules) == 0:
-					_, err = fmt.Fprintln(p.Out, "there are no rules: all threads are kept")
-					return err
-				}
-				return p.PrintTable(rows, 2, 4)
+				}, 2, 4)
 			})
 		},
 	}
-}
-
-func scopeText(scope string, all bool) string {
-	if all {
-		return "all scopes"
-	}
-	return fmt.Sprintf("%q", scope)
 }
 
 // ruleScope reads the scope of a rule, which has to be given.
@@ -126,7 +105,7 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], scopeText(rule.Scope, all))
+				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], cli.ScopeText(rule.Scope, all))
 				return err
 			})
 		},
@@ -171,7 +150,7 @@ func (p *program) retentionRemoveCommand() *cobra.Command {
 				if !wasSet {
 					text = "nothing to remove: there is no rule %s, %s\n"
 				}
-				_, err = fmt.Fprintf(p.Out, text, arguments[0], scopeText(p.Scope, all))
+				_, err = fmt.Fprintf(p.Out, text, arguments[0], cli.ScopeText(p.Scope, all))
 				return err
 			})
 		},
@@ -229,7 +208,7 @@ func (p *program) printRetained(thread jobs.RetainedThread) error {
 		kept = ", not done: it is " + thread.KeptBecause
 	}
 	_, err := fmt.Fprintf(p.Out, "%s %s, %s, last active %s%s\n",
-		thread.Action, where, cli.CountText(thread.Events, "event"), thread.LastActivityAt.Local().Format("2006-01-02 15:04:05"), kept)
+		thread.Action, where, cli.CountText(thread.Events, "event"), cli.TimeText(thread.LastActivityAt), kept)
 	return err
 }
 
@@ -245,7 +224,7 @@ func (p *program) printRetention(done jobs.Retained) error {
 	rows := [][]string{{"ACTION", "AFTER", "SCOPE", "THREADS", "EVENTS", "LOG", "HELD", "IN PROGRESS"}}
 	for _, rule := range done.Rules {
 		rows = append(rows, []string{
-			string(rule.Action), rule.OlderThan, scopeText(rule.Scope, rule.AllScopes), fmt.Sprint(rule.Threads), fmt.Sprint(rule.Events),
+			string(rule.Action), rule.OlderThan, cli.ScopeText(rule.Scope, rule.AllScopes), fmt.Sprint(rule.Threads), fmt.Sprint(rule.Events),
 			cli.BytesText(rule.Bytes), fmt.Sprint(rule.Held), fmt.Sprint(rule.InProgress),
 		})
 	}
@@ -389,19 +368,9 @@ func (p *program) holdListCommand() *cobra.Command {
 				if err = p.Partly(err); err != nil {
 					return err
 				}
-				rows := [][]string{{"THREAD", "SINCE", "BY", "REASON"}}
-				for _, held := range holds {
-					if p.JSON {
-						if err := p.PrintJSON(held); err != nil {
-							return err
-						}
-					}
-					rows = append(rows, []string{held.ThreadID, held.HeldAt.Local().Format("2006-01-02 15:04:05"), held.HeldBy, cli.Joined(held.Reason)})
-				}
-				if p.JSON {
-					return nil
-				}
-				return p.PrintTable(rows, 0, 3)
+				return cli.PrintList(p.Program, holds, "", []string{"THREAD", "SINCE", "BY", "REASON"}, func(held pgagui.Hold) []string {
+					return []string{held.ThreadID, cli.TimeText(held.HeldAt), held.HeldBy, cli.Joined(held.Reason)}
+				}, 0, 3)
 			})
 		},
 	}

@@ -79,7 +79,7 @@ command needs the role agui_maintainer.`,
 				if p.JSON {
 					return p.PrintJSON(map[string]any{"name": hook.Name, "secret": secret})
 				}
-				_, err = fmt.Fprintf(p.Out, "webhook %s is added, %s\nits secret, which is not shown again: %s\n", hook.Name, scopeText(p.Scope, all), secret)
+				_, err = fmt.Fprintf(p.Out, "webhook %s is added, %s\nits secret, which is not shown again: %s\n", hook.Name, cli.ScopeText(p.Scope, all), secret)
 				return err
 			})
 		},
@@ -104,26 +104,13 @@ FAILED those that failed for good. The command needs the role agui_maintainer.`,
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"NAME", "URL", "SCOPE", "KINDS", "STATE", "TO SEND", "FAILED"}}
-				for _, hook := range hooks {
-					if p.JSON {
-						if err := p.PrintJSON(hook); err != nil {
-							return err
-						}
-					}
-					rows = append(rows, []string{
-						hook.Name, hook.URL, scopeText(hook.Scope, hook.AllScopes), kindsText(hook.Kinds), webhookState(hook),
+				heading := []string{"NAME", "URL", "SCOPE", "KINDS", "STATE", "TO SEND", "FAILED"}
+				return cli.PrintList(p.Program, hooks, "there are no webhooks", heading, func(hook jobs.Webhook) []string {
+					return []string{
+						hook.Name, hook.URL, cli.ScopeText(hook.Scope, hook.AllScopes), kindsText(hook.Kinds), webhookState(hook),
 						fmt.Sprint(hook.ToSend), fmt.Sprint(hook.Failed),
-					})
-				}
-				switch {
-				case p.JSON:
-					return nil
-				case len(hooks) == 0:
-					_, err = fmt.Fprintln(p.Out, "there are no webhooks")
-					return err
-				}
-				return p.PrintTable(rows, 1, 3, 4)
+					}
+				}, 1, 3, 4)
 			})
 		},
 	}
@@ -329,30 +316,13 @@ command needs the role agui_maintainer.`,
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"WEBHOOK", "ID", "KIND", "SCOPE", "THREAD", "RUN", "ATTEMPTS", "OUTCOME", "NEXT"}}
-				for _, failure := range failures {
-					if p.JSON {
-						if err := p.PrintJSON(failure); err != nil {
-							return err
-						}
-					}
-					next := "-"
-					if !failure.NextAttemptAt.IsZero() {
-						next = cli.TimeText(failure.NextAttemptAt)
-					}
-					rows = append(rows, []string{
+				heading := []string{"WEBHOOK", "ID", "KIND", "SCOPE", "THREAD", "RUN", "ATTEMPTS", "OUTCOME", "NEXT"}
+				return cli.PrintList(p.Program, failures, "no request has failed", heading, func(failure jobs.WebhookFailure) []string {
+					return []string{
 						failure.Webhook, failure.EventID, string(failure.Kind), failure.Scope, failure.ThreadID, failure.RunID,
-						fmt.Sprint(failure.Attempts), failure.Outcome, next,
-					})
-				}
-				switch {
-				case p.JSON:
-					return nil
-				case len(failures) == 0:
-					_, err = fmt.Fprintln(p.Out, "no request has failed")
-					return err
-				}
-				return p.PrintTable(rows, 3, 4, 5, 7)
+						fmt.Sprint(failure.Attempts), failure.Outcome, cli.TimeOrDash(failure.NextAttemptAt),
+					}
+				}, 3, 4, 5, 7)
 			})
 		},
 	}

@@ -354,7 +354,7 @@ func (p *program) sessionList(ctx context.Context, store *pgagui.Store, threadID
 			size = "removed"
 		}
 		rows = append(rows, []string{
-			entry.Key, fmt.Sprint(entry.Version), cli.OrDash(entry.RunID), entry.SavedAt.Local().Format("2006-01-02 15:04:05"), size,
+			entry.Key, fmt.Sprint(entry.Version), cli.OrDash(entry.RunID), cli.TimeText(entry.SavedAt), size,
 		})
 	}
 	if p.JSON {

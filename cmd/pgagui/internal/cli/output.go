@@ -61,6 +61,28 @@ func (p *Program) PrintTable(rows [][]string, flexible ...int) error {
 	return table.Flush()
 }
 
+// PrintList prints items as the rows of a table below its heading, or with --json each as a line. If
+// there are none, the text none replaces the table, unless it is "".
+func PrintList[T any](p *Program, items []T, none string, heading []string, row func(T) []string, flexible ...int) error {
+	if p.JSON {
+		for _, item := range items {
+			if err := p.PrintJSON(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(items) == 0 && none != "" {
+		_, err := fmt.Fprintln(p.Out, none)
+		return err
+	}
+	rows := [][]string{heading}
+	for _, item := range items {
+		rows = append(rows, row(item))
+	}
+	return p.PrintTable(rows, flexible...)
+}
+
 // fitTable cuts cells of the flexible columns, the longest first, until a line has at most width
 // characters or each of these columns has only a few.
 func fitTable(rows [][]string, width int, flexible []int) {
@@ -204,6 +226,14 @@ func CountText[N int | int64](count N, noun string) string {
 
 // TimeText formats a time as that of this machine, in seconds.
 func TimeText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// TimeOrDash is TimeText, or "-" for no time.
+func TimeOrDash(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return TimeText(t)
+}
 
 // DurationText formats a duration: 8 ms, 1.25 s, 3m12s.
 func DurationText(duration time.Duration) string {

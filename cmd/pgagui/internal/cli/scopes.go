@@ -39,6 +39,14 @@ func ScopesTopic() *cobra.Command {
 // ScopeIsGiven reports whether the command line sets --scope, even to "".
 func ScopeIsGiven(command *cobra.Command) bool { return command.Flags().Changed("scope") }
 
+// ScopeText names a scope, or all scopes.
+func ScopeText(scope string, all bool) string {
+	if all {
+		return "all scopes"
+	}
+	return fmt.Sprintf("%q", scope)
+}
+
 // OfAllScopes makes commands refuse --scope, because they work on all scopes.
 func OfAllScopes(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {

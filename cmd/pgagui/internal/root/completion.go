@@ -81,7 +81,7 @@ func (p *program) completeRun(
 	return p.complete(command, prefix, func(ctx context.Context, store *pgagui.Store) (candidates []candidate, err error) {
 		runs, err := store.Runs(ctx, arguments[0])
 		for _, run := range slices.Backward(runs) {
-			startedAt := run.StartedAt.Local().Format("2006-01-02 15:04:05")
+			startedAt := cli.TimeText(run.StartedAt)
 			candidates = append(candidates, candidate{run.ID, cli.StatusText(run.Status) + ", started " + startedAt})
 		}
 		return candidates, err
