@@ -53,9 +53,7 @@ func TestEventsAfterTheEnd(t *testing.T) {
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), finished))       // 3, 4
 	mustAppend(t, store, "t", "sibling", rawEvents(startedFrom("sibling", "root")), pgagui.AppendOptions{Parallel: true})
 	for _, upkeep := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
-		if _, err := pool.Exec(ctx, upkeep); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, upkeep)
 	}
 
 	// Only a writer that knows of the end goes on.

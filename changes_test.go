@@ -28,9 +28,7 @@ func TestAReaderOfChangesMissesNothing(t *testing.T) {
 	for i := range 5 {
 		mustAppend(t, store, fmt.Sprint("old ", i), "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
 	}
-	if _, err := pool.Exec(t.Context(), `update agui.run set changed_in = null where run_no = 1 and thread_key in (select thread_key from agui.thread where thread_id in ('old 1', 'old 3'))`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.run set changed_in = null where run_no = 1 and thread_key in (select thread_key from agui.thread where thread_id in ('old 1', 'old 3'))`)
 
 	var writers sync.WaitGroup
 	for w := range 6 {
@@ -79,9 +77,7 @@ func TestAReaderOfChangesMissesNothing(t *testing.T) {
 		default:
 			page()
 			if random.IntN(20) == 0 {
-				if _, err := pool.Exec(t.Context(), `call agui.repack(older_than => '0')`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 			}
 		}
 	}
@@ -89,10 +85,7 @@ func TestAReaderOfChangesMissesNothing(t *testing.T) {
 	wait.For(t, "all runs", func() bool {
 		for page() > 0 {
 		}
-		var stored int
-		if err := pool.QueryRow(t.Context(), `select count(*) from agui.run`).Scan(&stored); err != nil {
-			t.Fatal(err)
-		}
+		stored := testdb.Ask[int](t, pool, `select count(*) from agui.run`)
 		return len(seen) == stored
 	})
 	for run, status := range seen {
@@ -168,10 +161,7 @@ func TestPositionsOfChangesAreChecked(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`))
-	var epoch string
-	if err := pool.QueryRow(t.Context(), `select agui_internal.epoch()`).Scan(&epoch); err != nil {
-		t.Fatal(err)
-	}
+	epoch := testdb.Ask[string](t, pool, `select agui_internal.epoch()`)
 	const run = " 00000000-0000-0000-0000-000000000000 0"
 	for after, want := range map[string]error{
 		"tomorrow":            pgagui.ErrInvalidArgument,

@@ -169,13 +169,11 @@ func TestTheLineageOfManyCheckpoints(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	// Two chains that alternate, so that the tree is no line.
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
 		select agui_internal.rebuild_activity(agui.thread_key('', 't'));
 		insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
-		select agui.thread_key('', 't'), n, '', 'c' || n, nullif(greatest(n - 2, 0), 0), '{}' from generate_series(1, 20000) as n`); err != nil {
-		t.Fatal(err)
-	}
+		select agui.thread_key('', 't'), n, '', 'c' || n, nullif(greatest(n - 2, 0), 0), '{}' from generate_series(1, 20000) as n`)
 	lineage, err := store.Checkpoints().Lineage(ctx, "t", pgagui.CheckpointRef{})
 	if err != nil || len(lineage) != 10_000 || lineage[0].ID != "c2" || lineage[9999].ID != "c20000" || lineage[9999].ParentID != "c19998" {
 		t.Errorf("%d checkpoints, error %v", len(lineage), err)

@@ -65,9 +65,7 @@ func wantClaims(t testing.TB, store *pgagui.Store, want ...string) {
 // expireClaims moves the claims back in time, behind the end of their lease.
 func expireClaims(t testing.TB, pool *pgxpool.Pool, by string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), `update agui_internal.claim set seen_at = seen_at - $1::interval`, by); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui_internal.claim set seen_at = seen_at - $1::interval`, by)
 }
 
 func TestAClaimTakesThePlaceOfARun(t *testing.T) {
@@ -302,7 +300,7 @@ func TestAnExpiredClaimCountsAsNone(t *testing.T) {
 	}
 	expired("r1", pgagui.ClaimOptions{Input: json.RawMessage(`{}`)})
 	// A heartbeat does not revive it: another run may have begun since.
-	mustExec(t, pool, `select agui.keep_alive('{t}', '{r1}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{r1}')`)
 	wantClaims(t, store)
 	// The same run with another input, and another run.
 	mustClaim(t, store, "r1", pgagui.ClaimOptions{Input: json.RawMessage(`{"a":1}`)})
@@ -328,7 +326,7 @@ func TestAnExpiredClaimCountsAsNone(t *testing.T) {
 			mustClaim(t, store, "r5", pgagui.ClaimOptions{})
 		}
 		expireClaims(t, pool, test.by)
-		mustExec(t, pool, `call agui.reap()`)
+		testdb.Exec(t, pool, `call agui.reap()`)
 		var n int
 		if err := pool.QueryRow(t.Context(), `select count(*) from agui_internal.claim`).Scan(&n); err != nil || n != test.left {
 			t.Errorf("%d claims are left (%v), want %d", n, err, test.left)
@@ -341,10 +339,10 @@ func TestAClaimClosesStaleRuns(t *testing.T) {
 	store, pool := newStore(t)
 	testdb.UpForEver(t, pool)
 	mustAppend(t, store, "t", "gone", rawEvents(started("gone")))
-	mustExec(t, pool, `select agui.keep_alive('{t}', '{gone}')`)
-	mustExec(t, pool, `alter table agui.batch disable trigger user`)
-	mustExec(t, pool, `update agui.batch set recorded_at = recorded_at - interval '1 hour'`)
-	mustExec(t, pool, `update agui.run set seen_at = seen_at - interval '1 hour'`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{gone}')`)
+	testdb.Exec(t, pool, `alter table agui.batch disable trigger user`)
+	testdb.Exec(t, pool, `update agui.batch set recorded_at = recorded_at - interval '1 hour'`)
+	testdb.Exec(t, pool, `update agui.run set seen_at = seen_at - interval '1 hour'`)
 	if claim := mustClaim(t, store, "r", pgagui.ClaimOptions{}); claim.ParentRunID != "gone" {
 		t.Errorf("the parent is %q", claim.ParentRunID)
 	}
@@ -358,13 +356,13 @@ func TestAClaimKeepsItsLeaseAfterAnOutage(t *testing.T) {
 	store, pool := newStore(t)
 	testdb.UpForEver(t, pool)
 	mustClaim(t, store, "r", pgagui.ClaimOptions{})
-	mustExec(t, pool, `select agui.keep_alive('{t}', '{r}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{r}')`)
 	expireClaims(t, pool, "1 hour")
-	mustExec(t, pool, `update agui_internal.uptime set up_since = clock_timestamp()`)
+	testdb.Exec(t, pool, `update agui_internal.uptime set up_since = clock_timestamp()`)
 	wantClaims(t, store, "r")
 	wantAppend(t, store, "next", pgagui.AppendOptions{}, pgagui.ErrRunInProgress)
-	mustExec(t, pool, `select agui.keep_alive('{t}', '{r}')`)
-	mustExec(t, pool, `update agui_internal.uptime set up_since = '-infinity'`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{r}')`)
+	testdb.Exec(t, pool, `update agui_internal.uptime set up_since = '-infinity'`)
 	wantClaims(t, store, "r")
 	wantAppend(t, store, "next", pgagui.AppendOptions{}, pgagui.ErrRunInProgress)
 }
@@ -414,7 +412,7 @@ func TestTheClaimOfADeadProcessEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	testdb.UpForEver(t, pool)
-	mustExec(t, pool, `select agui.set_setting('heartbeat_lease', '2 s')`)
+	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '2 s')`)
 	process, err := pgxpool.NewWithConfig(t.Context(), pool.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -468,7 +466,7 @@ func TestAClaimedRunBeginsWithTheLeaseOfHeartbeats(t *testing.T) {
 		}
 		mustAppend(t, store, runID, runID, rawEvents(started(runID)))
 	}
-	mustExec(t, pool, `select agui.set_setting('heartbeat_lease', '1 ms')`)
+	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '1 ms')`)
 	for runID, isStale := range map[string]bool{"claimed": true, "bare": false} {
 		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: runID, RunID: runID})
 		if err != nil || status.Stale != isStale {
@@ -543,12 +541,12 @@ func TestAClaimKeepsAThreadFromTheJobThatErases(t *testing.T) {
 	testdb.UpForEver(t, pool)
 	mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
 	mustClaim(t, store, "r", pgagui.ClaimOptions{})
-	mustExec(t, pool, `call agui.erase_older(interval '0 s')`)
+	testdb.Exec(t, pool, `call agui.erase_older(interval '0 s')`)
 	if _, err := store.Head(t.Context(), "t"); err != nil {
 		t.Errorf("the thread was erased although a run of it is claimed: %v", err)
 	}
 	expireClaims(t, pool, "1 minute")
-	mustExec(t, pool, `call agui.erase_older(interval '0 s')`)
+	testdb.Exec(t, pool, `call agui.erase_older(interval '0 s')`)
 	if _, err := store.Head(t.Context(), "t"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("the thread with an expired claim was not erased: %v", err)
 	}

@@ -87,8 +87,8 @@ func newSameThreads(t *testing.T, threads int) *sameThreads {
 func project(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	wait.For(t, "the facts of all runs", func() bool {
-		mustExec(t, pool, `call agui.project()`)
-		return ask[bool](t, pool, `select (select count(*) from agui.run_fact) = (select count(*) from agui.run)`)
+		testdb.Exec(t, pool, `call agui.project()`)
+		return testdb.Ask[bool](t, pool, `select (select count(*) from agui.run_fact) = (select count(*) from agui.run)`)
 	})
 }
 

@@ -45,7 +45,7 @@ func threadsOn(t testing.TB, nodes []testdb.Node, each int) map[string][]string 
 // nodeOf is the node that the map gives a thread to.
 func nodeOf(t testing.TB, nodes []testdb.Node, scope, threadID string) string {
 	t.Helper()
-	return ask[string](t, nodes[0].Pool, `select node from agui_internal.bucket where bucket = agui.bucket($1, $2)`, scope, threadID)
+	return testdb.Ask[string](t, nodes[0].Pool, `select node from agui_internal.bucket where bucket = agui.bucket($1, $2)`, scope, threadID)
 }
 
 // countingDB counts the statements that go through it.
@@ -118,13 +118,13 @@ func TestACallGoesToTheNodeOfItsThread(t *testing.T) {
 			}
 		}
 		for _, node := range nodes {
-			got := ask[[]string](t, node.Pool, `select array(select scope || '|' || thread_id from agui.thread)`)
+			got := testdb.Ask[[]string](t, node.Pool, `select array(select scope || '|' || thread_id from agui.thread)`)
 			slices.Sort(got)
 			slices.Sort(want[node.Name])
 			if len(got) == 0 || !slices.Equal(got, want[node.Name]) {
 				t.Errorf("node %s has threads %q, want %q", node.Name, got, want[node.Name])
 			}
-			if n := ask[int](t, node.Pool, `select count(*) from agui.batch`); n != len(got) {
+			if n := testdb.Ask[int](t, node.Pool, `select count(*) from agui.batch`); n != len(got) {
 				t.Errorf("node %s has %d batches of %d threads", node.Name, n, len(got))
 			}
 		}
@@ -282,7 +282,7 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 		}
 	}
 	for _, threadID := range threads[:1] { // a whole bucket
-		moved, err := mover.Move(ctx, []int{ask[int](t, nodes[0].Pool, `select agui.bucket('', $1)`, threadID)}, nodes[moves%3].Name, cluster.MoveOptions{})
+		moved, err := mover.Move(ctx, []int{testdb.Ask[int](t, nodes[0].Pool, `select agui.bucket('', $1)`, threadID)}, nodes[moves%3].Name, cluster.MoveOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,7 +488,7 @@ func TestAClusterThatIsNone(t *testing.T) {
 		}
 	}
 	for _, pool := range append([]testdb.Node{{Pool: plain}}, nodes...) {
-		if n := ask[int](t, pool.Pool, `select count(*) from agui.thread`); n != 0 {
+		if n := testdb.Ask[int](t, pool.Pool, `select count(*) from agui.thread`); n != 0 {
 			t.Errorf("%d threads were stored", n)
 		}
 	}
@@ -521,9 +521,9 @@ func TestTheBucketOfAPinnedScopeIsLearned(t *testing.T) {
 		}
 		return statements.Load() - before
 	}
-	count := func(node int) int { return ask[int](t, nodes[node].Pool, `select count(*) from agui.thread`) }
+	count := func(node int) int { return testdb.Ask[int](t, nodes[node].Pool, `select count(*) from agui.thread`) }
 	appendAll("r0")
-	bucket := ask[int](t, nodes[0].Pool, `select max(bucket) from agui_internal.bucket where node = 'b'`)
+	bucket := testdb.Ask[int](t, nodes[0].Pool, `select max(bucket) from agui_internal.bucket where node = 'b'`)
 	if _, err := administered.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -571,7 +571,7 @@ func TestOneDatabaseBecomesACluster(t *testing.T) {
 	if err != nil || len(page.Threads) != 8 {
 		t.Errorf("%d threads, error %v", len(page.Threads), err)
 	}
-	bucket := ask[int](t, pool, `select agui.bucket('', 't1')`)
+	bucket := testdb.Ask[int](t, pool, `select agui.bucket('', 't1')`)
 	if _, err := admin.Move(t.Context(), []int{bucket}, "b", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // Writers on one thread: seqs have no gap and no double, and every writer gets its own.
@@ -193,9 +194,7 @@ func TestCallersWithAnOldSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The snapshot is taken with the first statement.
-			if _, err := tx.Exec(ctx, `select count(*) from agui.batch`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, `select count(*) from agui.batch`)
 			return tx
 		}
 

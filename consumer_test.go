@@ -87,9 +87,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 		default:
 			read()
 			if random.IntN(10) == 0 {
-				if _, err := pool.Exec(t.Context(), `call agui.repack(older_than => '0')`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 			}
 		}
 	}
@@ -126,11 +124,8 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 		}
 	}
 	// A thread that is erased comes as such, and a new one with its events.
-	var uid string
-	if err := pool.QueryRow(t.Context(), `select thread_uid::text from agui.thread where scope = 's1' and thread_id = 't1'`).Scan(&uid); err != nil {
-		t.Fatal(err)
-	}
-	mustExec(t, pool, `select agui.erase('t1', scope => 's1')`)
+	uid := testdb.Ask[string](t, pool, `select thread_uid::text from agui.thread where scope = 's1' and thread_id = 't1'`)
+	testdb.Exec(t, pool, `select agui.erase('t1', scope => 's1')`)
 	mustAppend(t, store.InScope("s0"), "new", "r", rawEvents(`{"type":"RUN_STARTED"}`))
 	wait.For(t, "the erasure and the new thread", func() bool {
 		read()
@@ -154,7 +149,7 @@ func readsAThreadThatIsBegunAgain(t *testing.T, pool *pgxpool.Pool, isOld bool) 
 	consumer := store.Consumer("copy")
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(1), finished))
 	if isOld {
-		mustExec(t, pool, `update agui.thread set thread_uid = null`)
+		testdb.Exec(t, pool, `update agui.thread set thread_uid = null`)
 	}
 	changes, err := consumer.Changes(t.Context(), 0)
 	if err != nil || len(changes) != 1 {
@@ -164,7 +159,7 @@ func readsAThreadThatIsBegunAgain(t *testing.T, pool *pgxpool.Pool, isOld bool) 
 	if err := consumer.MarkRead(t.Context(), before, 2); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, pool, `select agui.erase('t'), agui.lift_erasure('t')`)
+	testdb.Exec(t, pool, `select agui.erase('t'), agui.lift_erasure('t')`)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(2), custom(3), finished))
 	if err := consumer.MarkRead(t.Context(), before, 3); err != nil {
 		t.Fatal(err)
@@ -206,10 +201,8 @@ func TestAConsumerGoesOnBehindDamage(t *testing.T) {
 	consumer := store.Consumer("warehouse")
 	for _, damage := range []string{`events = '{}'`, `events = '[{},{}]', earlier_us = '{1}'`} {
 		mustAppend(t, store, damage, "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
-		mustExec(t, pool, `alter table agui.batch disable trigger all`)
-		if _, err := pool.Exec(t.Context(), `update agui.batch set `+damage+` where thread_key = agui.thread_key('', $1)`, damage); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `alter table agui.batch disable trigger all`)
+		testdb.Exec(t, pool, `update agui.batch set `+damage+` where thread_key = agui.thread_key('', $1)`, damage)
 		last := func() (err error) {
 			for _, err = range consumer.Events(t.Context()) {
 			}
@@ -234,9 +227,7 @@ func TestAConsumerMovesWithItsTransaction(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
-	if _, err := pool.Exec(t.Context(), `create table copied (thread_id text, seq bigint)`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `create table copied (thread_id text, seq bigint)`)
 	consume := func(fails bool) error {
 		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			for event, err := range store.WithTx(tx).Consumer("copy").Events(t.Context()) {
@@ -322,9 +313,7 @@ func TestPlacesOfConsumers(t *testing.T) {
 		t.Errorf("a position of another history: %v", err)
 	}
 	// After a restore the stored one is such a position: the list says so, and reading it too.
-	if _, err := pool.Exec(t.Context(), `update agui.consumer set position = $1 where not is_all`, elsewhere); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.consumer set position = $1 where not is_all`, elsewhere)
 	if _, err := one.Changes(t.Context(), 0); !errors.Is(err, pgagui.ErrOtherHistory) {
 		t.Errorf("%v, want ErrOtherHistory", err)
 	}

@@ -378,13 +378,10 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 	store := pgagui.New(pool, nil)
 	rewind := func(behind int) {
 		t.Helper()
-		_, err := pool.Exec(t.Context(), fmt.Sprintf(`
+		testdb.Exec(t, pool, fmt.Sprintf(`
 			set session_replication_role = replica;
 			delete from agui.batch where first_seq > %d;
 			reset session_replication_role`, behind))
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	mustAppend(t, store, "t", "r", rawEvents(token(1)))
@@ -491,12 +488,10 @@ func TestARewoundLogIsNoticedByThoseWhoComeLate(t *testing.T) {
 				_, err := follow(ctx, store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}})
 				idle <- err
 			}()
-			if _, err := pool.Exec(t.Context(), `
+			testdb.Exec(t, pool, `
 				set session_replication_role = replica;
 				delete from agui.batch where first_seq = 3;
-				reset session_replication_role`); err != nil {
-				t.Fatal(err)
-			}
+				reset session_replication_role`)
 			if err := <-idle; !errors.Is(err, pgagui.ErrLogRewound) {
 				t.Fatalf("the one that waits for news: %v", err)
 			}
@@ -612,9 +607,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 		}
 		return isThere
 	})
-	if _, err := database.Exec(t.Context(), `select pg_wal_replay_pause()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, database, `select pg_wal_replay_pause()`)
 	mustAppend(t, store, "t", "r", rawEvents(token(2), finished))
 
 	followers := pgagui.New(database, nil)
@@ -637,9 +630,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	if ahead, others := database.count(4), database.count(2); others > 10*ahead {
 		t.Errorf("the one ahead asked %d times, in which the other made %d queries", ahead, others)
 	}
-	if _, err := database.Exec(t.Context(), `select pg_wal_replay_resume()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, database, `select pg_wal_replay_resume()`)
 	mustAppend(t, store, "t", "next", rawEvents(started("next")))
 	if err := group.Wait(); err != nil {
 		t.Error(err)

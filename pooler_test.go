@@ -46,9 +46,7 @@ func set(t testing.TB, address string, settings []string) {
 	defer connection.Close(t.Context())
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, " = ")
-		if _, err := connection.Exec(t.Context(), `select agui.set_setting($1, $2)`, name, value); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, connection, `select agui.set_setting($1, $2)`, name, value)
 	}
 }
 

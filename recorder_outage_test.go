@@ -164,9 +164,7 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 		`update agui.run set seen_at = seen_at - interval '1 hour' where has_heartbeat`,
 		`update agui.batch set recorded_at = recorded_at - interval '1 hour'`,
 	} {
-		if _, err := aging.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, aging, statement)
 	}
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -189,9 +187,7 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 			t.Errorf("the next run of thread %d: %v", i, err)
 		}
 	}
-	if _, err := first.Exec(t.Context(), `call agui.reap()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, first, `call agui.reap()`)
 	for i, recording := range recordings {
 		mustRecord(t, recording, finished)
 		if err := recording.Close(t.Context()); err != nil {
@@ -354,13 +350,13 @@ func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
 			t.Parallel()
 			address := testdb.New(t)
 			beside := testdb.Connect(t, address)
-			mustExec(t, beside, `
+			testdb.Exec(t, beside, `
 				create function slow() returns trigger language plpgsql as $$
 				begin
 					if new.events::text like '%"slow"%' then perform pg_sleep(600); end if;
 					return new;
 				end $$`)
-			mustExec(t, beside, `create trigger slow before insert on agui.batch for each row execute function slow()`)
+			testdb.Exec(t, beside, `create trigger slow before insert on agui.batch for each row execute function slow()`)
 			config, err := pgxpool.ParseConfig(address)
 			if err != nil {
 				t.Fatal(err)

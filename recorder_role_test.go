@@ -23,7 +23,7 @@ func recorderRole(t *testing.T, address string) *pgxpool.Pool {
 	for _, statement := range []string{
 		`create role ` + role + ` login password 'secret' in role agui_recorder`, `select agui.map_operator('` + role + `')`, `call agui.enable_row_security()`,
 	} {
-		mustExec(t, owner, statement)
+		testdb.Exec(t, owner, statement)
 	}
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {

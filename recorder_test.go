@@ -54,9 +54,7 @@ func lockThread(t testing.TB, pool *pgxpool.Pool, threadID string) (unlock func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('', $1)))`, threadID); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('', $1)))`, threadID)
 	unlock = sync.OnceFunc(func() { tx.Rollback(context.Background()) })
 	t.Cleanup(unlock)
 	return unlock
@@ -454,9 +452,7 @@ func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
 	}
 	// A pause of the whole machine does not count, so a run that was stale may be alive when the job looks at it.
 	wait.For(t, "the silent run is cut off", func() bool {
-		if _, err := pool.Exec(t.Context(), `call agui.reap()`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.reap()`)
 		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "silent"})
 		if err != nil {
 			t.Fatal(err)
@@ -501,9 +497,7 @@ func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
-	if _, err := pool.Exec(t.Context(), `select agui.request_stop('t', 'r', '')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.request_stop('t', 'r', '')`)
 	<-recording.Context().Done()
 	if cause := context.Cause(recording.Context()); cause != pgagui.ErrStopRequested {
 		t.Errorf("it ended by %v", cause)
@@ -598,19 +592,14 @@ func durabilityIsTheRecorders(t *testing.T, address string) {
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, nil)
 	// A trigger sees how the transaction will be committed.
-	_, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		create table seen (setting text);
 		create function see() returns trigger language plpgsql as $$
 		begin insert into public.seen values (current_setting('synchronous_commit')); return null; end $$;
 		create trigger see after insert on agui.batch for each statement execute function see()`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for durability, want := range map[pgagui.Durability]string{pgagui.Durable: "on", pgagui.Relaxed: "off"} {
 		recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{Durability: durability}), pgagui.RunRef{ThreadID: fmt.Sprint("t", durability), RunID: "r"}, pgagui.BeginOptions{})
-		if _, err := pool.Exec(t.Context(), `truncate seen`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `truncate seen`)
 		mustRecord(t, recording, started("r"))
 		mustFlush(t, recording)
 		mustRecord(t, recording, token(1))
@@ -650,7 +639,7 @@ func TestARecorderSurvivesAnUpgrade(t *testing.T) {
 		"plan":     {"0A000", "cached plan must not change result type"},
 	} {
 		// A sequence keeps its count when the call is rolled back.
-		_, err := pool.Exec(t.Context(), fmt.Sprintf(`
+		testdb.Exec(t, pool, fmt.Sprintf(`
 			create sequence public.calls_%[1]s;
 			create function public.upgrade_%[1]s() returns trigger language plpgsql as $$
 			begin
@@ -662,9 +651,6 @@ func TestARecorderSurvivesAnUpgrade(t *testing.T) {
 			create trigger upgrade_%[1]s before insert on agui.run for each row execute function public.upgrade_%[1]s()`,
 			name, refusal.code, refusal.message),
 			pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			t.Fatal(err)
-		}
 		run := pgagui.RunRef{ThreadID: "upgrade-" + name, RunID: "r-" + name}
 		recording := mustBegin(t, newRecorder(t, store, nil), run, pgagui.BeginOptions{})
 		mustRecord(t, recording, `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`)

@@ -30,9 +30,7 @@ func poolRole(t testing.TB, address string) string {
 	for _, statement := range []string{
 		`create role ` + role + ` login password 'secret' in role agui_writer`, `select agui.map_pool('` + role + `')`, `call agui.enable_row_security()`,
 	} {
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, owner, statement)
 	}
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {

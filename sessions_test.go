@@ -302,7 +302,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 			if len(runs) > 1 {
 				mustVerify(t, store, "t")
 			}
-			if n := ask[int64](t, pool, `select count(*) from agui.session_state where version > (select last_version from agui.session_key where session_key.key = session_state.key)`); n != 0 {
+			if n := testdb.Ask[int64](t, pool, `select count(*) from agui.session_state where version > (select last_version from agui.session_key where session_key.key = session_state.key)`); n != 0 {
 				t.Errorf("%d versions are not counted", n)
 			}
 		})
@@ -421,7 +421,7 @@ func TestWithoutAVersionThereMustBeNone(t *testing.T) {
 		{`agui.save_session_state('t', 'k', '2', 'a', overwrite => true)`, 2},
 		{`agui.remove_session_state('t', 'k', 'a', expected_version => 7, overwrite => true)`, 3},
 	} {
-		if got := ask[int](t, pool, `select `+saved.call); got != saved.version {
+		if got := testdb.Ask[int](t, pool, `select `+saved.call); got != saved.version {
 			t.Errorf("%s: %d, want %d", saved.call, got, saved.version)
 		}
 	}
@@ -504,7 +504,7 @@ func TestSessionStateAndEventsInOneTransaction(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n := ask[int](t, pool, `select (select count(*) from agui.thread) + (select count(*) from agui.session_state) + (select count(*) from agui.checkpoint)`); n != 0 {
+	if n := testdb.Ask[int](t, pool, `select (select count(*) from agui.thread) + (select count(*) from agui.session_state) + (select count(*) from agui.checkpoint)`); n != 0 {
 		t.Errorf("%d rows were left by a transaction that was undone", n)
 	}
 	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { write(tx); return nil }); err != nil {
@@ -655,7 +655,7 @@ func TestSavingRacesWithErasing(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if n := ask[int](t, pool, `
+			if n := testdb.Ask[int](t, pool, `
 				select count(*) from (
 					select thread_key from agui.session_state union all select thread_key from agui.session_key union all select thread_key from agui.checkpoint
 				) as row where not exists (select from agui.thread where thread.thread_key = row.thread_key)`); n != 0 {
@@ -678,7 +678,7 @@ func TestSavingRacesWithErasing(t *testing.T) {
 	if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`1`), pgagui.SaveOptions{}); !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Errorf("error %v, want ErrThreadErased", err)
 	}
-	if n := ask[int](t, pool, `select count(*) from agui.session_state where thread_key = agui.thread_key('', 't')`); n != 0 {
+	if n := testdb.Ask[int](t, pool, `select count(*) from agui.session_state where thread_key = agui.thread_key('', 't')`); n != 0 {
 		t.Errorf("%d rows were left", n)
 	}
 }
@@ -778,9 +778,9 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	// Without: the run has what it says, and nothing else.
 	save(`{"threadId":"t","runId":"b","state":{"a":1,"\u0061":[2],"keep":{}}}`)
 	wantSaved(t, store, "t", "b", map[string]string{"a": "1 [2]", "keep": "2 {}"})
-	rows := ask[int](t, pool, `select count(*) from agui.session_state`)
+	rows := testdb.Ask[int](t, pool, `select count(*) from agui.session_state`)
 	save(`{"runId":"b","versions":null,"state": {"keep" : {} ,"a":[2]},"threadId":"t"}`)
-	if now := ask[int](t, pool, `select count(*) from agui.session_state`); now != rows {
+	if now := testdb.Ask[int](t, pool, `select count(*) from agui.session_state`); now != rows {
 		t.Errorf("%d rows became %d although nothing changed", rows, now)
 	}
 
@@ -789,7 +789,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	if version, err := store.Sessions().Remove(ctx, pgagui.SessionKey{ThreadID: "empty", Key: "a"}, pgagui.SaveOptions{}); !errors.Is(err, pgagui.ErrUnknownSessionState) {
 		t.Errorf("version %d, error %v", version, err)
 	}
-	if n := ask[int](t, pool, `select count(*) from agui.thread where thread_id = 'empty'`); n != 0 {
+	if n := testdb.Ask[int](t, pool, `select count(*) from agui.thread where thread_id = 'empty'`); n != 0 {
 		t.Error("a thread was made for an empty session")
 	}
 }
@@ -836,7 +836,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	}()
 	pid := second.Conn().PgConn().PID()
 	wait.For(t, "the second waits, or is done", func() bool {
-		return len(saved) == 1 || ask[bool](t, pool, fmt.Sprintf(`select cardinality(pg_blocking_pids(%d)) > 0`, pid))
+		return len(saved) == 1 || testdb.Ask[bool](t, pool, fmt.Sprintf(`select cardinality(pg_blocking_pids(%d)) > 0`, pid))
 	})
 	if err := errors.Join(first.Commit(ctx), <-saved); err != nil {
 		t.Fatal(err)
@@ -959,18 +959,16 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 	}
 	// Saving is news.
 	waiting := func(olderThan string) int {
-		return ask[int](t, pool, `select count(*) from agui_internal.inactive_threads('`+olderThan+`')`)
+		return testdb.Ask[int](t, pool, `select count(*) from agui_internal.inactive_threads('`+olderThan+`')`)
 	}
 	if recent, all := waiting("1 minute"), waiting("-1 minute"); recent != 0 || all != 2 {
 		t.Errorf("%d threads are older than a minute, %d in all; want 0 and 2", recent, all)
 	}
-	if got := ask[bool](t, pool, `select agui_internal.erase_thread(agui.thread_key('', 'state'), null, '1 minute') is null`); !got {
+	if got := testdb.Ask[bool](t, pool, `select agui_internal.erase_thread(agui.thread_key('', 'state'), null, '1 minute') is null`); !got {
 		t.Error("a thread was erased although something was saved in it a moment ago")
 	}
-	if _, err := pool.Exec(ctx, `call agui.erase_older('-1 minute')`); err != nil {
-		t.Fatal(err)
-	}
-	if n := ask[int](t, pool, `select count(*) from agui.thread`); n != 0 {
+	testdb.Exec(t, pool, `call agui.erase_older('-1 minute')`)
+	if n := testdb.Ask[int](t, pool, `select count(*) from agui.thread`); n != 0 {
 		t.Errorf("%d threads were left", n)
 	}
 	// A conversation may begin where state was kept before.

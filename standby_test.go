@@ -35,21 +35,6 @@ func newReplicated(t testing.TB) *replicated {
 	return r
 }
 
-func mustExec(t testing.TB, pool *pgxpool.Pool, statement string) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func ask[Answer any](t testing.TB, pool *pgxpool.Pool, question string, arguments ...any) (answer Answer) {
-	t.Helper()
-	if err := pool.QueryRow(t.Context(), question, arguments...).Scan(&answer); err != nil {
-		t.Fatalf("%s: %v", question, err)
-	}
-	return answer
-}
-
 // logEnd is the last seq of thread t that a store shows; 0: none.
 func logEnd(t testing.TB, store *pgagui.Store) int64 {
 	t.Helper()
@@ -231,9 +216,9 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 		}
 		close(seen)
 	}()
-	lsn := ask[string](t, r.PrimaryPool, `select pg_current_wal_flush_lsn()::text`)
+	lsn := testdb.Ask[string](t, r.PrimaryPool, `select pg_current_wal_flush_lsn()::text`)
 	wait.For(t, "the standby receives all", func() bool {
-		return ask[bool](t, r.StandbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
+		return testdb.Ask[bool](t, r.StandbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
 	})
 	if err := r.Primary.Kill(); err != nil {
 		t.Fatal(err)
@@ -423,7 +408,7 @@ func TestChangesNoticeAFailover(t *testing.T) {
 	}
 	beginning := lastOf(r.onPrimary, "", "kept")
 	wait.For(t, "the standby has the beginning", func() bool {
-		return ask[bool](t, r.StandbyPool, `select exists (select from agui.thread)`)
+		return testdb.Ask[bool](t, r.StandbyPool, `select exists (select from agui.thread)`)
 	})
 	if changes, err := r.onStandby.Changes(t.Context(), pgagui.ChangesOptions{After: beginning}); err != nil || len(changes) > 1 {
 		t.Errorf("a position of the primary, on the standby: %v, %v", changes, err)
@@ -444,7 +429,7 @@ func TestChangesNoticeAFailover(t *testing.T) {
 		t.Errorf("behind what is gone: %d changes, %v", len(changes), err)
 	}
 	after := lastOf(r.onStandby, "", "new 4")
-	mustExec(t, r.StandbyPool, `checkpoint`)
+	testdb.Exec(t, r.StandbyPool, `checkpoint`)
 	if _, err := r.onStandby.Changes(t.Context(), pgagui.ChangesOptions{After: after}); err != nil {
 		t.Errorf("a position from before the first checkpoint: %v", err)
 	}

@@ -69,7 +69,7 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 	if !got.ActiveAt.Equal(status.StartedAt) {
 		t.Errorf("active at %v, the last run began at %v", got.ActiveAt, status.StartedAt)
 	}
-	if created := ask[time.Time](t, pool, `select created_at from agui.thread where scope = ''`); !got.CreatedAt.Equal(created) {
+	if created := testdb.Ask[time.Time](t, pool, `select created_at from agui.thread where scope = ''`); !got.CreatedAt.Equal(created) {
 		t.Errorf("created at %v, want %v", got.CreatedAt, created)
 	}
 	want := pgagui.Thread{
@@ -126,25 +126,19 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 			mustAppend(t, store, thread, "s", rawEvents(started("s")))
 		},
 		"many at once": func(thread string) {
-			if _, err := pool.Exec(ctx, `select agui.append_many(array[$1, $1], '{r,s}',
-				array['[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', '[{"type":"RUN_STARTED"}]']::json[])`, thread); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append_many(array[$1, $1], '{r,s}',
+				array['[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', '[{"type":"RUN_STARTED"}]']::json[])`, thread)
 		},
 		"reaped": func(thread string) {
 			mustAppend(t, store, thread, "r", rawEvents(started("r")))
-			if _, err := pool.Exec(ctx, `begin; select agui.set_setting('lease', '0'); select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); select agui.set_setting('lease', null); commit`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `begin; select agui.set_setting('lease', '0'); select agui_internal.reap_run(agui.thread_key('', '`+thread+`'), 1); select agui.set_setting('lease', null); commit`)
 		},
 		"saved in first": func(thread string) {
 			mustSave(t, store, thread, "", "k", `1`)
 			mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))
 		},
 		"imported": func(thread string) {
-			if _, err := pool.Exec(ctx, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1700000000000},{"type":"RUN_FINISHED","timestamp":1700000001000}]')`, thread); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1700000000000},{"type":"RUN_FINISHED","timestamp":1700000001000}]')`, thread)
 		},
 	} {
 		do(name)
@@ -152,7 +146,7 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		moved := ask[time.Time](t, pool, `select max(greatest(started_at, ended_at)) from agui.run where thread_key = agui.thread_key('', '`+name+`')`)
+		moved := testdb.Ask[time.Time](t, pool, `select max(greatest(started_at, ended_at)) from agui.run where thread_key = agui.thread_key('', '`+name+`')`)
 		if !thread.ActiveAt.Equal(moved) {
 			t.Errorf("%s: the thread is active at %v, its runs say %v", name, thread.ActiveAt, moved)
 		}
@@ -229,9 +223,7 @@ func TestCompactionFindsTheTitle(t *testing.T) {
 	mustAppend(t, store, "running", "r", rawEvents(started("r"), snapshot))
 	mustAppend(t, store, "silent", "r", rawEvents(started("r"), finished))
 	for _, call := range []string{`call agui.compact()`, `call agui.compact_running(1)`} {
-		if _, err := pool.Exec(context.Background(), call); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, call)
 	}
 	for id, want := range map[string]string{"ended": "Hello \uFFFD", "running": "Hello \uFFFD", "silent": ""} {
 		if thread, err := store.Thread(context.Background(), id); err != nil || thread.Title != want {
@@ -245,7 +237,7 @@ func TestFiltersOfThreads(t *testing.T) {
 	store, pool := newStore(t)
 	// The newest last.
 	mustAppend(t, store, "old", "r", rawEvents(says("r", `"100% of the hotels_\\"`), finished))
-	since := ask[time.Time](t, pool, `select clock_timestamp()`)
+	since := testdb.Ask[time.Time](t, pool, `select clock_timestamp()`)
 	mustAppend(t, store, "failed", "r", rawEvents(says("r", `"Ein ÄRGER"`), failed))
 	mustAppend(t, store, "gone", "r", rawEvents(started("r")))
 	mustAppend(t, store, "running", "r", rawEvents(says("r", `"Hotels"`)))
@@ -253,11 +245,9 @@ func TestFiltersOfThreads(t *testing.T) {
 	mustSet(t, store, "old", pgagui.ThreadChanges{Agent: new("planner"), Metadata: json.RawMessage(`{"folder":{"id":7,"name":"x"},"tags":["a","b"]}`)})
 	mustSet(t, store, "away", pgagui.ThreadChanges{Title: new("Archived"), Archived: new(true), CreateIfMissing: true})
 	testdb.UpForEver(t, pool)
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		alter table agui.batch disable trigger user;
-		update agui.batch set recorded_at = recorded_at - interval '1 hour' where thread_key = agui.thread_key('', 'gone')`); err != nil {
-		t.Fatal(err)
-	}
+		update agui.batch set recorded_at = recorded_at - interval '1 hour' where thread_key = agui.thread_key('', 'gone')`)
 	for _, filter := range []struct {
 		options pgagui.ThreadsOptions
 		want    string
@@ -384,7 +374,7 @@ func TestSetThread(t *testing.T) {
 	}
 	// One without runs is erased by its age, too.
 	mustSet(t, store, "empty", pgagui.ThreadChanges{CreateIfMissing: true})
-	if n := ask[int](t, pool, `select count(*) from agui_internal.inactive_threads('-1 minute') where thread_id = 'empty'`); n != 1 {
+	if n := testdb.Ask[int](t, pool, `select count(*) from agui_internal.inactive_threads('-1 minute') where thread_id = 'empty'`); n != 1 {
 		t.Error("a thread without runs is never erased for its age")
 	}
 }
@@ -395,12 +385,10 @@ func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	fillThreads(t, pool, "", 300)
-	if _, err := pool.Exec(context.Background(), `update agui.thread_activity
-		set active_at = date_trunc('minute', active_at), archived = random() < 0.3`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.thread_activity
+		set active_at = date_trunc('minute', active_at), archived = random() < 0.3`)
 	for archived, condition := range map[pgagui.Archived]string{pgagui.NotArchived: "not archived", pgagui.OnlyArchived: "archived", pgagui.WithArchived: "true"} {
-		want := ask[[]string](t, pool, `select array_agg(thread_id order by active_at desc, thread_key desc)
+		want := testdb.Ask[[]string](t, pool, `select array_agg(thread_id order by active_at desc, thread_key desc)
 			from agui.thread join agui.thread_activity using (thread_key) where `+condition)
 		for _, limit := range []int{1, 7, len(want) - 1, len(want), len(want) + 1} {
 			for _, title := range []string{"", "thread"} {
@@ -444,7 +432,7 @@ func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 // fillThreads makes threads of two runs, number 1 the oldest, without appending.
 func fillThreads(t testing.TB, pool *pgxpool.Pool, scope string, n int) {
 	t.Helper()
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		with made as (
 			select n, agui.thread_key($1, 'thread-' || n) as thread_key, timestamptz '2026-01-01' + n * interval '1 second' as at
 			from generate_series(1, $2::int) as n
@@ -457,9 +445,7 @@ func fillThreads(t testing.TB, pool *pgxpool.Pool, scope string, n int) {
 			select thread_key, r, nullif(r - 1, 0), 'r' || r, 'finished', r, r, at, at from made, generate_series(1, 2) as r
 		)
 		insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
-		select thread_key, agui_internal.scope_key(thread_key), at, 'About thread number ' || n from made`, scope, n); err != nil {
-		t.Fatal(err)
-	}
+		select thread_key, agui_internal.scope_key(thread_key), at, 'About thread number ' || n from made`, scope, n)
 }
 
 // A list that is narrowed ends a page after 10,000 threads; the cursor leads on, and the whole
@@ -468,12 +454,10 @@ func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	fillThreads(t, pool, "", 25_000)
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		update agui.thread_activity set title = 'Needle', agent = 'tailor', metadata = '{"sharp":true}'
 		from agui.thread where thread.thread_key = thread_activity.thread_key and thread_id in ('thread-3', 'thread-14500', 'thread-14999', 'thread-25000');
-		analyze`); err != nil {
-		t.Fatal(err)
-	}
+		analyze`)
 	for _, options := range []pgagui.ThreadsOptions{
 		{Title: "needle"}, {Agent: "tailor"}, {Metadata: json.RawMessage(`{"sharp":true}`)}, {Title: "needle", Status: pgagui.Finished},
 	} {
@@ -612,9 +596,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		}
 		defer tx.Rollback(ctx)
 		for _, statement := range []string{`select from agui.thread for no key update skip locked`, work} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, statement)
 		}
 		run := "beside " + name
 		if _, err := pool.Exec(ctx, `begin; set local lock_timeout = '2s';
@@ -638,12 +620,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	defer tx.Rollback(ctx)
 	mustAppend(t, store, "u", "r", rawEvents(started("r"), snapshot, finished))
 	mustAppend(t, store.WithTx(tx), "u", "s", rawEvents(started("s")))
-	if _, err := pool.Exec(ctx, `set lock_timeout = '2s'`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `set lock_timeout = '2s'`)
+	testdb.Exec(t, pool, `call agui.compact()`)
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -651,9 +629,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		t.Errorf("%+v, error %v", thread, err)
 	}
 	mustAppend(t, store, "u", "s", rawEvents(finished))
-	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.compact()`)
 	if thread, err := store.Thread(ctx, "u"); err != nil || thread.Title != "Hello" {
 		t.Errorf("%+v, error %v", thread, err)
 	}

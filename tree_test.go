@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // treeModel is a thread's tree in the plainest form: the parent of each run by number, 0 for a root.
@@ -79,16 +80,13 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, threadID string, model treeMod
 		parents = append(parents, parent)
 	}
 	// Only the first run can be a root: a run that names no parent follows the head.
-	_, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		select agui.append($1, run.id, json_build_array(
 			case when run.parent = 'missing' then json_build_object('type', 'RUN_STARTED', 'runId', run.id)
 				else json_build_object('type', 'RUN_STARTED', 'runId', run.id, 'parentRunId', run.parent) end,
 			json_build_object('type', 'RUN_FINISHED')))
 		from unnest($2::text[], $3::text[]) with ordinality as run (id, parent, position)
 		order by run.position`, threadID, ids, parents)
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestTreesAgreeWithAPlainModel(t *testing.T) {
@@ -158,9 +156,7 @@ func TestALargeTree(t *testing.T) {
 	}
 	appendTree(t, pool, "t", model)
 	// What autovacuum does in time for a table of this size.
-	if _, err := pool.Exec(ctx, `analyze agui.run, agui.batch`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `analyze agui.run, agui.batch`)
 
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -217,9 +213,7 @@ func TestTheTreeIsReadByIndex(t *testing.T) {
 	for _, thread := range []string{"a", "b", "c"} {
 		appendTree(t, pool, thread, model)
 	}
-	if _, err := pool.Exec(ctx, `analyze agui.run, agui.batch, agui.thread`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `analyze agui.run, agui.batch, agui.thread`)
 	plans := map[string]string{
 		"lineage":      `select * from agui.run where thread_key = agui.thread_key('', 'b') and run_no = 7`,
 		"end of a log": `select * from agui.batch where thread_key = agui.thread_key('', 'b') order by first_seq desc limit 1`,

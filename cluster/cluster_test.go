@@ -298,7 +298,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 func fill(t *testing.T, pool *pgxpool.Pool, threads int) {
 	t.Helper()
 	testdb.Fill(t, pool)
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		delete from agui_internal.moved_thread;
 		call agui.leave_cluster();
 		select agui.remove_webhook('hook');
@@ -306,9 +306,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, threads int) {
 		select agui.append('quiet' || n, 'r1', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"é"},{"type":"RUN_FINISHED"}]',
 			scope => case when n % 2 = 0 then 'acme' else '' end),
 			agui.save_session_state('quiet' || n, 'k', to_json(n), 'r1', scope => case when n % 2 = 0 then 'acme' else '' end)
-		from generate_series(1, $1) as n`, pgx.QueryExecModeSimpleProtocol, threads); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(1, $1) as n`, pgx.QueryExecModeSimpleProtocol, threads)
 }
 
 // contents are the rows of all threads that no writer touches, by thread.

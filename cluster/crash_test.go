@@ -43,18 +43,16 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `lock table agui.run in share mode`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `lock table agui.run in share mode`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{})
 		done <- err
 	}()
 	wait.For(t, "the copy waits", func() bool {
-		return ask[bool](t, c.pools["c"], `select exists (select from pg_locks where relation = 'agui.run'::regclass and not granted)`)
+		return testdb.Ask[bool](t, c.pools["c"], `select exists (select from pg_locks where relation = 'agui.run'::regclass and not granted)`)
 	})
-	do(t, c.pools["a"], `
+	testdb.Exec(t, c.pools["a"], `
 		select pg_terminate_backend(pid)
 		from pg_locks
 		where locktype = 'advisory' and mode = 'ExclusiveLock' and database = (select oid from pg_database where datname = current_database())`)
@@ -62,7 +60,7 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "has lost the lock") {
 		t.Errorf("the move: %v", err)
 	}
-	if node := ask[string](t, c.pools["b"], `select node from agui_internal.moved_thread`); node != "c" {
+	if node := testdb.Ask[string](t, c.pools["b"], `select node from agui_internal.moved_thread`); node != "c" {
 		t.Errorf("the thread was taken back: it is sent to node %q", node)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -105,7 +103,7 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 		t.Cleanup(c.Cluster.Close)
 	}
 	placesOf := func(name string) string {
-		return ask[string](t, c.pools[name], `select string_agg(node || epoch, ' ' order by bucket) from agui_internal.bucket`)
+		return testdb.Ask[string](t, c.pools[name], `select string_agg(node || epoch, ' ' order by bucket) from agui_internal.bucket`)
 	}
 	all := bucketsFrom(0, cluster.Buckets)
 
@@ -123,7 +121,7 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 		t.Errorf("the nodes have two maps:\n%s\n%s", a, b)
 	}
 
-	do(t, c.pools["b"], `checkpoint`)
+	testdb.Exec(t, c.pools["b"], `checkpoint`)
 	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,8 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 	}
 	store(func(all []generatedBatch) []generatedBatch { return all[:len(all)/2] })
 	// Only some nodes fold, and then half of their threads move, with and without snapshots.
-	mustExec(t, direct.pools["a"], `call agui.compact()`)
-	mustExec(t, fronted.pools["b"], `call agui.compact()`)
+	testdb.Exec(t, direct.pools["a"], `call agui.compact()`)
+	testdb.Exec(t, fronted.pools["b"], `call agui.compact()`)
 	for _, c := range []*three{direct, fronted} {
 		for to, buckets := range map[string][]int{"b": bucketsFrom(0, 170), "c": bucketsFrom(341, 510), "a": bucketsFrom(682, 850)} {
 			if _, err := c.Move(t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
@@ -112,7 +112,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 		}
 	}
 	store(func(all []generatedBatch) []generatedBatch { return all[len(all)/2:] })
-	mustExec(t, plain, `call agui.compact()`)
+	testdb.Exec(t, plain, `call agui.compact()`)
 
 	if stored < 10*refused {
 		t.Errorf("%d batches were stored, %d refused", stored, refused)
@@ -120,7 +120,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 
 	compared := 0
 	for _, thread := range threads {
-		node := valueOf[string](t, direct.pools["a"], `select agui_internal.node_of(agui.thread_key($1, $2))`, thread.scope, thread.id)
+		node := testdb.Ask[string](t, direct.pools["a"], `select agui_internal.node_of(agui.thread_key($1, $2))`, thread.scope, thread.id)
 		quoted := strings.NewReplacer("THREAD", thread.id, "SCOPE", strings.ReplaceAll(thread.scope, "'", "''"))
 		for _, read := range []string{
 			"agui.runs('THREAD', scope => 'SCOPE')", "agui.events('THREAD', scope => 'SCOPE')", "agui.history('THREAD', scope => 'SCOPE')",

@@ -28,7 +28,7 @@ import (
 func (c *three) newFront() *pgxpool.Pool {
 	c.t.Helper()
 	pool := testdb.Connect(c.t, testdb.Empty(c.t))
-	if !valueOf[bool](c.t, pool, `select exists (select from pg_available_extensions where name = 'plproxy')`) {
+	if !testdb.Ask[bool](c.t, pool, `select exists (select from pg_available_extensions where name = 'plproxy')`) {
 		testneeds.Skip(c.t, testneeds.PLProxy, "the server has no PL/Proxy")
 	}
 	c.makeFront(pool)
@@ -46,28 +46,8 @@ func (c *three) makeFront(pool *pgxpool.Pool) {
 	}
 }
 
-type querier interface {
-	QueryRow(ctx context.Context, statement string, arguments ...any) pgx.Row
-	Exec(ctx context.Context, statement string, arguments ...any) (pgconn.CommandTag, error)
-}
-
-func valueOf[T any](t *testing.T, db querier, statement string, arguments ...any) (value T) {
-	t.Helper()
-	if err := db.QueryRow(t.Context(), statement, arguments...).Scan(&value); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	return value
-}
-
-func mustExec(t *testing.T, db querier, statement string, arguments ...any) {
-	t.Helper()
-	if _, err := db.Exec(t.Context(), statement, arguments...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
 // answer is what a call says: its rows as JSON, or its error in full.
-func answer(t *testing.T, db querier, call string) string {
+func answer(t *testing.T, db testdb.Querier, call string) string {
 	var text string
 	err := db.QueryRow(t.Context(), `select coalesce(json_agg(answer), '[]')::text from `+call+` as answer`).Scan(&text)
 	var refused *pgconn.PgError
@@ -90,7 +70,7 @@ func stateOf(err error) string {
 // threadNamed returns the id of a thread that node has, which begins with name.
 func (c *three) threadNamed(name, scope, node string) string {
 	c.t.Helper()
-	return valueOf[string](c.t, c.pools["a"], `
+	return testdb.Ask[string](c.t, c.pools["a"], `
 		select id from (select $1 || ' ' || n as id from generate_series(1, 10000) as n) as candidate
 		where agui_internal.node_of(agui.thread_key($2, id)) = $3 limit 1`, name, scope, node)
 }
@@ -111,7 +91,7 @@ func fillThread(t *testing.T, pool *pgxpool.Pool, scope, thread string) {
 		`select agui.claim_run($1, 'claimed', 'me', parent_run_id => 'r', parallel => true, scope => $2)`,
 		`select agui.set_thread($1, title => 'a title', agent => 'bot', metadata => '{"k":1}', scope => $2)`,
 	} {
-		mustExec(t, pool, statement, thread, scope)
+		testdb.Exec(t, pool, statement, thread, scope)
 	}
 }
 
@@ -127,22 +107,22 @@ var givenToFunctions = map[string]string{
 // Each function of a node, through the front and on the node of the thread: the same answer, or the same error.
 func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 	c := newThree(t, nil)
-	mustExec(t, c.pools["a"], `select agui.enable_search()`)
+	testdb.Exec(t, c.pools["a"], `select agui.enable_search()`)
 	for _, other := range []string{"b", "c"} {
-		mustExec(t, c.pools[other], `select agui.enable_search()`)
+		testdb.Exec(t, c.pools[other], `select agui.enable_search()`)
 	}
 	c.rebalance()
 	front := c.newFront()
 	scopes := []string{"", "it's"}
 	threads := map[string][]string{}
 	for _, node := range []string{"a", "b", "c"} {
-		mustExec(t, c.pools[node], `select agui.enable_chain()`)
+		testdb.Exec(t, c.pools[node], `select agui.enable_chain()`)
 		for i, scope := range scopes {
 			threads[node] = append(threads[node], c.threadNamed("t", scope, node))
 			fillThread(t, c.pools[node], scope, threads[node][i])
 		}
-		mustExec(t, c.pools[node], `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"why"}]}}]')`, c.threadNamed("asks", "", node))
-		mustExec(t, c.pools[node], `call agui.project()`)
+		testdb.Exec(t, c.pools[node], `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"why"}]}}]')`, c.threadNamed("asks", "", node))
+		testdb.Exec(t, c.pools[node], `call agui.project()`)
 	}
 
 	type function struct {
@@ -333,18 +313,18 @@ func (c *three) checkMerged(t *testing.T, front *pgxpool.Pool) {
 	} {
 		var parts []string
 		for _, node := range c.pools {
-			parts = append(parts, valueOf[string](t, node, `select coalesce(json_agg(answer), '[]')::text from `+call+` as answer`))
+			parts = append(parts, testdb.Ask[string](t, node, `select coalesce(json_agg(answer), '[]')::text from `+call+` as answer`))
 		}
-		kind := valueOf[string](t, front, `select pg_typeof(answer)::text from `+call+` as answer limit 1`)
+		kind := testdb.Ask[string](t, front, `select pg_typeof(answer)::text from `+call+` as answer limit 1`)
 		if kind == "record" {
 			kind = ""
 		}
-		got := valueOf[string](t, front, `select row(`+columns+`)::text from `+call)
+		got := testdb.Ask[string](t, front, `select row(`+columns+`)::text from `+call)
 		var want string
 		if kind == "" {
-			want = valueOf[string](t, front, `select row(`+columns+`)::text from json_to_recordset($1) as answer (day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric, total_tokens numeric)`, "["+joined(parts)+"]")
+			want = testdb.Ask[string](t, front, `select row(`+columns+`)::text from json_to_recordset($1) as answer (day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric, total_tokens numeric)`, "["+joined(parts)+"]")
 		} else {
-			want = valueOf[string](t, front, `select row(`+columns+`)::text from json_populate_recordset(null::`+kind+`, $1)`, "["+joined(parts)+"]")
+			want = testdb.Ask[string](t, front, `select row(`+columns+`)::text from json_populate_recordset(null::`+kind+`, $1)`, "["+joined(parts)+"]")
 		}
 		if got != want {
 			t.Errorf("%s: %s of %s, want %s", call, columns, got, want)
@@ -368,12 +348,12 @@ func TestAFrontFollowsMoves(t *testing.T) {
 	c := newThree(t, nil)
 	front := c.newFront()
 	const begun = `'[{"type":"RUN_STARTED"}]'`
-	mustExec(t, front, `select agui.append('alone', 'r', `+begun+`)`)
-	mustExec(t, front, `select agui.append('near', 'r', `+begun+`)`)
+	testdb.Exec(t, front, `select agui.append('alone', 'r', `+begun+`)`)
+	testdb.Exec(t, front, `select agui.append('near', 'r', `+begun+`)`)
 	if _, err := c.MoveThread(t.Context(), "", "alone", "c"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, front, `select agui.append('alone', 'r', '[{"type":"CUSTOM","name":"x","value":1}]')`)
+	testdb.Exec(t, front, `select agui.append('alone', 'r', '[{"type":"CUSTOM","name":"x","value":1}]')`)
 	for call, want := range map[string]string{
 		`select agui.head('alone')`: "r",
 		`select string_agg(error_code, ',') || count(last_seq) from agui.append_many('{near,alone,near}', '{r,r,r}', array_fill('[{"type":"CUSTOM","name":"y","value":2}]'::json, '{3}'))`: "",
@@ -386,13 +366,13 @@ func TestAFrontFollowsMoves(t *testing.T) {
 			t.Errorf("%s: %v, %v", call, got, err)
 		}
 	}
-	if got := valueOf[string](t, front, `select string_agg(thread_no || ':' || first_seq || '+' || n, ' ' order by thread_no, first_seq) from agui.poll('{near,alone}', '{0,0}')`); got != "1:1+1 1:2+1 1:3+1 2:1+1 2:2+1 2:3+1" {
+	if got := testdb.Ask[string](t, front, `select string_agg(thread_no || ':' || first_seq || '+' || n, ' ' order by thread_no, first_seq) from agui.poll('{near,alone}', '{0,0}')`); got != "1:1+1 1:2+1 1:3+1 2:1+1 2:2+1 2:3+1" {
 		t.Errorf("poll: %s", got)
 	}
 	// A request to stop is heard by each heartbeat, wherever its thread is.
-	mustExec(t, front, `select agui.request_stop('alone')`)
-	mustExec(t, front, `select agui.request_stop('near')`)
-	if got := valueOf[string](t, front, `select string_agg(call_no::text, ',' order by call_no) from agui.keep_alive('{near,alone}', '{r,r}')`); got != "1,2" {
+	testdb.Exec(t, front, `select agui.request_stop('alone')`)
+	testdb.Exec(t, front, `select agui.request_stop('near')`)
+	if got := testdb.Ask[string](t, front, `select string_agg(call_no::text, ',' order by call_no) from agui.keep_alive('{near,alone}', '{r,r}')`); got != "1,2" {
 		t.Errorf("keep_alive: %s", got)
 	}
 
@@ -428,15 +408,15 @@ func TestAFrontFollowsMoves(t *testing.T) {
 	stop.Store(true)
 	working.Wait()
 	for writer, n := range written {
-		if got := valueOf[int](t, front, `select count(*) from agui.events($1)`, fmt.Sprint("w", writer)); n < 10 || got != n {
+		if got := testdb.Ask[int](t, front, `select count(*) from agui.events($1)`, fmt.Sprint("w", writer)); n < 10 || got != n {
 			t.Errorf("thread w%d has %d events of %d", writer, got, n)
 		}
 	}
 	// By then the front has learned the map.
-	mustExec(t, front, `select agui.head('near')`)
-	bucket := valueOf[int](t, front, `select agui.bucket('', 'near')`)
+	testdb.Exec(t, front, `select agui.head('near')`)
+	bucket := testdb.Ask[int](t, front, `select agui.bucket('', 'near')`)
 	const place = `select node || ' ' || epoch from agui_front.bucket where bucket = $1`
-	if got, want := valueOf[string](t, front, place, bucket), valueOf[string](t, c.pools["a"], strings.Replace(place, "agui_front", "agui_internal", 1), bucket); got != want {
+	if got, want := testdb.Ask[string](t, front, place, bucket), testdb.Ask[string](t, c.pools["a"], strings.Replace(place, "agui_front", "agui_internal", 1), bucket); got != want {
 		t.Errorf("the front has bucket %d on %s, it is on %s", bucket, got, want)
 	}
 	// A pinned scope: calls find their node also before the front is written anew.
@@ -444,21 +424,21 @@ func TestAFrontFollowsMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	const others = `select count(*) from generate_series(1, 12) as n cross join lateral agui_front.node_of('', 'other' || n) as node where node <> $1`
-	pinnedTo := valueOf[string](t, c.pools["a"], `select node from agui_internal.bucket where bucket = $1`, bucket)
-	mustExec(t, front, `select agui.append('before', 'r', `+begun+`)`)
-	if n := valueOf[int](t, front, others, pinnedTo); n == 0 {
+	pinnedTo := testdb.Ask[string](t, c.pools["a"], `select node from agui_internal.bucket where bucket = $1`, bucket)
+	testdb.Exec(t, front, `select agui.append('before', 'r', `+begun+`)`)
+	if n := testdb.Ask[int](t, front, others, pinnedTo); n == 0 {
 		t.Error("the front knows a pin that is newer than its SQL")
 	}
 	// New SQL over the old.
 	c.makeFront(front)
-	if n := valueOf[int](t, front, others, pinnedTo); n != 0 {
+	if n := testdb.Ask[int](t, front, others, pinnedTo); n != 0 {
 		t.Errorf("the front sends %d of 12 threads of a pinned scope to another node than %s", n, pinnedTo)
 	}
-	mustExec(t, front, `select agui.append('behind', 'r', `+begun+`)`)
-	if n := valueOf[int](t, c.pools[pinnedTo], `select count(*) from agui.thread where thread_id in ('before', 'behind')`); n != 2 {
+	testdb.Exec(t, front, `select agui.append('behind', 'r', `+begun+`)`)
+	if n := testdb.Ask[int](t, c.pools[pinnedTo], `select count(*) from agui.thread where thread_id in ('before', 'behind')`); n != 2 {
 		t.Errorf("%d of 2 threads are on the node of the pin", n)
 	}
-	if got := valueOf[string](t, front, `select agui.head('alone')`); got != "r" {
+	if got := testdb.Ask[string](t, front, `select agui.head('alone')`); got != "r" {
 		t.Errorf("head: %s", got)
 	}
 	var text bytes.Buffer
@@ -472,7 +452,7 @@ func TestAFrontFollowsMoves(t *testing.T) {
 
 func (c *three) bucketsOfThreads(threads ...string) (buckets []int) {
 	for _, thread := range threads {
-		buckets = append(buckets, valueOf[int](c.t, c.pools["a"], `select agui.bucket('', $1)`, thread))
+		buckets = append(buckets, testdb.Ask[int](c.t, c.pools["a"], `select agui.bucket('', $1)`, thread))
 	}
 	slices.Sort(buckets)
 	return slices.Compact(buckets)
@@ -482,7 +462,7 @@ func (c *three) bucketsOfThreads(threads ...string) (buckets []int) {
 func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	c := newThree(t, nil)
 	front := c.newFront()
-	mustExec(t, front, `create table own (n int)`)
+	testdb.Exec(t, front, `create table own (n int)`)
 	acquired, err := front.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -515,8 +495,8 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 		}
 		acquired.Release()
 	}
-	mustExec(t, conn, `do $$ begin perform agui.append('of a block', 'r', '[{"type":"RUN_STARTED"}]'); end $$`)
-	mustExec(t, conn, `insert into own `+begin())
+	testdb.Exec(t, conn, `do $$ begin perform agui.append('of a block', 'r', '[{"type":"RUN_STARTED"}]'); end $$`)
+	testdb.Exec(t, conn, `insert into own `+begin())
 
 	refuse := func(want string, err error) {
 		t.Helper()
@@ -524,31 +504,31 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 			t.Errorf("want %s: %v", want, err)
 		}
 	}
-	threads := valueOf[int](t, c.pools["a"], `select count(*) from agui.thread`)
+	threads := testdb.Ask[int](t, c.pools["a"], `select count(*) from agui.thread`)
 	// Of an unnamed statement the front cannot tell: the next tests show what it knows then.
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheStatement} {
-		mustExec(t, conn, `begin`)
+		testdb.Exec(t, conn, `begin`)
 		_, err := conn.Exec(t.Context(), `select agui.append($1, 'r', $2)`, mode, "in a transaction", `[{"type":"RUN_STARTED"}]`)
 		refuse("a transaction is open", err)
-		mustExec(t, conn, `rollback`)
+		testdb.Exec(t, conn, `rollback`)
 	}
 	for _, mode := range modes {
-		mustExec(t, conn, `begin`)
-		mustExec(t, conn, `insert into own values (1)`)
+		testdb.Exec(t, conn, `begin`)
+		testdb.Exec(t, conn, `insert into own values (1)`)
 		_, err := conn.Exec(t.Context(), `select agui.append('in a transaction', 'r', '[{"type":"RUN_STARTED"}]')`, mode)
 		refuse("the transaction has written to this database", err)
-		mustExec(t, conn, `rollback`)
+		testdb.Exec(t, conn, `rollback`)
 	}
-	if got := valueOf[int](t, c.pools["a"], `select count(*) from agui.thread`); got != threads {
+	if got := testdb.Ask[int](t, c.pools["a"], `select count(*) from agui.thread`); got != threads {
 		t.Errorf("%d threads were begun by refused calls", got-threads)
 	}
 	// The second write of a transaction, also of one statement.
-	mustExec(t, conn, `begin`)
+	testdb.Exec(t, conn, `begin`)
 	const unnamed = `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`
-	mustExec(t, conn, unnamed, pgx.QueryExecModeExec, "first")
+	testdb.Exec(t, conn, unnamed, pgx.QueryExecModeExec, "first")
 	_, err = conn.Exec(t.Context(), unnamed, pgx.QueryExecModeExec, "second")
 	refuse("the transaction has another write through the front", err)
-	mustExec(t, conn, `rollback`)
+	testdb.Exec(t, conn, `rollback`)
 	_, err = conn.Exec(t.Context(), `select agui.append('several ' || n, 'r', '[{"type":"RUN_STARTED"}]') from generate_series(1, 2) as n`)
 	refuse("the transaction has another write through the front", err)
 	batch := &pgx.Batch{}
@@ -556,10 +536,10 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	batch.Queue(`select agui.append($1, 'r', $2)`, "pipeline 2", `[{"type":"RUN_STARTED"}]`)
 	refuse("the transaction has another write through the front", conn.SendBatch(t.Context(), batch).Close())
 	// Reads may be in a transaction.
-	mustExec(t, conn, `begin`)
-	mustExec(t, conn, `insert into own values (1)`)
-	mustExec(t, conn, `select agui.head('t1'), agui.restore('t1')`)
-	mustExec(t, conn, `commit`)
+	testdb.Exec(t, conn, `begin`)
+	testdb.Exec(t, conn, `insert into own values (1)`)
+	testdb.Exec(t, conn, `select agui.head('t1'), agui.restore('t1')`)
+	testdb.Exec(t, conn, `commit`)
 
 	// Two nodes cannot do one call.
 	c.rebalance()
@@ -575,45 +555,45 @@ func TestAFrontCarriesTheSession(t *testing.T) {
 	c := newThree(t, nil)
 	front := c.newFront()
 	thread := c.threadNamed("t", "", "a")
-	mustExec(t, front, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1580605200000},{"type":"CUSTOM","name":"x","value":1,"timestamp":1583110800000}]')`, thread)
+	testdb.Exec(t, front, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1580605200000},{"type":"CUSTOM","name":"x","value":1,"timestamp":1583110800000}]')`, thread)
 	acquired, err := front.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer acquired.Release()
 	conn := acquired.Conn()
-	mustExec(t, conn, `set timezone = 'Asia/Tokyo'`)
-	mustExec(t, conn, `set datestyle = 'German'`)
-	mustExec(t, conn, `set intervalstyle = 'sql_standard'`)
+	testdb.Exec(t, conn, `set timezone = 'Asia/Tokyo'`)
+	testdb.Exec(t, conn, `set datestyle = 'German'`)
+	testdb.Exec(t, conn, `set intervalstyle = 'sql_standard'`)
 	for call, want := range map[string]int{
 		// 2 February, not 1 March.
 		`select count(*)::int from agui.history($1, until => '03.02.2020 00:00')`:                                       1,
 		`select count(*)::int from agui.history($1, until => '03.03.2020 00:00')`:                                       2,
 		`select extract(hour from recorded_at at time zone 'UTC')::int from agui.events($1) where type = 'RUN_STARTED'`: 1,
 	} {
-		if got := valueOf[int](t, conn, call, thread); got != want {
+		if got := testdb.Ask[int](t, conn, call, thread); got != want {
 			t.Errorf("%s: %d, want %d", call, got, want)
 		}
 	}
 	// A day begins in the time zone of the session.
-	mustExec(t, c.pools["a"], `call agui.project()`)
+	testdb.Exec(t, c.pools["a"], `call agui.project()`)
 	for zone, want := range map[string]string{"UTC": "2020-02-02", "America/New_York": "2020-02-01"} {
-		mustExec(t, conn, `set timezone = '`+zone+`'`)
-		if got := valueOf[string](t, conn, `select to_char(day, 'YYYY-MM-DD') from agui.day_report()`); got != want {
+		testdb.Exec(t, conn, `set timezone = '`+zone+`'`)
+		if got := testdb.Ask[string](t, conn, `select to_char(day, 'YYYY-MM-DD') from agui.day_report()`); got != want {
 			t.Errorf("the day in %s: %s", zone, got)
 		}
 	}
-	mustExec(t, conn, `set agui.unknown_thread = 'empty'`)
-	if got := valueOf[int](t, conn, `select count(*)::int from agui.messages('unknown')`); got != 0 {
+	testdb.Exec(t, conn, `set agui.unknown_thread = 'empty'`)
+	if got := testdb.Ask[int](t, conn, `select count(*)::int from agui.messages('unknown')`); got != 0 {
 		t.Errorf("%d messages", got)
 	}
-	mustExec(t, conn, `reset all`)
+	testdb.Exec(t, conn, `reset all`)
 
 	// Grants are those of the nodes.
-	name := "reads_" + valueOf[string](t, front, `select current_database()`)
-	mustExec(t, front, `create role `+name+` in role agui_reader`)
-	mustExec(t, conn, `set role `+name)
-	mustExec(t, conn, `select agui.head($1), agui.runs($1)`, thread)
+	name := "reads_" + testdb.Ask[string](t, front, `select current_database()`)
+	testdb.Exec(t, front, `create role `+name+` in role agui_reader`)
+	testdb.Exec(t, conn, `set role `+name)
+	testdb.Exec(t, conn, `select agui.head($1), agui.runs($1)`, thread)
 	for _, statement := range []string{
 		`select agui.append('t', 'r', '[]')`, `select agui_front.append('a', 't', 'r', '[]', null, null, null, false, false, '')`, `select agui_front.cluster_map('a')`,
 		`update agui_front.bucket set node = 'a'`,
@@ -622,25 +602,25 @@ func TestAFrontCarriesTheSession(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	mustExec(t, conn, `reset role`)
+	testdb.Exec(t, conn, `reset role`)
 }
 
 // With row-level security the nodes know who calls, and for which scope.
 func TestAFrontCarriesTheRole(t *testing.T) {
 	c := newThree(t, nil)
-	database := valueOf[string](t, c.pools["a"], `select current_database()`)
-	operator, tenant, pooled := valueOf[string](t, c.pools["a"], `select current_user`), "tenant_"+database, "pool_"+database
+	database := testdb.Ask[string](t, c.pools["a"], `select current_database()`)
+	operator, tenant, pooled := testdb.Ask[string](t, c.pools["a"], `select current_user`), "tenant_"+database, "pool_"+database
 	for _, role := range []string{tenant, pooled} {
-		mustExec(t, c.pools["a"], `create role `+role+` login password 'x' in role agui_writer`)
+		testdb.Exec(t, c.pools["a"], `create role `+role+` login password 'x' in role agui_writer`)
 	}
 	for _, node := range c.pools {
-		mustExec(t, node, `select agui.map_tenant($1, 'one'), agui.map_pool($2), agui.map_operator($3)`, tenant, pooled, operator)
-		mustExec(t, node, `call agui.enable_row_security()`)
+		testdb.Exec(t, node, `select agui.map_tenant($1, 'one'), agui.map_pool($2), agui.map_operator($3)`, tenant, pooled, operator)
+		testdb.Exec(t, node, `call agui.enable_row_security()`)
 	}
 	front := c.newFront()
 	for _, role := range []string{tenant, pooled} {
 		for _, node := range []string{"a", "b", "c"} {
-			mustExec(t, front, `create user mapping for `+role+` server agui_`+node+` options (user '`+role+`', password 'x')`)
+			testdb.Exec(t, front, `create user mapping for `+role+` server agui_`+node+` options (user '`+role+`', password 'x')`)
 		}
 	}
 	acquired, err := front.Acquire(t.Context())
@@ -654,7 +634,7 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 		return err
 	}
 	listed := func() string {
-		return valueOf[string](t, conn, `select coalesce(string_agg(thread_id, ',' order by thread_id), '') from (select thread_id from agui.threads(scope => 'one') union all select thread_id from agui.threads(scope => 'two')) as listed`)
+		return testdb.Ask[string](t, conn, `select coalesce(string_agg(thread_id, ',' order by thread_id), '') from (select thread_id from agui.threads(scope => 'one') union all select thread_id from agui.threads(scope => 'two')) as listed`)
 	}
 	for _, scope := range []string{"one", "two"} {
 		if err := append(scope); err != nil {
@@ -664,7 +644,7 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 	if got := listed(); got != "of one,of two" {
 		t.Errorf("the operator sees %s", got)
 	}
-	mustExec(t, conn, `set role `+tenant)
+	testdb.Exec(t, conn, `set role `+tenant)
 	if err := append("one"); stateOf(err) != "UI009" { // it is there
 		t.Errorf("a tenant, own scope: %v", err)
 	}
@@ -674,33 +654,33 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 	if got := listed(); got != "of one" {
 		t.Errorf("the tenant sees %s", got)
 	}
-	mustExec(t, conn, `set role `+pooled)
+	testdb.Exec(t, conn, `set role `+pooled)
 	if got := listed(); got != "" {
 		t.Errorf("a pool without a scope sees %s", got)
 	}
-	mustExec(t, conn, `set agui.scope = 'two'`)
+	testdb.Exec(t, conn, `set agui.scope = 'two'`)
 	if got := listed(); got != "of two" {
 		t.Errorf("a pool with the scope two sees %s", got)
 	}
 	if err := append("one"); stateOf(err) != "42501" {
 		t.Errorf("a pool, another scope: %v", err)
 	}
-	mustExec(t, conn, `set agui.scope = 'one'`)
+	testdb.Exec(t, conn, `set agui.scope = 'one'`)
 	if got := listed(); got != "of one" {
 		t.Errorf("a pool with the scope one sees %s", got)
 	}
-	mustExec(t, conn, `reset agui.scope`)
+	testdb.Exec(t, conn, `reset agui.scope`)
 	if got := listed(); got != "" {
 		t.Errorf("a pool without a scope sees %s", got)
 	}
-	mustExec(t, conn, `reset role`)
+	testdb.Exec(t, conn, `reset role`)
 	other := "other_" + database
-	mustExec(t, front, `create role `+other+` in role agui_reader`)
-	mustExec(t, conn, `set role `+other)
+	testdb.Exec(t, front, `create role `+other+` in role agui_reader`)
+	testdb.Exec(t, conn, `set role `+other)
 	if _, err := conn.Exec(t.Context(), `select agui.threads()`); err == nil || !strings.Contains(err.Error(), "user mapping") {
 		t.Errorf("a role without a mapping: %v", err)
 	}
-	mustExec(t, conn, `reset role`)
+	testdb.Exec(t, conn, `reset role`)
 }
 
 func maskedTimes(text string) string { return timeForm.ReplaceAllString(text, "TIME") }
@@ -722,9 +702,7 @@ func BenchmarkFront(b *testing.B) {
 		b.Fatal(err)
 	}
 	front := testdb.Connect(b, testdb.Empty(b))
-	if _, err := front.Exec(b.Context(), text.String(), pgx.QueryExecModeSimpleProtocol); err != nil {
-		b.Fatal(err)
-	}
+	testdb.Exec(b, front, text.String(), pgx.QueryExecModeSimpleProtocol)
 	for name, call := range map[string]string{
 		"append": `select agui.append($1, 'r', '[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}]')`,
 		"head":   `select agui.head($1)`,
@@ -735,13 +713,9 @@ func BenchmarkFront(b *testing.B) {
 		}{{"direct", node}, {"front", front}} {
 			b.Run(name+"/"+to.name, func(b *testing.B) {
 				thread := name + " " + to.name
-				if _, err := to.pool.Exec(b.Context(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]', after_seq => 0)`, thread); err != nil {
-					b.Fatal(err)
-				}
+				testdb.Exec(b, to.pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]', after_seq => 0)`, thread)
 				for b.Loop() {
-					if _, err := to.pool.Exec(b.Context(), call, thread); err != nil {
-						b.Fatal(err)
-					}
+					testdb.Exec(b, to.pool, call, thread)
 				}
 			})
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
@@ -24,21 +23,6 @@ import (
 )
 
 const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
-
-func do(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), statement, arguments...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func ask[T any](t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) (answer T) {
-	t.Helper()
-	if err := pool.QueryRow(t.Context(), query, arguments...).Scan(&answer); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return answer
-}
 
 func sqlState(err error) string {
 	var refusal *pgconn.PgError
@@ -50,7 +34,7 @@ func sqlState(err error) string {
 }
 
 func bucketOf(t *testing.T, c *three, threadID string) int {
-	return ask[int](t, c.pools["a"], `select agui.bucket('', $1)`, threadID)
+	return testdb.Ask[int](t, c.pools["a"], `select agui.bucket('', $1)`, threadID)
 }
 
 func (c *three) append(threadID, runID, events string) error {
@@ -79,9 +63,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = old.Rollback(context.Background()) }()
-	if _, err := old.Exec(t.Context(), `select from agui.thread`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, old, `select from agui.thread`)
 	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "old")}, "b", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,16 +76,14 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `select agui.append('open', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select agui.append('open', 'r', '[{"type":"CUSTOM"}]')`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Move(t.Context(), []int{bucketOf(t, c, "open"), bucketOf(t, c, "other")}, "b", cluster.MoveOptions{})
 		done <- err
 	}()
 	wait.For(t, "the other thread to move", func() bool {
-		return ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id = 'other'`) == 1
+		return testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id = 'other'`) == 1
 	})
 	if err := c.append("other", "r", `[`+end+`]`); err != nil {
 		t.Error(err)
@@ -113,16 +93,14 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 		t.Fatalf("the move did not wait for an open transaction: %v", err)
 	default:
 	}
-	if _, err := tx.Exec(t.Context(), `select agui.append('open', 'r', '[`+end+`]')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select agui.append('open', 'r', '[`+end+`]')`)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if n := ask[int](t, c.pools["b"], `select count(*) from agui.events('open')`); n != 3 {
+	if n := testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.events('open')`); n != 3 {
 		t.Errorf("%d events were moved, want 3", n)
 	}
 	c.checkPlaces()
@@ -143,7 +121,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 			}
 		}
 	}
-	do(t, c.pools["b"], `select agui.erase('erased')`)
+	testdb.Exec(t, c.pools["b"], `select agui.erase('erased')`)
 	for _, name := range []string{"a", "c"} {
 		_, err := c.pools[name].Exec(t.Context(), `select agui.append('hot', 'r2', '[`+start+`]')`)
 		if sqlState(err) != "UI027" {
@@ -166,7 +144,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := ask[int](t, c.pools[to], `select count(*) from agui.runs('hot')`); n != 2 {
+		if n := testdb.Ask[int](t, c.pools[to], `select count(*) from agui.runs('hot')`); n != 2 {
 			t.Errorf("%d runs, want 2", n)
 		}
 		c.checkPlaces()
@@ -177,7 +155,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 	if _, err := c.MoveThread(t.Context(), "", "unknown", "b"); err == nil || !strings.Contains(err.Error(), `no thread "unknown"`) {
 		t.Errorf("an unknown thread: %v", err)
 	}
-	do(t, c.pools["a"], `call agui.leave_cluster()`)
+	testdb.Exec(t, c.pools["a"], `call agui.leave_cluster()`)
 }
 
 // The next move finishes what an interrupted one has left, wherever it leads: a thread that was fenced and not copied, one that was
@@ -197,8 +175,8 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			copied := bucketOf(t, c, "copied")
-			claimed := ask[string](t, c.pools["a"], `select id from (select 'claimed ' || n as id from generate_series(1, 100000) as n) as candidate where agui.bucket('', id) = $1 limit 1`, copied)
-			do(t, c.pools["a"], `select agui.claim_run($1, 'r1', 'me')`, claimed) // keeps the bucket
+			claimed := testdb.Ask[string](t, c.pools["a"], `select id from (select 'claimed ' || n as id from generate_series(1, 100000) as n) as candidate where agui.bucket('', id) = $1 limit 1`, copied)
+			testdb.Exec(t, c.pools["a"], `select agui.claim_run($1, 'r1', 'me')`, claimed) // keeps the bucket
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := c.Move(ctx, []int{copied, bucketOf(t, c, "given")}, "c", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
 				if moved.Buckets == 1 {
@@ -209,7 +187,7 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			wait.For(t, "the lock of the mover to be free", func() bool {
-				return ask[bool](t, c.pools["a"], `select not exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()))`)
+				return testdb.Ask[bool](t, c.pools["a"], `select not exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()))`)
 			})
 			if err := c.append(claimed, "r1", `[`+start+`,`+end+`]`); err != nil {
 				t.Fatal(err)
@@ -217,8 +195,8 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 			if rows := c.rows(); len(rows["a"]) != 5 || !slices.Equal(rows["c"], []string{"/copied", "/given"}) {
 				t.Fatalf("threads are on %v", rows)
 			}
-			do(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 'fenced')], 'c')`)
-			do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 'alone')], 'c')`)
+			testdb.Exec(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 'fenced')], 'c')`)
+			testdb.Exec(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 'alone')], 'c')`)
 			all := bucketsFrom(0, cluster.Buckets)
 			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "quiet")}, next, cluster.MoveOptions{}); err != nil {
 				t.Fatal(err)
@@ -235,7 +213,7 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.checkPlaces()
-			if n := ask[int](t, c.pools[next], `select count(*) from agui.run`); n != 10 {
+			if n := testdb.Ask[int](t, c.pools[next], `select count(*) from agui.run`); n != 10 {
 				t.Errorf("%d runs, want 10", n)
 			}
 		})
@@ -271,17 +249,17 @@ func TestTheNextMoveSendsOnWhatOthersHaveRowsOf(t *testing.T) {
 			if _, err := jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""); err != nil {
 				t.Fatal(err)
 			}
-			do(t, c.pools["a"], `insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
+			testdb.Exec(t, c.pools["a"], `insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
 				values ('hook', 'e', agui.thread_key('', 't'), 'run', now(), '{}', now())`)
 			moveTo("b")
 			run("r2")
-			do(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'c')`)
+			testdb.Exec(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'c')`)
 			if rows := c.rows(); len(rows["a"]) != 1 || len(rows["b"]) != 1 || len(rows["c"]) != 0 {
 				t.Fatalf("threads are on %v", rows)
 			}
 			moveTo("c")
 			run("r3")
-			if runs := ask[string](t, c.pools["c"], `select string_agg(run_id, ' ' order by run_no) from agui.run`); runs != "r1 r2 r3" {
+			if runs := testdb.Ask[string](t, c.pools["c"], `select string_agg(run_id, ' ' order by run_no) from agui.run`); runs != "r1 r2 r3" {
 				t.Errorf("the runs are %q", runs)
 			}
 		})
@@ -324,7 +302,7 @@ func TestReadersMove(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a", "b"} {
-		do(t, c.pools[name], `select agui.move_consumer('copy', null), agui.move_consumer('own', null, '')`)
+		testdb.Exec(t, c.pools[name], `select agui.move_consumer('copy', null), agui.move_consumer('own', null, '')`)
 	}
 	// send makes a node send what it has, until its webhook has read the end of a run.
 	send := func(name string, ended int) {
@@ -333,7 +311,7 @@ func TestReadersMove(t *testing.T) {
 			if _, err := jobs.SendWebhooks(t.Context(), c.pools[name], jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}); err != nil {
 				t.Fatal(err)
 			}
-			return ask[int](t, c.pools[name], `select count(*) from agui_internal.webhook_request`) >= ended
+			return testdb.Ask[int](t, c.pools[name], `select count(*) from agui_internal.webhook_request`) >= ended
 		})
 	}
 	move := func(to string) {
@@ -345,10 +323,10 @@ func TestReadersMove(t *testing.T) {
 	if err := c.append("t", "r1", `[`+start+`,`+end+`]`); err != nil {
 		t.Fatal(err)
 	}
-	do(t, c.pools["a"], `select agui.mark_read('copy', 't', 2), agui.mark_read('own', 't', 1, scope => '')`)
+	testdb.Exec(t, c.pools["a"], `select agui.mark_read('copy', 't', 2), agui.mark_read('own', 't', 1, scope => '')`)
 	send("a", 1)
 	move("b")
-	if read := ask[string](t, c.pools["b"], `
+	if read := testdb.Ask[string](t, c.pools["b"], `
 		select (select read_seq from agui.consume('copy') where thread_id = 't') || ' ' || (select read_seq from agui.consume('own', scope => '') where thread_id = 't')`); read != "2 1" {
 		t.Errorf("on b the consumers have read %s, want 2 1", read)
 	}
@@ -367,7 +345,7 @@ func TestReadersMove(t *testing.T) {
 	if ids, requests := sent(); ids != 2 || requests != 2 {
 		t.Errorf("%d ends were sent in %d requests, want r1 and r3", ids, requests)
 	}
-	do(t, c.pools["b"], `update agui_internal.webhook_request set next_at = now() where next_at is not null`)
+	testdb.Exec(t, c.pools["b"], `update agui_internal.webhook_request set next_at = now() where next_at is not null`)
 	send("b", 2)
 	if ids, requests := sent(); ids != 3 || requests != 3 {
 		t.Errorf("%d ends were sent in %d requests, want 3 in 3", ids, requests)
@@ -378,9 +356,9 @@ func TestReadersMove(t *testing.T) {
 		t.Errorf("back on a, %d ends were sent in %d requests, want 3 in 3", ids, requests)
 	}
 	// Until its rows are removed, a node sends nothing more of a thread that it gave away.
-	do(t, c.pools["a"], `select agui.append('t', 'r4', '[`+start+`,`+end+`]')`)
-	do(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'b')`)
-	do(t, c.pools["a"], `select agui.append('behind', 'r', '[`+start+`,`+end+`]')`)
+	testdb.Exec(t, c.pools["a"], `select agui.append('t', 'r4', '[`+start+`,`+end+`]')`)
+	testdb.Exec(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 't')], 'b')`)
+	testdb.Exec(t, c.pools["a"], `select agui.append('behind', 'r', '[`+start+`,`+end+`]')`)
 	send("a", 4)
 	if ids, requests := sent(); ids != 4 || requests != 4 {
 		t.Errorf("of a thread that is elsewhere, and of another one, %d ends were sent in %d requests, want 4 in 4", ids, requests)
@@ -421,10 +399,10 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 		if err := c.append(thread, "r", `[`+start+`,`+end+`]`); err != nil {
 			t.Fatal(err)
 		}
-		do(t, c.pools["a"], `select agui.erase($1)`, thread)
+		testdb.Exec(t, c.pools["a"], `select agui.erase($1)`, thread)
 	}
-	do(t, c.pools["a"], `select agui.lift_erasure('lifted')`)
-	do(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
+	testdb.Exec(t, c.pools["a"], `select agui.lift_erasure('lifted')`)
+	testdb.Exec(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
 	all := bucketsFrom(0, cluster.Buckets)
 	done := make(chan error, 1)
 	go func() {
@@ -432,7 +410,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 		done <- err
 	}()
 	wait.For(t, "all buckets but that of the claim to move", func() bool {
-		return ask[int](t, c.pools["a"], `select count(*) from agui_internal.bucket where node = 'b'`) == cluster.Buckets-1
+		return testdb.Ask[int](t, c.pools["a"], `select count(*) from agui_internal.bucket where node = 'b'`) == cluster.Buckets-1
 	})
 	if _, err := c.pools["a"].Exec(t.Context(), `select agui.append('claimed', 'r', '[`+start+`]')`); err != nil {
 		t.Errorf("the claimed run begins: %v", err)
@@ -462,7 +440,7 @@ func TestADamagedThreadStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(t, c.pools["a"], `do $$ begin
+	testdb.Exec(t, c.pools["a"], `do $$ begin
 		perform agui_internal.allow_log_change(true);
 		delete from agui.batch where first_seq = 1;
 		perform agui_internal.allow_log_change(false);
@@ -471,7 +449,7 @@ func TestADamagedThreadStays(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `thread "damaged"`) || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("the move: %v", err)
 	}
-	if n := ask[int](t, c.pools["a"], `select count(*) from agui.events('damaged')`); n != 2 {
+	if n := testdb.Ask[int](t, c.pools["a"], `select count(*) from agui.events('damaged')`); n != 2 {
 		t.Errorf("%d events, want the 2 that are left", n)
 	}
 }
@@ -517,7 +495,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	}
 
 	own := testdb.New(t)
-	do(t, testdb.Connect(t, own), `select agui.append('own', 'r', '[`+start+`]')`)
+	testdb.Exec(t, testdb.Connect(t, own), `select agui.append('own', 'r', '[`+start+`]')`)
 	other, err := cluster.Open(t.Context(), append(c.nodes, cluster.Node{Name: "d", URL: own}))
 	if err != nil {
 		t.Fatal(err)
@@ -556,7 +534,7 @@ func TestAThreadComesBackToItsRows(t *testing.T) {
 		return err == nil
 	})
 	c.checkPlaces()
-	if n := ask[int](t, c.pools["a"], `select count(*) from agui.events('t')`); n != 2 {
+	if n := testdb.Ask[int](t, c.pools["a"], `select count(*) from agui.events('t')`); n != 2 {
 		t.Errorf("%d events, want 2", n)
 	}
 }

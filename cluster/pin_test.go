@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -38,7 +39,7 @@ func TestAPinnedScopeStaysTogether(t *testing.T) {
 	}
 	before := c.contents()
 	onNode := func(name string) int {
-		return ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = $1`, name)
+		return testdb.Ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = $1`, name)
 	}
 	others := c.nodesOfScope("acme")
 	if nodes := c.nodesOfScope(""); len(nodes) != 3 || len(others) != 3 {
@@ -112,7 +113,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 	if _, err := c.Rebalance(t.Context(), cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	bucket := ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = 'b'`)
+	bucket := testdb.Ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = 'b'`)
 	for n := range 12 {
 		if err := c.append(fmt.Sprint("t", n), "r1", `[`+start+`,`+end+`]`); err != nil {
 			t.Fatal(err)
@@ -120,8 +121,8 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 	}
 	before := c.rows()
 	erased := strings.TrimPrefix(before["a"][0], "/")
-	do(t, c.pools["a"], `select agui.erase($1)`, erased)
-	do(t, c.pools["a"], `select agui_internal.pin_scope('', $1, 1)`, bucket) // and the mover was killed
+	testdb.Exec(t, c.pools["a"], `select agui.erase($1)`, erased)
+	testdb.Exec(t, c.pools["a"], `select agui_internal.pin_scope('', $1, 1)`, bucket) // and the mover was killed
 	for n := range 12 {
 		if id := fmt.Sprint("t", n); id != erased {
 			if err := c.append(id, "r2", `[`+start+`,`+end+`]`); err != nil {
@@ -138,7 +139,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, pool := range c.pools {
-		if n := ask[int](t, pool, `select bucket from agui_internal.pinned_scope`); n != bucket {
+		if n := testdb.Ask[int](t, pool, `select bucket from agui_internal.pinned_scope`); n != bucket {
 			t.Errorf("node %s knows bucket %d", name, n)
 		}
 	}
@@ -147,7 +148,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id like 'new%'`); n != 20 {
+	if n := testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id like 'new%'`); n != 20 {
 		t.Errorf("%d of 20 new threads are on the node of the bucket", n)
 	}
 	if _, err := c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
@@ -173,19 +174,19 @@ func TestAPinWaitsForClaims(t *testing.T) {
 	if bucket == 0 {
 		t.Fatal("the claimed thread is in bucket 0")
 	}
-	do(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
+	testdb.Exec(t, c.pools["a"], `select agui.claim_run('claimed', 'r', 'me')`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.PinScope(t.Context(), "", 0, cluster.MoveOptions{})
 		done <- err
 	}()
 	wait.For(t, "the pin to try", func() bool {
-		return ask[bool](t, c.pools["a"], `select exists (select from pg_stat_activity where datname = current_database() and query like '%pin_scope%' and pid <> pg_backend_pid())`)
+		return testdb.Ask[bool](t, c.pools["a"], `select exists (select from pg_stat_activity where datname = current_database() and query like '%pin_scope%' and pid <> pg_backend_pid())`)
 	})
 	if len(done) > 0 {
 		t.Fatal("the pin did not wait for the claim")
 	}
-	do(t, c.pools["a"], `select agui.append('claimed', 'r', '[`+start+`]')`)
+	testdb.Exec(t, c.pools["a"], `select agui.append('claimed', 'r', '[`+start+`]')`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

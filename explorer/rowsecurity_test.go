@@ -63,9 +63,7 @@ func TestRowSecurity(t *testing.T) {
 		"create role " + tenant + " login password 'secret' in role agui_writer", "select agui.map_tenant('" + tenant + "', 'acme')",
 		"call agui.enable_row_security()",
 	} {
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, owner, statement)
 	}
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), "drop role "+pool+", "+tenant); err != nil {

@@ -241,16 +241,11 @@ func TestTheErrorsOfToolsAreThoseOfTheFacts(t *testing.T) {
 			fmt.Sprintf(`"type":"TOOL_CALL_RESULT","toolCallId":"c%d","messageId":"m%d",%s`, i, i, members))
 	}
 	add(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AppendOptions{}, append(append([]string{started}, events...), finished)...)
-	if _, err := pool.Exec(t.Context(), `call agui.project()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.project()`)
 	var failed int
 	for i, span := range sent(t, store, otelagui.TracesOptions{Contents: true})[1:] {
 		call := valueOf(span, "gen_ai.tool.call.id")
-		var want string
-		if err := pool.QueryRow(t.Context(), `select status || ' ' || coalesce(error, '') from agui.tool_fact where call_id = $1`, call).Scan(&want); err != nil {
-			t.Fatal(err)
-		}
+		want := testdb.Ask[string](t, pool, `select status || ' ' || coalesce(error, '') from agui.tool_fact where call_id = $1`, call)
 		if got := valueOf(span, "pgagui.status") + " " + span.Status.Description; got != want {
 			t.Errorf("call %s, %s: %q, agui.tool_fact says %q", call, events[2*i+1], got, want)
 		}
@@ -580,9 +575,7 @@ func TestRunSendsUntilItEndsAndKeepsItsPlace(t *testing.T) {
 	if next, err := otelagui.NewTraces(store, exporter, options).Send(t.Context(), elsewhere); !errors.Is(err, pgagui.ErrOtherHistory) || next != elsewhere {
 		t.Errorf("of another history: %q, %v", next, err)
 	}
-	if _, err := pool.Exec(t.Context(), `update agui.consumer set position = $1`, elsewhere); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.consumer set position = $1`, elsewhere)
 	exporter.Reset()
 	end = begin()
 	wait.For(t, "all runs", sent("r0", "r1", "r2"))
@@ -648,11 +641,9 @@ func TestARunThatCannotBeReadIsLeftOut(t *testing.T) {
 	}
 
 	log.Reset()
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		alter table agui.batch disable trigger all;
-		update agui.batch set events = '{}' where thread_key = agui.thread_key('', 'broken')`); err != nil {
-		t.Fatal(err)
-	}
+		update agui.batch set events = '{}' where thread_key = agui.thread_key('', 'broken')`)
 	if spans := sent(t, store, options); len(spans) != 1 || !strings.Contains(log.String(), "thread=broken") {
 		t.Errorf("a damaged batch: sent: %slogged: %s", picture(spans, "gen_ai.conversation.id"), log.String())
 	}

@@ -244,9 +244,7 @@ func TestKilledServersDatabaseAndAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := pool.Exec(t.Context(), `select agui.set_setting('heartbeat_lease', '3')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '3')`)
 	agent := startKilled(t, "agent", "")
 	c := &crash{t: t, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	for range 2 {

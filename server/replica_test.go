@@ -318,10 +318,7 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 		t.Fatal(err)
 	}
 	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
-	var id string
-	if err := slow.QueryRow(t.Context(), `select 'tx-' || pg_current_xact_id()`).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	id := testdb.Ask[string](t, slow, `select 'tx-' || pg_current_xact_id()`)
 	if got := p.titles("Pgagui-Position", p.rename("written", "quick"))["written"]; got != "quick" {
 		t.Errorf("the title is %v", got)
 	}

@@ -342,9 +342,7 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer slow.Rollback(context.Background())
-	if _, err := slow.Exec(t.Context(), "lock table agui.batch in exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, slow, "lock table agui.batch in exclusive mode")
 	called.finish("a1", "Hi")
 	wait.For(t, "the end of the run waits for the lock", func() (waits bool) {
 		if err := slow.QueryRow(t.Context(), "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted").Scan(&waits); err != nil {

@@ -35,9 +35,7 @@ func TestLockedThreadsOfOneLeaveConnectionsToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('1', 'locked' || n))) from generate_series(1, $1) as n`, locked); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('1', 'locked' || n))) from generate_series(1, $1) as n`, locked)
 	answers := make(chan int, locked)
 	for n := range locked {
 		go func() {

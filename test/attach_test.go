@@ -474,14 +474,11 @@ func appendRunByRun(t *testing.T, store *pgagui.Store, thread string, random *ra
 // polled are the events behind a position.
 func polled(t *testing.T, pool *pgxpool.Pool, thread string, after pgagui.Position) (events []json.RawMessage) {
 	t.Helper()
-	var list []string
-	if err := pool.QueryRow(t.Context(), `
+	list := testdb.Ask[[]string](t, pool, `
 		select coalesce(array_agg(event.payload::text order by poll.first_seq, event.position), '{}')
 		from agui.poll(array[$1], array[$2::bigint], array[$3::timestamptz], max_rows => 100000) as poll
 		cross join json_array_elements(poll.events) with ordinality as event (payload, position)
-		where poll.problem is null`, thread, after.Seq, after.RecordedAt).Scan(&list); err != nil {
-		t.Fatal(err)
-	}
+		where poll.problem is null`, thread, after.Seq, after.RecordedAt)
 	return toMessages(list)
 }
 

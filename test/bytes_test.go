@@ -83,9 +83,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 			}
 			do := func(query string, arguments ...any) {
 				t.Helper()
-				if _, err := pool.Exec(ctx, query, arguments...); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, query, arguments...)
 			}
 			forget := func() {
 				t.Helper()
@@ -180,9 +178,7 @@ func TestBothReducersSpellAlike(t *testing.T) {
 			{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s}},{"type":"TEXT_MESSAGE_END","messageId":"m\\","metadata":{"k":%[1]s,"l":%[1]s}},
 			{"type":"TEXT_MESSAGE_CONTENT","messageId":"m\\","delta":"\u005c\ud83d"},
 			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%[1]s,{"x":%[1]s}]}}]`, value)
-		if _, err := pool.Exec(t.Context(), `select agui.append($1, 'r', $2)`, thread, events); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append($1, 'r', $2)`, thread, events)
 		if _, err := store.Restore(t.Context(), thread, pgagui.At{}); err != nil {
 			t.Fatal(err)
 		}

@@ -86,10 +86,8 @@ func TestReadsWriteNothing(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	ctx := context.Background()
-	if _, err := pool.Exec(ctx, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]},{"type":"RUN_FINISHED"}]'),
-		agui.save_session_state('t', 'k', '1', 'r'), agui.save_checkpoint('t', 'c', '1')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]},{"type":"RUN_FINISHED"}]'),
+		agui.save_session_state('t', 'k', '1', 'r'), agui.save_checkpoint('t', 'c', '1')`)
 	for _, read := range []string{
 		`select agui.restore('t')`, `select * from agui.messages('t')`, `select agui.state('t')`, `select agui.interrupts('t')`,
 		`select * from agui.events('t')`, `select * from agui.event`, `select * from agui.lineage('t')`, `select * from agui.runs('t')`,
@@ -106,9 +104,7 @@ func TestReadsWriteNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(ctx, `set transaction read only`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, tx, `set transaction read only`)
 		if _, err := tx.Exec(ctx, read); err != nil {
 			t.Errorf("%s: %v", read, err)
 		}

@@ -105,7 +105,7 @@ func changedIn(t *testing.T, pool *pgxpool.Pool) map[string]int64 {
 func TestFrequentUpdatesAreHOT(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustRun(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]'),
 			agui.append('t', 's', '[{"type":"RUN_STARTED"}]'), agui.save_session_state('t', 'k', '1', 'r')`)
 	for _, update := range []struct{ statement, table string }{
@@ -130,7 +130,7 @@ func TestFrequentUpdatesAreHOT(t *testing.T) {
 			return updates, hot
 		}
 		updatesBefore, hotBefore := counts()
-		mustRun(t, tx, update.statement)
+		testdb.Exec(t, tx, update.statement)
 		updates, hot := counts()
 		if updates -= updatesBefore; updates != 1 || hot-hotBefore != 1 {
 			t.Errorf("%s updates agui.%s %d times, %d of them HOT; want 1", update.statement, update.table, updates, hot-hotBefore)

@@ -30,14 +30,12 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]');
 		select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]');
 		select agui.save_session_state('t', 'k', '1', 'r1'), agui.save_session_state('t', 'k', '1'), agui.save_checkpoint('t', 'c', '1');
 		alter table agui.thread disable trigger user;
-		update agui.thread set thread_id = 'of somebody else'`, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+		update agui.thread set thread_id = 'of somebody else'`, pgx.QueryExecModeSimpleProtocol)
 	before := storedLog(t, pool)
 
 	// What is given for arguments without a default.

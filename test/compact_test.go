@@ -306,13 +306,9 @@ func TestReplayGivesTheClientWhatRestoreSays(t *testing.T) {
 			{"type":"RUN_FINISHED","threadId":"t","runId":"answered","result":{"gone":true}}]`},
 	} {
 		if run.id == "answered" {
-			if _, err := pool.Exec(context.Background(), `select agui.append('t', 'in progress', '[{"type":"RUN_ERROR","message":"gone"}]')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append('t', 'in progress', '[{"type":"RUN_ERROR","message":"gone"}]')`)
 		}
-		if _, err := pool.Exec(context.Background(), `select agui.append('t', $1, $2)`, run.id, json.RawMessage(run.events)); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append('t', $1, $2)`, run.id, json.RawMessage(run.events))
 		checkReplay(t, pool, client, "", "t", run.id)
 	}
 }
@@ -341,10 +337,8 @@ func TestReplayOfRunsThatBeginOtherwise(t *testing.T) {
 		"behind another run":                 {result, nil},
 	} {
 		if name == "behind another run" {
-			if _, err := pool.Exec(context.Background(), `select agui.append('t', 'before', $1, scope => $2)`, `[{"type":"RUN_STARTED","threadId":"t","runId":"before"},
-				{"type":"RUN_FINISHED","threadId":"t","runId":"before","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"ask"}]}}]`, name); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append('t', 'before', $1, scope => $2)`, `[{"type":"RUN_STARTED","threadId":"t","runId":"before"},
+				{"type":"RUN_FINISHED","threadId":"t","runId":"before","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"ask"}]}}]`, name)
 		}
 		if _, err := pool.Exec(context.Background(), `select agui.append('t', 'r', $1, after_seq => 0, input => $2, scope => $3)`,
 			"["+run.events+"]", run.input, name); err != nil {
@@ -364,20 +358,13 @@ func TestReplayOfRunsThatBeginOtherwise(t *testing.T) {
 
 func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread, run string) {
 	t.Helper()
-	ctx := context.Background()
-	var document json.RawMessage
-	if err := pool.QueryRow(ctx, `select agui.restore($1, $2, scope => $3)`, thread, run, scope).Scan(&document); err != nil {
-		t.Fatal(err)
-	}
+	document := testdb.Ask[json.RawMessage](t, pool, `select agui.restore($1, $2, scope => $3)`, thread, run, scope)
 	var restored meaning
 	if err := json.Unmarshal(document, &restored); err != nil {
 		t.Fatal(err)
 	}
 	for _, shape := range []string{"snapshot", "stream"} {
-		var events []string
-		if err := pool.QueryRow(ctx, `select array(select event::text from agui.replay($1, $2, shape => $3, scope => $4) as event)`, thread, run, shape, scope).Scan(&events); err != nil {
-			t.Fatal(err)
-		}
+		events := testdb.Ask[[]string](t, pool, `select array(select event::text from agui.replay($1, $2, shape => $3, scope => $4) as event)`, thread, run, shape, scope)
 		replayed := client.fold(t, toMessages(events))[0]
 		if difference := differences(replayed, restored); difference != "" {
 			t.Errorf("run %s of %s, replayed in shape %s: %s", run, thread, shape, difference)

@@ -20,19 +20,13 @@ import (
 // foldInPieces lets folds look at the clock after each so many batches.
 func foldInPieces(t *testing.T, pool *pgxpool.Pool, batches int) {
 	t.Helper()
-	ctx := context.Background()
-	var definition string
-	if err := pool.QueryRow(ctx, `select pg_get_functiondef('agui_internal.fold_piece_end(uuid, int, bigint, bigint)'::regprocedure)`).Scan(&definition); err != nil {
-		t.Fatal(err)
-	}
+	definition := testdb.Ask[string](t, pool, `select pg_get_functiondef('agui_internal.fold_piece_end(uuid, int, bigint, bigint)'::regprocedure)`)
 	const constant = "max_batches constant int := 1000"
 	if !strings.Contains(definition, constant) {
 		t.Fatalf("agui_internal.fold_piece_end does not have %q", constant)
 	}
 	definition = strings.Replace(definition, constant, fmt.Sprint("max_batches constant int := ", batches), 1)
-	if _, err := pool.Exec(ctx, definition); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, definition)
 }
 
 // If a fold runs out of time, the next call continues it, in pieces of one batch here. Readers get the same bytes all the time, and at the end
@@ -61,9 +55,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			}
 			do := func(query string, arguments ...any) {
 				t.Helper()
-				if _, err := pool.Exec(ctx, query, arguments...); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, query, arguments...)
 			}
 			forget := func() {
 				t.Helper()
@@ -172,38 +164,31 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 // What the events of a run mean before its RUN_STARTED, which the input beside them counts at, is no base to go on from.
 func TestNoFoldStopsBeforeTheStartOfItsRun(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	for name, hasStart := range map[string]bool{"late": true, "never": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
 			// Past agui.append, which refuses a run that begins so.
-			if _, err := pool.Exec(ctx, `
+			testdb.Exec(t, pool, `
 				insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
 				insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 				values (agui.thread_key('', 't'), 1, 'r', 'finished', 1, 6, now(), now());
 				insert into agui.run_input (thread_key, run_no, input)
-				values (agui.thread_key('', 't'), 1, '{"messages":[{"id":"u","role":"user","content":"hello"}],"state":{"n":1}}')`); err != nil {
-				t.Fatal(err)
-			}
+				values (agui.thread_key('', 't'), 1, '{"messages":[{"id":"u","role":"user","content":"hello"}],"state":{"n":1}}')`)
 			for seq := 1; seq <= 6; seq++ {
 				event := fmt.Sprintf(`[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d","delta":"x"}]`, seq)
 				if seq == 4 && hasStart {
 					event = `[{"type":"RUN_STARTED"}]`
 				}
-				if _, err := pool.Exec(ctx, `
+				testdb.Exec(t, pool, `
 					insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
-					values (agui.thread_key('', 't'), $1, now(), 1, 1, $2)`, seq, json.RawMessage(event)); err != nil {
-					t.Fatal(err)
-				}
+					values (agui.thread_key('', 't'), $1, now(), 1, 1, $2)`, seq, json.RawMessage(event))
 			}
 			foldInPieces(t, pool, 1)
 			want := readers(t, pool)
 			var through []string
 			for range 5 {
-				if _, err := pool.Exec(ctx, `call agui.compact(max_time => '1 microsecond')`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.compact(max_time => '1 microsecond')`)
 				if got := readers(t, pool); !maps.Equal(got, want) {
 					t.Fatalf("reads as %s, want %s", got, want)
 				}
@@ -224,14 +209,11 @@ func TestNoFoldStopsBeforeTheStartOfItsRun(t *testing.T) {
 // A call without any time does nothing; any other comes further.
 func TestACallWithoutTimeDoesNothing(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_SNAPSHOT","snapshot":{"n":1}}`))
 	for _, call := range []string{`agui.compact(max_time => '0')`, `agui.compact_running(1, max_time => '-1 second')`} {
-		if _, err := pool.Exec(ctx, `call `+call); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call `+call)
 	}
 	if kept := list(t, pool, `select thread_key::text from agui.snapshot`); len(kept) > 0 {
 		t.Error("there is a snapshot")

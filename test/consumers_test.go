@@ -54,7 +54,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	dump, restore := testdb.Program(t, testneeds.PgDump, "pg_dump"), testdb.Program(t, testneeds.PgDump, "pg_restore")
 	burn := func(pool *pgxpool.Pool) {
-		do(t, pool, `do $$ begin for i in 1 .. 3000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
+		testdb.Exec(t, pool, `do $$ begin for i in 1 .. 3000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
 	}
 	server := testdb.Server(t, nil)
 	source := testdb.Connect(t, server.URL("postgres"))
@@ -62,11 +62,11 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	burn(source)
-	do(t, source, `select agui.append('kept', 'r', '`+oneRun+`'), agui.append('gone', 'r', '`+oneRun+`')`)
-	do(t, source, `select agui.add_webhook('hook', 'https://example.com')`)
+	testdb.Exec(t, source, `select agui.append('kept', 'r', '`+oneRun+`'), agui.append('gone', 'r', '`+oneRun+`')`)
+	testdb.Exec(t, source, `select agui.add_webhook('hook', 'https://example.com')`)
 	before := copied{}
 	before.readUntil(t, pgagui.New(source, nil).Consumer("copy"), "kept 3")
-	do(t, source, `select agui.erase('gone')`)
+	testdb.Exec(t, source, `select agui.erase('gone')`)
 	before.readUntil(t, pgagui.New(source, nil).Consumer("copy"), "erased "+before["gone 1"])
 	file := t.TempDir() + "/dump"
 	if text, err := exec.Command(dump, "-d", server.URL("postgres"), "--format=custom", "--file="+file).CombinedOutput(); err != nil {
@@ -101,17 +101,17 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 			if len(got) != 3 || got["kept 1"] != before["kept 1"] {
 				t.Errorf("%v, want the events of what is kept, which has the id that it had", got)
 			}
-			do(t, pool, `select agui.append('new', 'r', '`+oneRun+`'), agui.append('kept', 'r2', '`+oneRun+`')`)
+			testdb.Exec(t, pool, `select agui.append('new', 'r', '`+oneRun+`'), agui.append('kept', 'r2', '`+oneRun+`')`)
 			got.readUntil(t, consumer, "kept 6")
 			got.readUntil(t, consumer, "new 3")
-			do(t, pool, `select agui.erase('kept')`)
+			testdb.Exec(t, pool, `select agui.erase('kept')`)
 			got.readUntil(t, consumer, "erased "+got["kept 1"])
 			// The endpoint gets requests from the database that the dump comes from.
 			for _, is := range []bool{true, false} {
 				if elsewhere := answerOf[bool](t, pool, `select is_elsewhere from agui.webhooks()`); elsewhere != is {
 					t.Errorf("its webhook is of another database: %t, want %t", elsewhere, is)
 				}
-				do(t, pool, `select agui.take_over_webhooks()`)
+				testdb.Exec(t, pool, `select agui.take_over_webhooks()`)
 			}
 		})
 	}
@@ -127,12 +127,12 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 	}
 	pool := testdb.Connect(t, server.URL("postgres"))
 	consumer := pgagui.New(pool, nil).Consumer("copy")
-	do(t, pool, `select agui.append('first', 'r', '`+oneRun+`'), agui.append('erased', 'r', '`+oneRun+`')`)
+	testdb.Exec(t, pool, `select agui.append('first', 'r', '`+oneRun+`'), agui.append('erased', 'r', '`+oneRun+`')`)
 	got := copied{}
 	got.readUntil(t, consumer, "first 3")
 	got.readUntil(t, consumer, "erased 3")
 	wait.For(t, "the end of the first reading", func() bool {
-		do(t, pool, `select agui.append('more', gen_random_uuid()::text, '`+oneRun+`')`)
+		testdb.Exec(t, pool, `select agui.append('more', gen_random_uuid()::text, '`+oneRun+`')`)
 		if err := got.read(t, consumer); err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +140,8 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 	})
 	erased := "erased " + got["erased 3"]
 	for _, is := range []struct{ end, run string }{{"rollback prepared", "rolled back"}, {"commit prepared", "committed"}} {
-		do(t, pool, fmt.Sprintf(`begin; select agui.append('%s', 'r', '%s'), agui.erase('erased'); prepare transaction 'p'`, is.run, oneRun))
-		do(t, pool, fmt.Sprintf(`select agui.append('after %s', 'r', '%s')`, is.run, oneRun))
+		testdb.Exec(t, pool, fmt.Sprintf(`begin; select agui.append('%s', 'r', '%s'), agui.erase('erased'); prepare transaction 'p'`, is.run, oneRun))
+		testdb.Exec(t, pool, fmt.Sprintf(`select agui.append('after %s', 'r', '%s')`, is.run, oneRun))
 		for _, crashed := range []bool{false, true} {
 			if crashed {
 				if err := server.Kill(); err != nil {
@@ -157,7 +157,7 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 				t.Errorf("while it is prepared: %v, %v", got, err)
 			}
 		}
-		do(t, pool, is.end+` 'p'`)
+		testdb.Exec(t, pool, is.end+` 'p'`)
 		got.readUntil(t, consumer, fmt.Sprintf("after %s 3", is.run))
 		_, hasRun := got[is.run+" 3"]
 		_, hasErasure := got[erased]

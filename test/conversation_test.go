@@ -117,9 +117,7 @@ func TestToolCallOfAnAbandonedRunIsCutOff(t *testing.T) {
 		{"type":"RUN_STARTED","threadId":"t","runId":"r"}
 		{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"x"}
 		{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"a"}`))
-	if _, err := pool.Exec(t.Context(), "select agui.abandon('t', 'r')"); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, "select agui.abandon('t', 'r')")
 	calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -44,9 +44,7 @@ func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement st
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, setting); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, setting)
 	before := count(tx)
 	if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -127,9 +125,7 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 	if done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil || done.Runs != 30 || done.Events != 6000 {
 		t.Fatalf("compacted %+v, error %v", done, err)
 	}
-	if _, err := pool.Exec(context.Background(), `analyze`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `analyze`)
 	// When the event 3,000 was recorded, in the middle of the log.
 	const middle = `(select recorded_at from agui.batch where thread_key = agui.thread_key('', 't') and first_seq = 2996)`
 	for _, cost := range []struct {
@@ -182,7 +178,7 @@ func TestSessionStateCostsWhatLiesBetween(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	// 2,000 runs, each with 50 keys: in turns on a long branch, which ends with run 1999, and on one that run 2000 ends. Some keys are rare.
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
 		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 		select agui.thread_key('', 't'), n, case when n > 1 then greatest(n - 2, 1) end, 'r' || n, 'finished', n, n, now(), now()
@@ -194,9 +190,7 @@ func TestSessionStateCostsWhatLiesBetween(t *testing.T) {
 		select agui.thread_key('', 't'), n, 'k' || k, n, '{}'::json from generate_series(1, 2000) as n, generate_series(1, 50) as k
 		union all select agui.thread_key('', 't'), run_no, key, 1, '{}'::json
 		from (values (0, 'own'), (1, 'root'), (1001, 'middle'), (1000, 'other')) as rare (run_no, key);
-		analyze`); err != nil {
-		t.Fatal(err)
-	}
+		analyze`)
 	for _, cost := range []struct {
 		statement string
 		table     string
@@ -230,7 +224,7 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	// 12,000 threads in the scope "", one in ten archived, and 300 in each of 40 others; each has 3 runs, on 2 branches.
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		create temp table made as
 		select agui.thread_key(scope, 'thread-' || n) as key, scope, n, timestamptz '2026-01-01' + n * interval '1 second' as at
 		from (
@@ -242,13 +236,9 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 		select key, run_no, case when run_no > 1 then 1 end, 'r' || run_no, 'finished', run_no, run_no, at, at from made, generate_series(1, 3) as run_no;
 		insert into agui.thread_activity (thread_key, scope_key, active_at, archived, derived_title)
-		select key, agui_internal.scope_key(key), at, n % 10 = 0, 'number ' || n from made`); err != nil {
-		t.Fatal(err)
-	}
+		select key, agui_internal.scope_key(key), at, n % 10 = 0, 'number ' || n from made`)
 	for _, known := range []string{"", "analyze"} {
-		if _, err := pool.Exec(context.Background(), known); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, known)
 		for _, cost := range []struct {
 			statement string
 			table     string
@@ -304,11 +294,9 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 func TestAppendsCostARowOfTheList(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		select agui.append('t' || n, 'r', '[{"type":"RUN_STARTED","input":{"messages":["Hello"]}}]') from generate_series(1, 50) as n;
-		analyze`); err != nil {
-		t.Fatal(err)
-	}
+		analyze`)
 	for _, cost := range []struct {
 		statement string
 		most      int64
@@ -347,9 +335,7 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 				t.Cleanup(pool.Close)
 				longThread(t, pgagui.New(pool, nil), strings.Repeat("s", size))
 				statistics := func() (rows int64) {
-					if _, err := pool.Exec(context.Background(), `select pg_stat_force_next_flush()`); err != nil {
-						t.Fatal(err)
-					}
+					testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 					err := pool.QueryRow(context.Background(), `
 						select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`).Scan(&rows)
 					if err != nil {
@@ -371,10 +357,7 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 				if rows := statistics() - before; rows < 1200 || rows > 4*1200 {
 					t.Errorf("compaction of 1,200 batches read %d", rows)
 				}
-				var snapshots int
-				if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot`).Scan(&snapshots); err != nil {
-					t.Fatal(err)
-				}
+				snapshots := testdb.Ask[int](t, pool, `select count(*) from agui.snapshot`)
 				if kept > 0 && snapshots != kept {
 					t.Errorf("%d snapshots were kept, want %d", snapshots, kept)
 				}
@@ -391,11 +374,9 @@ func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool, scans := countingScans(t)
-			if _, err := pool.Exec(t.Context(), `
+			testdb.Exec(t, pool, `
 				select agui.append('thread-' || n, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')
-				from generate_series(1, $1::int) as n`, threads); err != nil {
-				t.Fatal(err)
-			}
+				from generate_series(1, $1::int) as n`, threads)
 			before := scans("batch")
 			var err error
 			if erase == "" {
@@ -435,9 +416,7 @@ func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
 	}
 	t.Cleanup(pool.Close)
 	return pool, func(table string) (n int64) {
-		if _, err := pool.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 		err := pool.QueryRow(t.Context(), `
 			select idx_scan from pg_stat_user_tables where schemaname = 'agui' and relname = $1`, table).Scan(&n)
 		if err != nil {
@@ -460,10 +439,10 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
 			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]')`,
 	} {
-		mustExec(t, pool, statement)
+		testdb.Exec(t, pool, statement)
 	}
 	for _, known := range []string{"", "analyze"} {
-		mustExec(t, pool, known)
+		testdb.Exec(t, pool, known)
 		for _, cost := range []struct {
 			statement string
 			most      map[string]int64
@@ -504,7 +483,7 @@ func TestBranchesAreCountedInAnIndex(t *testing.T) {
 	for thread, parent := range map[string]string{"chain": "no - 1", "siblings": "1"} {
 		insertTree(t, pool, thread, 4000, parent)
 	}
-	mustExec(t, pool, `vacuum analyze agui.run`)
+	testdb.Exec(t, pool, `vacuum analyze agui.run`)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -529,7 +508,7 @@ func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	before := int64(0)
 	read := func() int64 {
-		mustExec(t, pool, `select pg_stat_force_next_flush()`)
+		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 		total := answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'run'`)
 		rows := total - before
 		before = total
@@ -618,9 +597,7 @@ func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
 		}
 		projected += runs
 	}
-	if _, err := pool.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 	rows, err := pool.Query(t.Context(), `
 		select format('%s: %s rows by index, %s without', relname, sum(index.idx_tup_read), max(stored.seq_tup_read))
 		from pg_stat_user_tables as stored
@@ -645,14 +622,14 @@ func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
 	for _, setting := range []string{
 		`set enable_seqscan = on`, `set plan_cache_mode = force_generic_plan`, `create table planned as ` + statement,
 	} {
-		mustExec(t, pool, setting)
+		testdb.Exec(t, pool, setting)
 	}
 	insertMessages(t, pool, "t", 1000)
 	for _, known := range []string{"", "analyze", `update pg_class set reltuples = 1, relpages = 1 where relnamespace = 'agui'::regnamespace and relkind in ('r', 'i')`} {
-		mustExec(t, pool, known)
+		testdb.Exec(t, pool, known)
 		tables := map[string]int64{}
 		read := func(table string) int64 {
-			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			before := tables[table]
 			tables[table] = answerOf[int64](t, pool, fmt.Sprintf(`
 				select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'agui' and relname = '%s'`, table))
@@ -661,7 +638,7 @@ func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
 		read("run")
 		read("batch")
 		read("run_input")
-		mustExec(t, pool, statement)
+		testdb.Exec(t, pool, statement)
 		for table, most := range map[string]int64{"run": 20, "batch": 20, "run_input": 20} {
 			if rows := read(table); rows > most {
 				t.Errorf("%s: the texts of 20 runs read %d rows of agui.%s, want %d at most", known, rows, table, most)
@@ -695,9 +672,7 @@ func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 		}
 	}
 	for _, job := range []string{`call agui.compact()`, `call agui.repack()`, `analyze`} {
-		if _, err := pool.Exec(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, job)
 	}
 	// Three messages a run, and 45 events, which are a batch. Places are looked for in a thousand events at once, which 24 runs have. The
 	// row of a run is read three times: on the way back, for its input, and for its name.
@@ -727,9 +702,7 @@ func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 		}
 	}
 	check()
-	if _, err := pool.Exec(t.Context(), `call agui.project()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.project()`)
 	costs = costs[len(costs)-1:]
 	costs[0].statement, costs[0].most = `select agui.last_errors('%s')`, map[string]int64{"batch": 12 * 4}
 	check()
@@ -746,9 +719,7 @@ func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.compact()`)
 	for statement, most := range map[string]int64{
 		// A loop fetches 10 rows ahead, then 50.
 		`select * from agui.last_messages('one', max_rows => 50)`: 12 + 60 + 20,
@@ -798,9 +769,7 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 			from generate_series(1, %d) as n`, others),
 		`vacuum analyze agui.run`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	wait.For(t, "the changes of others", func() (isThere bool) {
 		if err := pool.QueryRow(t.Context(), `select count(*) > 5000 from agui.changes($1, 10000)`, place).Scan(&isThere); err != nil {
@@ -832,9 +801,7 @@ func TestAPageOfChangesReadsThePage(t *testing.T) {
 		`insert into agui.erasure (erased_key, runs, events, thread_uid, erased_in) select gen_random_uuid(), 1, 2, gen_random_uuid(), (3 + n / 40)::text::xid8 from generate_series(1, 20000) as n`,
 		`analyze agui.run, agui.erasure`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	const statement = `select * from agui.changes(agui_internal.epoch() || ' changed 100 00000000-0000-0000-0000-000000000000 0', 100)`
 	for _, table := range []string{"run", "erasure"} {
@@ -911,9 +878,7 @@ func TestWhatWaitsReadsAPage(t *testing.T) {
 	if n := waiting(); n != 500 {
 		t.Errorf("%d wait, want 500", n)
 	}
-	if _, err := pool.Exec(t.Context(), `do $$ begin while agui_internal.settle_interrupts() > 0 loop end loop; end $$`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `do $$ begin while agui_internal.settle_interrupts() > 0 loop end loop; end $$`)
 	if n := waiting(); n != 500 {
 		t.Errorf("after the job %d wait, want 500", n)
 	}

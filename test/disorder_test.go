@@ -275,17 +275,11 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 					t.Fatal(err)
 				}
 			case 1:
-				if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.compact()`)
 			case 2:
-				if _, err := pool.Exec(ctx, `call agui.compact_running(1)`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.compact_running(1)`)
 			case 3:
-				if _, err := pool.Exec(ctx, `call agui.repack(older_than => '0')`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 			default:
 				continue
 			}
@@ -362,7 +356,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The compactor has folded the run, and waits until it may write. It does not wait for a lock: it would give up soon.
-				if _, err := pool.Exec(ctx, `
+				testdb.Exec(t, pool, `
 					create function hold() returns trigger language plpgsql as $$
 					begin
 						while not pg_try_advisory_xact_lock(28) loop
@@ -370,17 +364,13 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 						end loop;
 						return null;
 					end $$;
-					create trigger hold before insert on agui.message_version execute function hold()`); err != nil {
-					t.Fatal(err)
-				}
+					create trigger hold before insert on agui.message_version execute function hold()`)
 				blocker, err := pool.Begin(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer blocker.Rollback(ctx)
-				if _, err := blocker.Exec(ctx, `select pg_advisory_xact_lock(28)`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, blocker, `select pg_advisory_xact_lock(28)`)
 				done := make(chan error, 1)
 				go func() { done <- compact(ctx, pool) }()
 				wait.For(t, "the compactor is held", func() bool {

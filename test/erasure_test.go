@@ -21,9 +21,7 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 			`select agui.append('bob', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'clinic')`,
 			`select agui.erase('alice', 'on request', 'clinic'), agui.erase('bob', scope => 'clinic')`,
 		} {
-			if _, err := pool.Exec(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, statement)
 		}
 		row := list(t, pool, `select erasure::text from agui.erasure where reason is not null`)[0]
 		for _, guess := range append(list(t, pool, `
@@ -47,9 +45,7 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 			if _, err := pool.Exec(t.Context(), "begin; "+refused); err == nil || !strings.Contains(err.Error(), "permission denied") {
 				t.Errorf("%s: %v", refused, err)
 			}
-			if _, err := pool.Exec(t.Context(), "rollback"); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, "rollback")
 		}
 		if _, err := pool.Exec(t.Context(), `begin; set local role agui_maintainer; table agui.erasure; commit`); err != nil {
 			t.Error(err)
@@ -67,16 +63,12 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 func TestErasuresNeedTheirSalt(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(t.Context(), `delete from agui_internal.erasure_salt`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `delete from agui_internal.erasure_salt`)
 	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`); err == nil ||
 		!strings.Contains(err.Error(), "agui_internal.erasure_salt") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.grant_access()`)
 	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('t')`); err != nil {
 		t.Error(err)
 	}

@@ -24,18 +24,14 @@ func TestFactsStayTrueWhenARunIsRepacked(t *testing.T) {
 		}
 	}
 	wait.For(t, "the projection", func() (isProjected bool) {
-		if _, err := pool.Exec(t.Context(), `call agui.project()`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.project()`)
 		if err := pool.QueryRow(t.Context(), `select exists (select from agui.projected_run)`).Scan(&isProjected); err != nil {
 			t.Fatal(err)
 		}
 		return isProjected
 	})
 	for _, job := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
-		if _, err := pool.Exec(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, job)
 	}
 	problems, err := store.Maintenance().Verify(t.Context(), "t")
 	if err != nil || len(problems) > 0 {

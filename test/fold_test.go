@@ -177,24 +177,18 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 			first += n
 		}
 	}
-	if _, err := r.pool.Exec(ctx, `
+	testdb.Exec(t, r.pool, `
 		insert into agui.thread (thread_key, scope, thread_id)
-		select agui.thread_key('', id), '', id from unnest($1::text[]) as id`, threads); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.pool.Exec(ctx, `
+		select agui.thread_key('', id), '', id from unnest($1::text[]) as id`, threads)
+	testdb.Exec(t, r.pool, `
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 		select agui.thread_key('', id), 1, 'r', 'finished', 1, n, now(), now()
-		from unnest($1::text[], $2::int[]) as run (id, n)`, threads, lengths); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.pool.Exec(ctx, `
+		from unnest($1::text[], $2::int[]) as run (id, n)`, threads, lengths)
+	testdb.Exec(t, r.pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 		select agui.thread_key('', id), first_seq, now(), n, 1, events::json
 		from unnest($1::text[], $2::int[], $3::int[], $4::text[]) as batch (id, first_seq, n, events)`,
-		batchThreads, firstSeqs, counts, batches); err != nil {
-		t.Fatal(err)
-	}
+		batchThreads, firstSeqs, counts, batches)
 	reader := r.reader
 	if reader == nil {
 		reader = r.pool

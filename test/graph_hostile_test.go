@@ -38,13 +38,9 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 					versions => array[n::text], types => '{json}', channel_values => json_build_array(json_build_array(n, repeat('x', 300))))),
 					count(agui.put_checkpoint('t', 'a', '{}', namespace => 'node:' || n)) from generate_series(%d, %d) as n`, from, to)
 			}
-			if _, err := connection.Exec(t.Context(), put(1, 5)); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, connection, put(1, 5))
 			if analyzed {
-				if _, err := connection.Exec(t.Context(), `analyze agui.channel, agui.channel_part, agui.channel_value, agui.checkpoint, agui.checkpoint_write`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, connection, `analyze agui.channel, agui.channel_part, agui.channel_value, agui.checkpoint, agui.checkpoint_write`)
 			}
 			const many = 3000
 			channelRows := 10 * many
@@ -97,8 +93,8 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 func TestGraphCheckpointsTakeArraysWithAnyBounds(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustExec(t, pool, `select agui.put_checkpoint('t', 'c', '{"channel_versions":{"a":1,"b":2}}', channels => '[5:6]={a,b}', versions => '[-3:-2]={1,2}', types => '[0:1]={json,json}', channel_values => '["A","B"]')`)
-	mustExec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '[5:6]={a,b}', '[0:1]={json,json}', '["A","B"]', '[2:3]={7,8}')`)
+	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{"channel_versions":{"a":1,"b":2}}', channels => '[5:6]={a,b}', versions => '[-3:-2]={1,2}', types => '[0:1]={json,json}', channel_values => '["A","B"]')`)
+	testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '[5:6]={a,b}', '[0:1]={json,json}', '["A","B"]', '[2:3]={7,8}')`)
 	got := list(t, pool, `select concat_ws(' ', channel, version, place, body) from agui.checkpoint_contents('t') where kind in ('value', 'write') order by 1`)
 	if want := `a 1 "A", a 7 "A", b 2 "B", b 8 "B"`; strings.Join(got, ", ") != want {
 		t.Errorf("the contents are %s, want %s", strings.Join(got, ", "), want)
@@ -109,9 +105,9 @@ func TestGraphCheckpointsTakeArraysWithAnyBounds(t *testing.T) {
 func TestGraphWritesOfOneCallThatShareAPlace(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustExec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
+	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
 	for range 2 { // the call is idempotent
-		mustExec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{r,r,a,b}', '{json,json,json,json}', '[[1],[1,2],"first","second"]', '{-4,-4,3,3}')`)
+		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{r,r,a,b}', '{json,json,json,json}', '[[1],[1,2],"first","second"]', '{-4,-4,3,3}')`)
 		got := list(t, pool, `select concat_ws(' ', channel, place, body) from agui.checkpoint_contents('t') where kind = 'write' order by place`)
 		if want := `r -4 [1,2], a 3 "first"`; strings.Join(got, ", ") != want {
 			t.Errorf("the writes are %s, want %s", strings.Join(got, ", "), want)
@@ -129,14 +125,12 @@ func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {
 		{`select agui.put_checkpoint('t', 'c', '{}')`, `select agui.save_checkpoint('t', 'c', '"second"')`},
 	} {
 		pool := testdb.Pool(t)
-		mustExec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{a}', '{json}', '[1]')`) // the row exists
+		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{a}', '{json}', '[1]')`) // the row exists
 		tx, err := pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(t.Context(), calls[0]); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, tx, calls[0])
 		second := make(chan error)
 		go func() {
 			_, err := pool.Exec(t.Context(), calls[1])

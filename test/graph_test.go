@@ -139,10 +139,8 @@ func (m *graphModel) put(t *testing.T, pool *pgxpool.Pool, random *rand.Rand, th
 	if tuple.parent != "" {
 		parentID = tuple.parent
 	}
-	if _, err := pool.Exec(t.Context(), `select agui.put_checkpoint($1, $2, $3, $4, $5, coalesce($6::text[], '{}'), coalesce($7::text[], '{}'), coalesce($8::text[], '{}'), $9::json, namespace => $10)`,
-		thread, id, tuple.document, tuple.metadata, parentID, channels, numbers, kinds, "["+strings.Join(values, ",")+"]", namespace); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.put_checkpoint($1, $2, $3, $4, $5, coalesce($6::text[], '{}'), coalesce($7::text[], '{}'), coalesce($8::text[], '{}'), $9::json, namespace => $10)`,
+		thread, id, tuple.document, tuple.metadata, parentID, channels, numbers, kinds, "["+strings.Join(values, ",")+"]", namespace)
 	m.tuples[[2]string{namespace, id}] = tuple
 }
 
@@ -178,10 +176,8 @@ func (m *graphModel) putWrites(t *testing.T, pool *pgxpool.Pool, random *rand.Ra
 			m.writes[key][write] = channel + "|" + kind + "|" + text
 		}
 	}
-	if _, err := pool.Exec(t.Context(), `select agui.put_checkpoint_writes($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		thread, id, task, channels, kinds, "["+strings.Join(values, ",")+"]", places, path, namespace); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.put_checkpoint_writes($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		thread, id, task, channels, kinds, "["+strings.Join(values, ",")+"]", places, path, namespace)
 }
 
 // compare reads all checkpoints in pages, and each alone.
@@ -289,13 +285,13 @@ func TestGraphCheckpointsStoreEachElementOnce(t *testing.T) {
 	for n := range steps {
 		elements = append(elements, fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 300)))
 		// What a task wrote comes before the value that has it.
-		mustExec(t, pool, `select agui.put_checkpoint_writes('t', $1, 'task', '{messages}', '{json}', $2)`, fmt.Sprintf("%04d", n), "[["+elements[n]+"]]")
-		mustExec(t, pool, `select agui.put_checkpoint('t', $1, $2, '{}', channels => '{messages}', versions => array[$3], types => '{json}', channel_values => $4)`,
+		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', $1, 'task', '{messages}', '{json}', $2)`, fmt.Sprintf("%04d", n), "[["+elements[n]+"]]")
+		testdb.Exec(t, pool, `select agui.put_checkpoint('t', $1, $2, '{}', channels => '{messages}', versions => array[$3], types => '{json}', channel_values => $4)`,
 			fmt.Sprintf("%04d", n), fmt.Sprintf(`{"channel_versions":{"messages":%d}}`, n), fmt.Sprint(n), "[["+strings.Join(elements, ",")+"]]")
 	}
 	// The same list in another order refers to the same parts.
 	slices.Reverse(elements)
-	mustExec(t, pool, `select agui.put_checkpoint('t', 'reversed', '{}', channels => '{messages}', versions => '{reversed}', types => '{json}', channel_values => $1)`,
+	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'reversed', '{}', channels => '{messages}', versions => '{reversed}', types => '{json}', channel_values => $1)`,
 		"[["+strings.Join(elements, ",")+"]]")
 	if parts := list(t, pool, `select count(*)::text from agui.channel_part`); parts[0] != fmt.Sprint(steps) {
 		t.Errorf("%s parts are stored, want %d", parts[0], steps)
@@ -363,9 +359,9 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 		if parent != "" {
 			given = parent
 		}
-		mustExec(t, pool, `select agui.put_checkpoint('t', $1, $2, '{}', $3, $4::text[], array_fill($1::text, array[cardinality($4::text[])]), array_fill('json'::text, array[cardinality($4::text[])]), $5)`,
+		testdb.Exec(t, pool, `select agui.put_checkpoint('t', $1, $2, '{}', $3, $4::text[], array_fill($1::text, array[cardinality($4::text[])]), array_fill('json'::text, array[cardinality($4::text[])]), $5)`,
 			id, `{"channel_versions":`+versions+`}`, given, channels, values)
-		mustExec(t, pool, `select agui.put_checkpoint_writes('t', $1, 'task b', '{list,other}', '{json,json}', $2), agui.put_checkpoint_writes('t', $1, 'task a', '{list}', '{json}', $3)`,
+		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', $1, 'task b', '{list,other}', '{json,json}', $2), agui.put_checkpoint_writes('t', $1, 'task a', '{list}', '{json}', $3)`,
 			id, `["b after `+id+`","o after `+id+`"]`, `["a after `+id+`"]`)
 	}
 	put("1", "", `"old"`)
@@ -399,7 +395,7 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 func TestGraphCheckpointsRefuse(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustExec(t, pool, `select agui.save_checkpoint('t', 'saved', '1')`)
+	testdb.Exec(t, pool, `select agui.save_checkpoint('t', 'saved', '1')`)
 	for call, want := range map[string]string{
 		`agui.put_checkpoint('t', 'saved', '{}')`:                                  "UI007",
 		`agui.put_checkpoint_writes('t', 'saved', 'task', '{a}', '{json}', '[1]')`: "UI007",
@@ -429,11 +425,11 @@ func TestGraphCheckpointsRefuse(t *testing.T) {
 	if rows := list(t, pool, `select checkpoint_id from agui.checkpoints('t')`); !slices.Equal(rows, []string{"saved"}) {
 		t.Errorf("refused calls left %s", rows)
 	}
-	mustExec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
+	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
 	if removed := list(t, pool, `select agui.remove_checkpoints('t')::text`); removed[0] != "2" {
 		t.Errorf("%s were removed, want 2", removed[0])
 	}
-	mustExec(t, pool, `select agui.save_checkpoint('t', 'saved', '2')`) // no tombstone
+	testdb.Exec(t, pool, `select agui.save_checkpoint('t', 'saved', '2')`) // no tombstone
 }
 
 // A filter compares as jsonb does, whatever strings the metadata has.
@@ -441,7 +437,7 @@ func TestGraphCheckpointsAreFilteredByMetadata(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for n, metadata := range []string{`{"source":"loop","step":1.0}`, `{"step": 1,"source":"input"}`, `{"text":"\u0000\ud800"}`, `{"text":"\\u0000\\ud800"}`} {
-		mustExec(t, pool, `select agui.put_checkpoint('t', $1, '{}', $2)`, fmt.Sprint(n), metadata)
+		testdb.Exec(t, pool, `select agui.put_checkpoint('t', $1, '{}', $2)`, fmt.Sprint(n), metadata)
 	}
 	for filter, want := range map[string]string{
 		`{}`: "3 2 1 0", `{"step":1}`: "1 0", `{"source":"loop"}`: "0", `{"text":"\u0000\ud800"}`: "2", `{"text":"\\u0000\\ud800"}`: "3", `{"other":1}`: "",
@@ -453,7 +449,7 @@ func TestGraphCheckpointsAreFilteredByMetadata(t *testing.T) {
 		}
 	}
 	// Of all threads of the scope, and of no other.
-	mustExec(t, pool, `select agui.put_checkpoint('other', '9', '{}', '{"source":"loop"}'), agui.put_checkpoint('t', '8', '{}', '{"source":"loop"}', scope => 's')`)
+	testdb.Exec(t, pool, `select agui.put_checkpoint('other', '9', '{}', '{"source":"loop"}'), agui.put_checkpoint('t', '8', '{}', '{"source":"loop"}', scope => 's')`)
 	if got := list(t, pool, `select thread_id || ' ' || checkpoint_id from agui.checkpoint_contents(filter => '{"source":"loop"}', max_rows => 2) where kind = 'document'`); strings.Join(got, ", ") != "other 9, t 0" {
 		t.Errorf("all threads have %s", got)
 	}

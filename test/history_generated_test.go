@@ -51,9 +51,7 @@ func TestHistoryOfGeneratedLogs(t *testing.T) {
 					}
 				}
 			}
-			if _, err := pool.Exec(context.Background(), `call agui.repack(older_than => '0')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 			for n := range logs {
 				if problem := reader.problem(t, logs[n]); problem != "" {
 					t.Fatalf("seed %d, after agui.repack: %s", logs[n].seed, problem)
@@ -154,14 +152,9 @@ func (l generatedLog) has(run int) bool {
 // store puts the log into the database past agui.append, which would refuse most of it, in place of what its thread held.
 func (l generatedLog) store(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	ctx := context.Background()
 	thread := l.thread()
-	if _, err := pool.Exec(ctx, `select agui.erase($1), agui.lift_erasure($1) where exists (select from agui.thread where thread_id = $1)`, thread); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.erase($1), agui.lift_erasure($1) where exists (select from agui.thread where thread_id = $1)`, thread)
+	testdb.Exec(t, pool, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread)
 	firstSeqs, lastSeqs := map[int]int{}, map[int]int{}
 	for i, placed := range l.events {
 		if _, begun := firstSeqs[placed.run]; !begun {
@@ -178,12 +171,10 @@ func (l generatedLog) store(t *testing.T, pool *pgxpool.Pool) {
 			parent++
 			parentNumber = &parent
 		}
-		if _, err := pool.Exec(ctx, `
+		testdb.Exec(t, pool, `
 			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 			values (agui.thread_key('', $1), $2, $3, $4, 'finished', $5, $6, now(), now())`,
-			thread, run+1, parentNumber, fmt.Sprint("run-", run), firstSeqs[run], lastSeqs[run]); err != nil {
-			t.Fatal(err)
-		}
+			thread, run+1, parentNumber, fmt.Sprint("run-", run), firstSeqs[run], lastSeqs[run])
 	}
 	random := rand.New(rand.NewPCG(l.seed, 6))
 	recordedAt := logBegan
@@ -199,11 +190,9 @@ func (l generatedLog) store(t *testing.T, pool *pgxpool.Pool) {
 			pauses := []time.Duration{0, 0, time.Microsecond, time.Millisecond, 700 * time.Millisecond, 20 * time.Second, 40 * time.Minute}
 			recordedAt = recordedAt.Add(pauses[random.IntN(len(pauses))])
 		}
-		if _, err := pool.Exec(ctx, `
+		testdb.Exec(t, pool, `
 			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events) values (agui.thread_key('', $1), $2, $3, $4, $5, $6)`,
-			thread, first+1, recordedAt, len(events), l.events[first].run+1, json.RawMessage(compactiontest.Batch(events))); err != nil {
-			t.Fatal(err)
-		}
+			thread, first+1, recordedAt, len(events), l.events[first].run+1, json.RawMessage(compactiontest.Batch(events)))
 		first += len(events)
 	}
 }

@@ -455,9 +455,7 @@ func TestAPageOfTheHistoryCostsWhatItShows(t *testing.T) {
 		group by batch`, events, inBatch),
 		`analyze`,
 	} {
-		if _, err := pool.Exec(context.Background(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	const halvings = 16 // of 2,000 batches, with room
 	for _, page := range []struct {
@@ -506,16 +504,14 @@ func TestAPageOfTheHistoryCostsWhatItShows(t *testing.T) {
 func TestTheLastSeqByATime(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', 't'), '', 't');
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, started_at) values (agui.thread_key('', 't'), 1, 'r', 'running', 1, now());
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events, earlier_us)
 		select agui.thread_key('', 't'), first_seq, '2024-05-01 12:00:00+00'::timestamptz + seconds * interval '1 second', n, 1,
 			'[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]', earlier_us
 		from (values (1, 0, 2, null), (3, 10, 2, null), (5, 10, 2, null), (7, 20, 4, '{10000000,3000000,3000000,0}'::int[]), (11, 20, 1, null), (12, 30, 2, null))
-			as batch (first_seq, seconds, n, earlier_us)`); err != nil {
-		t.Fatal(err)
-	}
+			as batch (first_seq, seconds, n, earlier_us)`)
 	for seconds, want := range map[string][2]int64{ // at it or before; before it
 		"-infinity": {0, 0}, "-1": {0, 0}, "0": {2, 0}, "1": {2, 2}, "9.999999": {2, 2}, "10": {7, 2}, "11": {7, 7}, "17": {9, 7}, "18": {9, 9},
 		"20": {11, 9}, "21": {11, 11}, "30": {13, 11}, "30.000001": {13, 13}, "infinity": {13, 13},

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
@@ -166,9 +165,7 @@ func TestNothingOfTheCallersPathRuns(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	testdb.UpForEver(t, pool)
 	// Compaction has something in quarantine to look at, and something that fails.
-	if _, err := pool.Exec(t.Context(), `select agui.append('damaged', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.append('damaged', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	hostile.Plant(t, address)
 	connection, err := pool.Acquire(t.Context())
 	if err != nil {
@@ -197,9 +194,7 @@ func TestNothingOfTheCallersPathRuns(t *testing.T) {
 			t.Errorf("agui.%s is not called here", name)
 		}
 	}
-	if _, err := connection.Exec(context.Background(), `reset search_path`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, `reset search_path`)
 }
 
 // Nor under row-level security, where functions with the rights of the owner, and policies, ask who calls.
@@ -213,10 +208,10 @@ func TestNothingOfTheCallersPathRunsUnderRowSecurity(t *testing.T) {
 			pool := testdb.Connect(t, address)
 			testdb.UpForEver(t, pool)
 			role := newRole(t, pool, kind)
-			do(t, pool, fmt.Sprintf(`select `+mapping, role))
-			do(t, pool, `call agui.enable_row_security()`)
+			testdb.Exec(t, pool, fmt.Sprintf(`select `+mapping, role))
+			testdb.Exec(t, pool, `call agui.enable_row_security()`)
 			hostile.Plant(t, address)
-			do(t, pool, `grant usage on schema hostile to public`)
+			testdb.Exec(t, pool, `grant usage on schema hostile to public`)
 			connection := connectOne(t, asRole(t, address, role, `set agui.scope = 'x'`, `set search_path = `+hostile.Path))
 			random := rand.New(rand.NewPCG(1, 1))
 			for _, function := range callable(t, pool) {

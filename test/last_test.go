@@ -336,12 +336,8 @@ func TestLastMessagesHaveTheirPlaces(t *testing.T) {
 			}
 		},
 		"repacked": func(t *testing.T, pool *pgxpool.Pool) {
-			if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(t.Context(), `call agui.repack()`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `call agui.compact()`)
+			testdb.Exec(t, pool, `call agui.repack()`)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -386,12 +382,8 @@ func TestLastEventsAreTheEndOfTheLog(t *testing.T) {
 	runs := conversation(t, store, "t", random)
 	for round := range 60 {
 		if round == 30 {
-			if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(t.Context(), `call agui.repack()`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `call agui.compact()`)
+			testdb.Exec(t, pool, `call agui.repack()`)
 		}
 		options := pgagui.LastEventsOptions{NoLineage: random.IntN(3) == 0, Limit: 1 + random.IntN(9), AtSeq: random.Int64N(3) * random.Int64N(120)}
 		if random.IntN(3) > 0 {
@@ -482,9 +474,7 @@ func TestLastErrorsAreThoseOfTheLog(t *testing.T) {
 		appendJSON("running", runs[4], `{"type":"RUN_STARTED"}`, `{"type":"TOOL_CALL_START","toolCallId":"now","toolCallName":"h"}`, `{"type":"TOOL_CALL_END","toolCallId":"now"}`,
 			`{"type":"TOOL_CALL_RESULT","toolCallId":"now","messageId":"m","content":"no","error":"no access"}`)
 		for _, projected := range []string{"", `call agui.project()`, `update agui.projected_run set changed_in = null where run_no % 3 = 0`, `delete from agui.projected_run where run_no % 3 = 1`} {
-			if _, err := pool.Exec(t.Context(), projected); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, projected)
 			for range 12 {
 				options := pgagui.LastErrorsOptions{NoLineage: random.IntN(4) == 0, Limit: 1 + random.IntN(5), AtSeq: random.Int64N(2) * random.Int64N(200)}
 				if random.IntN(2) == 0 {

@@ -39,9 +39,7 @@ func setLimits(t *testing.T, pool *pgxpool.Pool, limits compaction.Limits) {
 		"fold_lanes":          int64(limits.FoldLanes),
 		"fold_fuel":           limits.FoldFuel,
 	} {
-		if _, err := pool.Exec(context.Background(), `select agui.set_setting($1, $2)`, name, fmt.Sprint(value)); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.set_setting($1, $2)`, name, fmt.Sprint(value))
 	}
 }
 
@@ -271,16 +269,14 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 			limits := compaction.DefaultLimits()
 			kind.change(&limits)
 			judges := reducers{pool: testdb.Pool(t), limits: &limits}
-			if _, err := judges.pool.Exec(ctx, `
+			testdb.Exec(t, judges.pool, `
 				create function limit_of(thread text, n int) returns text language plpgsql as $$
 				begin
 					perform agui.restore(thread, at_seq => n);
 					return '';
 				exception when sqlstate 'UI023' then
 					return substring(sqlerrm from 'fold_[a-z]*');
-				end $$`); err != nil {
-				t.Fatal(err)
-			}
+				end $$`)
 			inGo := func(stream []json.RawMessage) string {
 				fold := compaction.New()
 				fold.SetLimits(limits)
@@ -479,10 +475,7 @@ func TestJobsKeepTheLimits(t *testing.T) {
 	})
 	restored := func(number int) (restored meaning) {
 		t.Helper()
-		var document json.RawMessage
-		if err := pool.QueryRow(ctx, `select agui.restore($1)`, fmt.Sprint("t", number)).Scan(&document); err != nil {
-			t.Fatal(err)
-		}
+		document := testdb.Ask[json.RawMessage](t, pool, `select agui.restore($1)`, fmt.Sprint("t", number))
 		if err := json.Unmarshal(document, &restored); err != nil {
 			t.Fatal(err)
 		}

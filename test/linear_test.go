@@ -68,9 +68,7 @@ func BenchmarkFold(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("SQL/%d", size), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := pool.Exec(context.Background(), `select agui.restore($1)`, thread); err != nil {
-					b.Fatal(err)
-				}
+				testdb.Exec(b, pool, `select agui.restore($1)`, thread)
 			}
 			b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
 		})
@@ -80,11 +78,8 @@ func BenchmarkFold(b *testing.B) {
 // appendLongRun makes a run of messages of 48 tokens each, two at a time interleaved, with a state delta in each.
 func appendLongRun(t testing.TB, pool *pgxpool.Pool, thread string, size int) {
 	t.Helper()
-	ctx := context.Background()
-	if _, err := pool.Exec(ctx, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"n":0}}]')`, thread); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"n":0}}]')`, thread)
+	testdb.Exec(t, pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 		select agui.thread_key('', $1), 3 + pair * 100, now(), 100, 1, (
 			'[' || string_agg(
@@ -96,9 +91,7 @@ func appendLongRun(t testing.TB, pool *pgxpool.Pool, thread string, size int) {
 				end, ',' order by i)
 			|| ']')::json
 		from generate_series(0, $2::int / 100 - 1) as pair, generate_series(0, 99) as i
-		group by pair`, thread, size); err != nil {
-		t.Fatal(err)
-	}
+		group by pair`, thread, size)
 }
 
 func batchesOf(t testing.TB, pool *pgxpool.Pool, thread string) []json.RawMessage {

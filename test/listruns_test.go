@@ -17,14 +17,12 @@ import (
 // cancelled and interrupted.
 func endRuns(t *testing.T, pool *pgxpool.Pool, scope string, n int) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		select agui.append('t' || i % 40, 'r' || i, json_build_array('{"type":"RUN_STARTED"}'::json, (array[
 				'{"type":"RUN_ERROR","message":"secret of SCOPE"}', '{"type":"RUN_FINISHED"}', '{"type":"RUN_FINISHED","outcome":{"type":"cancelled"}}',
 				'{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i"}]}}'
 			]::json[])[1 + i / 40 % 4]), scope => $1)
-		from generate_series(0, $2 - 1) as i`, scope, n); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(0, $2 - 1) as i`, scope, n)
 }
 
 // A page of agui.list_runs reads the runs that it shows, however many others there are: of other statuses, of other scopes, before and
@@ -38,12 +36,9 @@ func TestAPageOfRunsCostsWhatItShows(t *testing.T) {
 	const page = 10
 	for _, state := range []string{"without statistics", "analyzed"} {
 		if state == "analyzed" {
-			do(t, pool, `analyze`)
+			testdb.Exec(t, pool, `analyze`)
 		}
-		var cursor string
-		if err := pool.QueryRow(t.Context(), `select cursor from agui.list_runs('{failed}', max_rows => 100) order by cursor limit 1`).Scan(&cursor); err != nil {
-			t.Fatal(err)
-		}
+		cursor := testdb.Ask[string](t, pool, `select cursor from agui.list_runs('{failed}', max_rows => 100) order by cursor limit 1`)
 		for _, list := range []struct {
 			arguments string
 			statuses  int64
@@ -89,7 +84,7 @@ func TestTenantsListTheirOwnRuns(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
 	for _, scope := range []string{"a", "b"} {
-		do(t, tenants.owner, strings.ReplaceAll(`
+		testdb.Exec(t, tenants.owner, strings.ReplaceAll(`
 			select agui.append('failed', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"secret of SCOPE"}]', scope => 'SCOPE'),
 				agui.append('cut', 'r', '[{"type":"RUN_STARTED"}]', scope => 'SCOPE'), agui.abandon('cut', 'r', reason => 'secret of SCOPE', scope => 'SCOPE'),
 				agui.append('stopped', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"cancelled"},"result":{"reason":"secret of SCOPE"}}]', scope => 'SCOPE')`,
@@ -134,10 +129,7 @@ func TestTenantsListTheirOwnRuns(t *testing.T) {
 		}
 	}
 	// A cursor has the position of a run, of which the scope is not part: a foreign one leads to no foreign run.
-	var foreign string
-	if err := tenants.owner.QueryRow(t.Context(), `select cursor from agui.list_runs(`+everything+`, scope => 'b') order by cursor desc limit 1`).Scan(&foreign); err != nil {
-		t.Fatal(err)
-	}
+	foreign := testdb.Ask[string](t, tenants.owner, `select cursor from agui.list_runs(`+everything+`, scope => 'b') order by cursor desc limit 1`)
 	for _, line := range list(tenants.asA, "a", `cursor => '`+foreign+`'`) {
 		if !strings.Contains(line, "secret of a") {
 			t.Errorf("behind the cursor of another tenant: %q", line)
@@ -169,7 +161,7 @@ func TestTenantsListTheirOwnRuns(t *testing.T) {
 func TestHeartbeatsTouchNoIndex(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	do(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
 	connection, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -195,9 +187,7 @@ func TestHeartbeatsTouchNoIndex(t *testing.T) {
 		`select agui.request_stop('t', 'r', reason => 'enough')`,
 	} {
 		// So that the next heartbeat is due.
-		if _, err := transaction.Exec(t.Context(), `update agui.run set seen_at = seen_at - interval '1 hour'`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, transaction, `update agui.run set seen_at = seen_at - interval '1 hour'`)
 		allBefore, heapOnlyBefore := updates()
 		if _, err := transaction.Exec(t.Context(), step); err != nil {
 			t.Fatalf("%s: %v", step, err)

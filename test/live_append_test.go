@@ -337,26 +337,20 @@ func TestAppendManyIsAppendManyTimes(t *testing.T) {
 			t.Fatalf("no call was answered with %s: %v", missing(), answered)
 		}
 		for _, db := range []*pgxpool.Conn{one, many} {
-			if _, err := db.Exec(ctx, `select agui_internal.erase_thread(thread_key, null) from agui.thread; delete from agui.erasure`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, db, `select agui_internal.erase_thread(thread_key, null) from agui.thread; delete from agui.erasure`)
 		}
 		g := &callGenerator{Rand: rand.New(rand.NewPCG(seed, 1))}
 		for range 20 {
 			// Now and then a run counts as stale at once.
 			lease := oneOf(g, "0 seconds", "", "", "", "", "", "", "")
 			for _, db := range []*pgxpool.Conn{one, many} {
-				if _, err := db.Exec(ctx, `select agui.set_setting('lease', nullif($1, ''))`, lease); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, db, `select agui.set_setting('lease', nullif($1, ''))`, lease)
 			}
 			// Or its writer is taken for gone.
 			if len(g.runs) > 0 && g.chance(20) {
 				gone := oneOf(g, g.runs...)
 				for _, db := range []*pgxpool.Conn{one, many} {
-					if _, err := db.Exec(ctx, `select agui.abandon($1, $2, scope => $3)`, gone.thread, gone.run, gone.scope); err != nil {
-						t.Fatal(err)
-					}
+					testdb.Exec(t, db, `select agui.abandon($1, $2, scope => $3)`, gone.thread, gone.run, gone.scope)
 				}
 			}
 			strict := g.chance(20)
@@ -430,18 +424,13 @@ func TestAppendManyTakesItemsByTheirPlace(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for range 2 { // the second time as the next events of a run in progress
-		if _, err := pool.Exec(context.Background(), `
+		testdb.Exec(t, pool, `
 			select agui.append_many(
 				'[0:1]={t,t}', '[5:6]={r,r}', array['[{"type":"RUN_STARTED"}]', '[{"type":"RUN_STARTED"}]']::json[], scopes => '[0:1]={one,two}'),
-				agui.append_many('{{t},{t}}', '{r,r}', array['[{"type":"CUSTOM"}]', '[{"type":"TOKEN"}]']::json[], scopes => '[0:1]={one,two}')`); err != nil {
-			t.Fatal(err)
-		}
+				agui.append_many('{{t},{t}}', '{r,r}', array['[{"type":"CUSTOM"}]', '[{"type":"TOKEN"}]']::json[], scopes => '[0:1]={one,two}')`)
 	}
-	var logs string
-	if err := pool.QueryRow(context.Background(), `
-		select string_agg(concat_ws(' ', scope, thread_id, run_id, seq, type), ', ' order by scope, seq) from agui.event`).Scan(&logs); err != nil {
-		t.Fatal(err)
-	}
+	logs := testdb.Ask[string](t, pool, `
+		select string_agg(concat_ws(' ', scope, thread_id, run_id, seq, type), ', ' order by scope, seq) from agui.event`)
 	const want = "one t r 1 RUN_STARTED, one t r 2 CUSTOM, one t r 3 CUSTOM, two t r 1 RUN_STARTED, two t r 2 TOKEN, two t r 3 TOKEN"
 	if logs != want {
 		t.Errorf("stored %s, want %s", logs, want)
@@ -594,9 +583,7 @@ func TestAppendManyNeedNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := begin(t, pool, pgx.ReadCommitted)
-	if _, err := other.Exec(ctx, `select agui.append('a', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, other, `select agui.append('a', 'r', '[{"type":"CUSTOM"}]')`)
 	calls := []appendCall{
 		call("b", `[{"type":"CUSTOM"}]`), call("a", `[{"type":"CUSTOM"}]`), call("c", `[{"type":"RUN_STARTED"}]`),
 		call("a", `[{"type":"RUN_FINISHED"}]`), call("b", `[{"type":"RUN_FINISHED"}]`), call("b", `[{"type":"CUSTOM"}]`),
@@ -648,9 +635,7 @@ func TestAppendManyWithAnOldSnapshot(t *testing.T) {
 			{"the end of the run", call("b", `[{"type":"RUN_FINISHED"}]`)},
 		} {
 			tx := begin(t, pool, level)
-			if _, err := tx.Exec(ctx, `select count(*) from agui.batch`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, `select count(*) from agui.batch`)
 			mustAppendMany(pool, since.call)
 			mine := call("b", `[{"type":"CUSTOM"}]`)
 			if since.what == "another thread" {

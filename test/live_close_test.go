@@ -135,9 +135,7 @@ func TestARunThatIsCutOffIsValid(t *testing.T) {
 		if err != nil || slices.ContainsFunc(answers, func(answer appendAnswer) bool { return answer.code != "" }) {
 			t.Fatalf("%v %v", answers, err)
 		}
-		if _, err := pool.Exec(ctx, `select agui.abandon($1, 'run-1', $2)`, fmt.Sprint("t", i), reason); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.abandon($1, 'run-1', $2)`, fmt.Sprint("t", i), reason)
 		rows, err := pool.Query(ctx, `select payload::text from agui.events($1) order by seq`, fmt.Sprint("t", i))
 		if err != nil {
 			t.Fatal(err)

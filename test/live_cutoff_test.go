@@ -55,9 +55,7 @@ func TestAWriterThatWasCutOff(t *testing.T) {
 			mustAppend("r", events...)
 			sent = append(sent, events...)
 		}
-		if _, err := pool.Exec(ctx, `select agui.abandon($1, 'r', null)`, thread); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.abandon($1, 'r', null)`, thread)
 		if g.chance(50) {
 			mustAppend("other", g.event())
 		}

@@ -22,15 +22,6 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-func mustRun(t testing.TB, db querier, statement string, arguments ...any) {
-	t.Helper()
-	if rows, err := db.Query(context.Background(), statement, arguments...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	} else if rows.Close(); rows.Err() != nil {
-		t.Fatalf("%s: %v", statement, rows.Err())
-	}
-}
-
 func answerOf[T any](t testing.TB, db querier, statement string, arguments ...any) T {
 	t.Helper()
 	rows, err := db.Query(context.Background(), statement, arguments...)
@@ -66,9 +57,9 @@ func startCluster(t *testing.T, settings map[string]string) (*cluster.Cluster, *
 // leaveRuns begins two runs, one with heartbeats and one without.
 func leaveRuns(t *testing.T, pool *pgxpool.Pool, lease time.Duration) {
 	t.Helper()
-	mustRun(t, pool, `select agui.set_setting('lease', $1)`, lease.String())
+	testdb.Exec(t, pool, `select agui.set_setting('lease', $1)`, lease.String())
 	beginRuns(t, pool, "bare", "recorded")
-	mustRun(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
 }
 
 // hasWholeLease checks that neither the next run nor agui.reap cuts the runs off, and that both do after a lease. It reports whether the
@@ -78,7 +69,7 @@ func hasWholeLease(t *testing.T, pool *pgxpool.Pool, order ...string) (cameInTim
 	var refused *pgconn.PgError
 	for _, way := range order {
 		if way == "reap" {
-			mustRun(t, pool, `call agui.reap()`)
+			testdb.Exec(t, pool, `call agui.reap()`)
 		} else {
 			refused = next(pool, "bare")
 		}
@@ -93,8 +84,8 @@ func hasWholeLease(t *testing.T, pool *pgxpool.Pool, order ...string) (cameInTim
 	if cutOff > 0 {
 		t.Errorf("%d runs were cut off at once after the outage", cutOff)
 	}
-	mustRun(t, pool, `select agui.set_setting('lease', '1 millisecond')`)
-	mustRun(t, pool, `call agui.reap()`)
+	testdb.Exec(t, pool, `select agui.set_setting('lease', '1 millisecond')`)
+	testdb.Exec(t, pool, `call agui.reap()`)
 	if n := answerOf[int](t, pool, `select count(*)::int from agui.run where cut_off_reason is not null`); n != 2 {
 		t.Errorf("after a lease %d runs are cut off", n)
 	}
@@ -191,16 +182,16 @@ func TestRunsHaveTheirWholeLeaseAfterATimeWithoutCalls(t *testing.T) {
 		t.Run(test.call+" after "+test.away, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
-			mustRun(t, pool, `select agui.set_setting('heartbeat_lease', '30 s'), agui.set_setting('lease', '5 minutes')`)
+			testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '30 s'), agui.set_setting('lease', '5 minutes')`)
 			beginRuns(t, pool, "recorded", "bare")
-			mustRun(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
+			testdb.Exec(t, pool, `select agui.keep_alive('{recorded}', '{r}')`)
 			testdb.UpForEver(t, pool)
-			mustRun(t, pool, `alter table agui.batch disable trigger all`)
-			mustRun(t, pool, `update agui.run set seen_at = now() - interval '1 hour' where has_heartbeat`)
-			mustRun(t, pool, `update agui.batch set recorded_at = now() - interval '2 hours'`)
-			mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - $1::interval`, test.away)
-			mustRun(t, pool, test.call)
-			mustRun(t, pool, `call agui.reap()`)
+			testdb.Exec(t, pool, `alter table agui.batch disable trigger all`)
+			testdb.Exec(t, pool, `update agui.run set seen_at = now() - interval '1 hour' where has_heartbeat`)
+			testdb.Exec(t, pool, `update agui.batch set recorded_at = now() - interval '2 hours'`)
+			testdb.Exec(t, pool, `update agui_internal.uptime set checked_at = now() - $1::interval`, test.away)
+			testdb.Exec(t, pool, test.call)
+			testdb.Exec(t, pool, `call agui.reap()`)
 			running := answerOf[int](t, pool, `select count(*)::int from agui.run where status = 'running'`)
 			if want := map[bool]int{true: 2, false: 0}[test.isKept]; running != want {
 				t.Errorf("%d runs are in progress, want %d", running, want)
@@ -213,13 +204,13 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	beginRuns(t, pool, "bare", "detached", "recorded", "taken over")
-	mustRun(t, pool, `select agui.keep_alive('{detached,recorded,taken over}', '{r,r,r}')`)
-	mustRun(t, pool, `select agui.keep_alive('{detached}', '{r}', detach => true)`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{detached,recorded,taken over}', '{r,r,r}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{detached}', '{r}', detach => true)`)
 	testdb.UpForEver(t, pool)
 	age := func(seconds int) {
-		mustRun(t, pool, `alter table agui.batch disable trigger all`)
-		mustRun(t, pool, `update agui.run set seen_at = seen_at - make_interval(secs => $1)`, seconds)
-		mustRun(t, pool, `update agui.batch set recorded_at = recorded_at - make_interval(secs => $1)`, seconds)
+		testdb.Exec(t, pool, `alter table agui.batch disable trigger all`)
+		testdb.Exec(t, pool, `update agui.run set seen_at = seen_at - make_interval(secs => $1)`, seconds)
+		testdb.Exec(t, pool, `update agui.batch set recorded_at = recorded_at - make_interval(secs => $1)`, seconds)
 	}
 	stale := func() string {
 		return answerOf[string](t, pool, `
@@ -231,7 +222,7 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 		t.Errorf("within the short lease these are stale: %s", got)
 	}
 	age(2)
-	mustRun(t, pool, `select agui.append('taken over', 'r', '[{"type":"CUSTOM"}]')`) // by a writer without heartbeats
+	testdb.Exec(t, pool, `select agui.append('taken over', 'r', '[{"type":"CUSTOM"}]')`) // by a writer without heartbeats
 	if got := stale(); got != "recorded" {
 		t.Errorf("after the short lease these are stale: %s", got)
 	}
@@ -242,7 +233,7 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 	if got := stale(); got != "recorded" {
 		t.Errorf("a little later these are stale: %s", got)
 	}
-	mustRun(t, pool, `call agui.reap()`)
+	testdb.Exec(t, pool, `call agui.reap()`)
 	if got := answerOf[string](t, pool, `select string_agg(cut_off_reason, ', ') from agui.run`); got != "no sign of life for 00:00:30" {
 		t.Errorf("cut off: %s", got)
 	}
@@ -256,7 +247,7 @@ func TestRunInProgressSaysWhenItEndsAndWhatToCall(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	beginRuns(t, pool, "t")
-	mustRun(t, pool, `select agui.keep_alive('{t}', '{r}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{r}')`)
 	refused := next(pool, "t")
 	if refused == nil || refused.Code != "UI006" {
 		t.Fatalf("got %v", refused)
@@ -277,7 +268,7 @@ func TestRunInProgressSaysWhenItEndsAndWhatToCall(t *testing.T) {
 func TestAppendsDoNotTouchLeases(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
 	tx := begin(t, pool, pgx.ReadCommitted)
 	touched := func() int {
 		return answerOf[int](t, tx, `
@@ -287,8 +278,8 @@ func TestAppendsDoNotTouchLeases(t *testing.T) {
 	}
 	before := touched()
 	for _, events := range []string{`{"type":"RUN_STARTED"}`, `{"type":"CUSTOM"}`, `{"type":"CUSTOM"},{"type":"CUSTOM"}`, `{"type":"RUN_FINISHED"}`} {
-		mustRun(t, tx, `select agui.append('one', 'r', $1)`, "["+events+"]")
-		mustRun(t, tx, `select agui.append_many('{many}', '{r}', array[$1::json])`, "["+events+"]")
+		testdb.Exec(t, tx, `select agui.append('one', 'r', $1)`, "["+events+"]")
+		testdb.Exec(t, tx, `select agui.append_many('{many}', '{r}', array[$1::json])`, "["+events+"]")
 	}
 	if n := touched() - before; n != 0 {
 		t.Errorf("appends have touched the tables of leases %d times", n)
@@ -298,27 +289,27 @@ func TestAppendsDoNotTouchLeases(t *testing.T) {
 func TestUptimeIsWrittenRarely(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
 	written := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`)
 	for range 20 {
-		mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
-		mustRun(t, pool, `call agui.reap()`)
+		testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
+		testdb.Exec(t, pool, `call agui.reap()`)
 	}
 	if got := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`); got != written {
 		t.Error("it is written again within 10 seconds")
 	}
-	mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
-	mustRun(t, pool, `select agui.keep_alive('{}', '{}')`)
+	testdb.Exec(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
 	if !answerOf[bool](t, pool, `select checked_at > now() - interval '5 seconds' and up_since = '-infinity' from agui_internal.uptime`) {
 		t.Error("it is not written after 10 seconds, or up_since has moved")
 	}
 	// If another transaction writes to the row of the uptime, a heartbeat does not wait for it.
-	mustRun(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
+	testdb.Exec(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
 	other := begin(t, pool, pgx.ReadCommitted)
-	mustRun(t, other, `update agui_internal.uptime set checked_at = now()`)
+	testdb.Exec(t, other, `update agui_internal.uptime set checked_at = now()`)
 	tx := begin(t, pool, pgx.ReadCommitted)
-	mustRun(t, tx, `set local lock_timeout = '5s'`)
-	mustRun(t, tx, `select agui.keep_alive('{}', '{}')`)
+	testdb.Exec(t, tx, `set local lock_timeout = '5s'`)
+	testdb.Exec(t, tx, `select agui.keep_alive('{}', '{}')`)
 }
 
 func TestSettings(t *testing.T) {
@@ -351,15 +342,15 @@ func TestSettings(t *testing.T) {
 	if got := answerOf[string](t, pool, `select agui_internal.lease() || ', ' || agui_internal.heartbeat_lease()`); got != "00:00:01.5, 00:00:01.5" {
 		t.Errorf("leases %s: heartbeat_lease is never longer than lease", got)
 	}
-	mustRun(t, pool, `select agui.set_setting(name, null) from agui.setting`)
+	testdb.Exec(t, pool, `select agui.set_setting(name, null) from agui.setting`)
 	if n := answerOf[int](t, pool, `select count(*)::int from agui.setting where value <> default_value`); n != 0 {
 		t.Errorf("%d settings do not have their default", n)
 	}
 	// After a restore of the schema alone they are missing; and an upgrade keeps what was set.
-	mustRun(t, pool, `select agui.set_setting('lease', '1 hour')`)
-	mustRun(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
-	mustRun(t, pool, `update agui_internal.setting set description = 'old'`)
-	mustRun(t, pool, `call agui.grant_access()`)
+	testdb.Exec(t, pool, `select agui.set_setting('lease', '1 hour')`)
+	testdb.Exec(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
+	testdb.Exec(t, pool, `update agui_internal.setting set description = 'old'`)
+	testdb.Exec(t, pool, `call agui.grant_access()`)
 	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
 		t.Errorf("after a repair: %s", got)
 	}
@@ -372,14 +363,14 @@ func TestSettingsWithoutTheirRows(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds())`
 	want := answerOf[string](t, pool, held)
-	mustRun(t, pool, `delete from agui_internal.setting`)
+	testdb.Exec(t, pool, `delete from agui_internal.setting`)
 	if got := answerOf[string](t, pool, held); got != want {
 		t.Errorf("without rows %s, with them %s", got, want)
 	}
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_SNAPSHOT","snapshot":{}}`,
 		`{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, `{"type":"RUN_FINISHED"}`))
 	mustAppend(t, store, "t", "s", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/b","value":2}]}`))
-	mustRun(t, pool, `select agui.keep_alive('{t}', '{s}')`)
+	testdb.Exec(t, pool, `select agui.keep_alive('{t}', '{s}')`)
 	compacted, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{RunningEvery: 1})
 	if err != nil || compacted.Runs != 1 {
 		t.Errorf("compacted %+v, error %v", compacted, err)

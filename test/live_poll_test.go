@@ -134,15 +134,11 @@ func TestPollGivesWhatIsNew(t *testing.T) {
 			if err := pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&before); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pool.Exec(ctx, `select agui.abandon(thread.thread_id, run.run_id, scope => thread.scope) from agui.run as run join agui.thread as thread using (thread_key) where status = 'running'`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.abandon(thread.thread_id, run.run_id, scope => thread.scope) from agui.run as run join agui.thread as thread using (thread_key) where status = 'running'`)
 			for key := range logs {
 				logs[key] = logOf(t, pool, key[0], key[1])
 			}
-			if _, err := pool.Exec(ctx, `select agui_internal.repack_run(thread_key, run_no) from agui.run`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui_internal.repack_run(thread_key, run_no) from agui.run`)
 			if err := pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&after); err != nil {
 				t.Fatal(err)
 			}
@@ -199,9 +195,7 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 	ctx := context.Background()
 	pool := testdb.Pool(t)
 	for _, thread := range []string{"t", "erased", "allowed", "begun again"} {
-		if _, err := pool.Exec(ctx, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]'), agui.append($1, 'r', '[{"type":"CUSTOM"}]')`, thread); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]'), agui.append($1, 'r', '[{"type":"CUSTOM"}]')`, thread)
 	}
 	log := logOf(t, pool, "t", "")
 	was := logOf(t, pool, "begun again", "")
@@ -210,9 +204,7 @@ func TestPollTellsOfARewoundLog(t *testing.T) {
 		`select agui.lift_erasure('allowed'), agui.lift_erasure('begun again')`,
 		`select agui.append('begun again', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"CUSTOM"},{"type":"CUSTOM"}]')`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	microsecond := func(by int) *time.Time { return new(log[1].time.Add(time.Duration(by) * time.Microsecond)) }
 	for _, test := range []struct {
@@ -269,9 +261,7 @@ func TestPollOnAStandby(t *testing.T) {
 		`select agui.erase('erased')`,
 		`do $$ begin execute format('copy (select 1) to %L', current_setting('data_directory') || '/standby.signal'); end $$`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	log := logOf(t, pool, "t", "")
 	if err := server.Restart(ctx); err != nil {
@@ -299,16 +289,13 @@ func TestPollOnAStandby(t *testing.T) {
 		}
 	}
 	told(`{"type":"CUSTOM"}, UI017, UI014, , `)
-	if _, err := pool.Exec(ctx, `select pg_promote()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select pg_promote()`)
 	told(`{"type":"CUSTOM"}, UI017, UI014, UI017, UI017`)
 }
 
 // A thread without news costs a look at the end of its log, however long that and the others are; news cost what they bring.
 func TestAPollOfQuietThreadsIsCheap(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	pool := testdb.Pool(t)
 	// 1,000 threads of 50 runs and 50 batches, written in turns; and one of 20,000 batches.
 	for _, statement := range []string{
@@ -324,9 +311,7 @@ func TestAPollOfQuietThreadsIsCheap(t *testing.T) {
 		select agui.thread_key('', 't0'), seq, now(), 1, 1, '[{"type":"RUN_STARTED"}]' from generate_series(1, 20000) as seq`,
 		`analyze`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	quiet := func(n int) string {
 		return fmt.Sprintf(`agui.poll(array(select 't' || n from generate_series(1, %d) as n), array_fill(100::bigint, '{%[1]d}'))`, n)
@@ -367,9 +352,7 @@ func TestPollAnswersAreBoundedInBytes(t *testing.T) {
 				length = 10
 			}
 			events := fmt.Sprintf(`[{"type":"RAW","event":"%s"}]`, strings.Repeat(fmt.Sprint(n), length))
-			if _, err := pool.Exec(ctx, `select agui.append($1, 'r', $2, $3)`, thread, events, n); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append($1, 'r', $2, $3)`, thread, events, n)
 		}
 	}
 	threads, after := []string{"a", "b", "c"}, []int64{0, 0, 0}

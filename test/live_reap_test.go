@@ -15,9 +15,7 @@ import (
 func beginRuns(t *testing.T, pool *pgxpool.Pool, threads ...string) {
 	t.Helper()
 	for _, thread := range threads {
-		if _, err := pool.Exec(context.Background(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread)
 	}
 }
 
@@ -42,26 +40,16 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	ctx := context.Background()
 	pool := testdb.Pool(t)
 	beginRuns(t, pool, "alive", "busy", "ended", "silent", "silent too")
-	if _, err := pool.Exec(ctx, `select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`)
 	// The others gave their last sign of life longer ago than a lease of no time at all.
-	if _, err := pool.Exec(ctx, `update agui.run set seen_at = now() + interval '1 hour' where thread_key = agui.thread_key('', 'alive')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.run set seen_at = now() + interval '1 hour' where thread_key = agui.thread_key('', 'alive')`)
 	writer := begin(t, pool, pgx.ReadCommitted)
-	if _, err := writer.Exec(ctx, `select agui.append('busy', 'r', '[{"type":"CUSTOM"}]')`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `select agui.set_setting('lease', '0 seconds')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, writer, `select agui.append('busy', 'r', '[{"type":"CUSTOM"}]')`)
+	testdb.Exec(t, pool, `select agui.set_setting('lease', '0 seconds')`)
 	const status = `run.status || coalesce(', ' || run.cut_off_reason, '')`
 	reap := func(arguments, want string) {
 		t.Helper()
-		if _, err := pool.Exec(ctx, `call agui.reap(`+arguments+`)`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.reap(`+arguments+`)`)
 		if got := runsOf(t, pool, status); got != want {
 			t.Errorf("after agui.reap(%s): %s, want %s", arguments, got, want)
 		}
@@ -69,16 +57,12 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 	const cutOff = "cut_off, no sign of life for 00:00:00"
 	reap("max_time => '0'", "[alive running busy running ended finished silent running silent too running]")
 	other := begin(t, pool, pgx.ReadCommitted)
-	if _, err := other.Exec(ctx, `select pg_advisory_xact_lock(agui_internal.job_lock_id('reap'))`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, other, `select pg_advisory_xact_lock(agui_internal.job_lock_id('reap'))`)
 	reap("", "[alive running busy running ended finished silent running silent too running]")
 	if err := other.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, `call agui.reap(max_runs => 1)`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.reap(max_runs => 1)`)
 	var ended int
 	if err := pool.QueryRow(ctx, `select count(*) from agui.run where cut_off_reason is not null`).Scan(&ended); err != nil || ended != 1 {
 		t.Errorf("agui.reap(max_runs => 1) ended %d runs, error %v", ended, err)
@@ -105,14 +89,10 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 		`select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`,
 		`select agui.abandon('gone', 'r', 'too long away')`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	other := begin(t, pool, pgx.ReadCommitted)
-	if _, err := other.Exec(ctx, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, other, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`)
 	for _, call := range []struct{ before, wrote string }{
 		{`select 1`, "[asked to stop t ended f gone f locked f running t]"}, // the first heartbeat
 		{`update agui.run set has_heartbeat = true, seen_at = now() - interval '9 seconds'`, "[asked to stop f ended f gone f locked f running f]"},
@@ -120,16 +100,12 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 	} {
 		other.Rollback(ctx)
 		tx := begin(t, pool, pgx.ReadCommitted)
-		if _, err := tx.Exec(ctx, call.before); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, tx, call.before)
 		if err := tx.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
 		other = begin(t, pool, pgx.ReadCommitted)
-		if _, err := other.Exec(ctx, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, other, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`)
 		tx = begin(t, pool, pgx.ReadCommitted)
 		rows, err := tx.Query(ctx, `
 			select concat_ws(' ', call_no, status, stop_requested_at is not null, stop_reason, cut_off_reason)

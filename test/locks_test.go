@@ -30,10 +30,7 @@ func lockAs(t *testing.T, pool *pgxpool.Pool, lock, memberOf string) (holder str
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	var id int64
-	if err := pool.QueryRow(t.Context(), `select `+lock).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	id := testdb.Ask[int64](t, pool, `select `+lock)
 	execute(pool, `create role `+role+` login password 'x'`)
 	if memberOf != "" {
 		execute(pool, `grant `+memberOf+` to `+role)
@@ -59,9 +56,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	begin := `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`
-	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', $1), agui.save_session('{"threadId":"t","state":{"k":1}}')`, begin); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.append('t', 'r', $1), agui.save_session('{"threadId":"t","state":{"k":1}}')`, begin)
 	connection, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +70,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 			t.Errorf("%s: %v, want 55P03 that names %s", statement, err, holder)
 		}
 	}
-	if _, err := connection.Exec(t.Context(), `set lock_timeout = '150ms'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, `set lock_timeout = '150ms'`)
 
 	holder, release := lockAs(t, pool, `agui_internal.thread_lock_id(agui.thread_key('', 't'))`, "")
 	for _, statement := range []string{
@@ -95,13 +88,11 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	if !strings.Contains(definition, most) {
 		t.Fatalf("agui_internal.wait_for_lock does not have %q", most)
 	}
-	mustRun(t, pool, strings.Replace(definition, most, "most_ms constant int := 300", 1))
-	if _, err := connection.Exec(t.Context(), `set lock_timeout = 0`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, strings.Replace(definition, most, "most_ms constant int := 300", 1))
+	testdb.Exec(t, connection, `set lock_timeout = 0`)
 	attempt(`select agui.append('t', 's', '`+begin+`')`, holder+" has held the lock for at least 300 ms")
 	attempt(`begin; set local lock_timeout = '1h'; select agui.append('t', 's', '`+begin+`')`, holder+" has held the lock for at least 300 ms")
-	mustRun(t, pool, definition)
+	testdb.Exec(t, pool, definition)
 	go func() {
 		wait.Until(func() bool {
 			var waits bool
@@ -117,9 +108,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	if err := connection.QueryRow(t.Context(), `show lock_timeout`).Scan(&timeout); err != nil || timeout != "20s" {
 		t.Errorf("lock_timeout is %s afterwards (%v)", timeout, err)
 	}
-	if _, err := connection.Exec(t.Context(), `rollback; set lock_timeout = '150ms'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, `rollback; set lock_timeout = '150ms'`)
 
 	holder, release = lockAs(t, pool, `agui_internal.session_lock_id(agui.thread_key('', 't'))`, "")
 	defer release()
@@ -136,9 +125,7 @@ func TestAJobWhoseLockAStrangerHoldsFails(t *testing.T) {
 		`select agui.append('t', 's', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]')`,
 		`select agui.set_setting('lease', '0')`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	for job, call := range map[string]string{
 		"compact_running": `call agui.compact_running(1)`, "compact": `call agui.compact()`, "repack": `call agui.repack(older_than => '0')`,

@@ -190,18 +190,18 @@ func TestTheOriginOfAMessageIsTheFirstRunWhoseFoldHasIt(t *testing.T) {
 			}
 			tree.check(t, "without snapshots")
 			if seed%3 == 0 {
-				mustRun(t, pool, `call agui.compact()`)
+				testdb.Exec(t, pool, `call agui.compact()`)
 			} else if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			tree.check(t, "compacted")
-			mustRun(t, pool, `update agui.run set ended_at = ended_at - interval '1 day'`)
-			mustRun(t, pool, `call agui.repack()`)
+			testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day'`)
+			testdb.Exec(t, pool, `call agui.repack()`)
 			for range 4 {
 				tree.grow(t)
 			}
 			tree.check(t, "with a tail")
-			mustRun(t, pool, `delete from agui.snapshot where run_no % 3 = $1`, random.IntN(3))
+			testdb.Exec(t, pool, `delete from agui.snapshot where run_no % 3 = $1`, random.IntN(3))
 			tree.check(t, "with fewer snapshots")
 		})
 	}
@@ -211,7 +211,7 @@ func TestTheOriginOfAMessageInARunInProgress(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	appendTo := func(run, events string) { mustRun(t, pool, `select agui.append('t', $1, $2::json)`, run, events) }
+	appendTo := func(run, events string) { testdb.Exec(t, pool, `select agui.append('t', $1, $2::json)`, run, events) }
 	origin := func(id string) string {
 		t.Helper()
 		got, err := store.MessageOrigin(t.Context(), pgagui.RunRef{ThreadID: "t"}, id)
@@ -222,7 +222,7 @@ func TestTheOriginOfAMessageInARunInProgress(t *testing.T) {
 	}
 	appendTo("r1", `[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"a"},{"type":"RUN_FINISHED"}]`)
 	appendTo("r2", `[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"b"}]`)
-	mustRun(t, pool, `call agui.compact_running(1)`)
+	testdb.Exec(t, pool, `call agui.compact_running(1)`)
 	// Behind the snapshot of the run in progress.
 	appendTo("r2", `[{"type":"TEXT_MESSAGE_START","messageId":"c"}]`)
 	for id, want := range map[string]string{"a": "r1", "b": "r2", "c": "r2", "d": ""} {
@@ -263,7 +263,7 @@ func TestTheOriginOfAMessageCostsWhatLiesBetweenSnapshots(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		mustRun(t, pool, `analyze`)
+		testdb.Exec(t, pool, `analyze`)
 		last := fmt.Sprint("r", runs-1)
 		for number := range runs {
 			if rows := read(pool, fmt.Sprint("r", number), last); rows > most[size] {

@@ -20,11 +20,7 @@ import (
 // takeAllApart makes agui_internal.json_patch_apply take apart all that it touches, where it otherwise spares what is small or rarely patched.
 func takeAllApart(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	ctx := context.Background()
-	var definition string
-	if err := pool.QueryRow(ctx, `select pg_get_functiondef('agui_internal.json_patch_apply'::regproc)`).Scan(&definition); err != nil {
-		t.Fatal(err)
-	}
+	definition := testdb.Ask[string](t, pool, `select pg_get_functiondef('agui_internal.json_patch_apply'::regproc)`)
 	for _, limit := range []string{"visits_to_open", "bytes_to_open"} {
 		pattern := regexp.MustCompile(limit + `( +constant int := )\d+;`)
 		if !pattern.MatchString(definition) {
@@ -32,9 +28,7 @@ func takeAllApart(t *testing.T, pool *pgxpool.Pool) {
 		}
 		definition = pattern.ReplaceAllString(definition, limit+"${1}0;")
 	}
-	if _, err := pool.Exec(ctx, definition); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, definition)
 }
 
 // Patches do in SQL what the RFCs say, whether the document is patched in one piece or taken apart.

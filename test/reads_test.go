@@ -96,11 +96,9 @@ func TestChildrenWithoutARunAreTheRoots(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	forkedThread(t, pgagui.New(pool, nil))
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, started_at)
-		values (agui.thread_key('', 't'), 4, 'second', 'running', 10, now())`); err != nil {
-		t.Fatal(err)
-	}
+		values (agui.thread_key('', 't'), 4, 'second', 'running', 10, now())`)
 	for arguments, want := range map[string]string{
 		"'t'":                    "{r1,second}",
 		"'t', null":              "{r1,second}",
@@ -109,10 +107,7 @@ func TestChildrenWithoutARunAreTheRoots(t *testing.T) {
 		"'t', run_id => 'r1'":    "{r2,r3}",
 		"'t', 'r3', scope => ''": "{}",
 	} {
-		var got string
-		if err := pool.QueryRow(t.Context(), `select coalesce(array_agg(run_id)::text, '{}') from agui.children(`+arguments+`)`).Scan(&got); err != nil {
-			t.Fatal(err)
-		}
+		got := testdb.Ask[string](t, pool, `select coalesce(array_agg(run_id)::text, '{}') from agui.children(`+arguments+`)`)
 		if got != want {
 			t.Errorf("agui.children(%s): %s, want %s", arguments, got, want)
 		}

@@ -85,9 +85,7 @@ func TestRecordings(t *testing.T) {
 			}
 		},
 		"compacted in SQL": func(t *testing.T, pool *pgxpool.Pool) {
-			if _, err := pool.Exec(context.Background(), `call agui.compact()`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `call agui.compact()`)
 		},
 	}
 	for name, compact := range compactions {

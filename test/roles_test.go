@@ -150,16 +150,12 @@ func TestRoles(t *testing.T) {
 	}
 	defer connection.Release()
 	for _, attempt := range attempts {
-		if _, err := connection.Exec(ctx, `set role `+attempt.role); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, connection, `set role `+attempt.role)
 		if _, err := connection.Exec(ctx, attempt.statement); (err == nil) != attempt.allowed {
 			t.Errorf("%s: %s: error %v, allowed %t", attempt.role, attempt.statement, err, attempt.allowed)
 		}
 	}
-	if _, err := connection.Exec(ctx, `reset role`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, `reset role`)
 }
 
 var accessRoles = []string{"agui_reader", "agui_writer", "agui_worker", "agui_maintainer", "agui_recorder", "pg_monitor"}
@@ -290,15 +286,11 @@ func TestNoRoleWritesToTables(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	ctx := t.Context()
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', input => '{}');
 		select agui.save_session_state('t', 'k', '1', 'r'), agui.save_checkpoint('t', 'c', '1');
-		select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('gone')`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-		t.Fatal(err)
-	}
+		select agui.append('gone', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('gone')`)
+	testdb.Exec(t, pool, `call agui.compact()`)
 	rows, err := pool.Query(ctx, `
 		select relation.oid::regclass::text, attribute.attname::text, relation.relkind = 'v'
 		from pg_class as relation
@@ -402,9 +394,7 @@ func TestEveryFunctionByEveryRole(t *testing.T) {
 	}
 	defer connection.Release()
 	for _, role := range accessRoles {
-		if _, err := connection.Exec(ctx, "set role "+role); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, connection, "set role "+role)
 		for _, f := range functions {
 			_, err := connection.Exec(ctx, f.Statement)
 			switch allowed := slices.Contains(f.Allowed, role); {
@@ -415,7 +405,5 @@ func TestEveryFunctionByEveryRole(t *testing.T) {
 			}
 		}
 	}
-	if _, err := connection.Exec(ctx, "reset role"); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, "reset role")
 }

@@ -23,17 +23,12 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	a, b := testdb.Pool(t), testdb.Pool(t)
-	mustRun(t, a, `select agui.append('on a', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.append('moved', 'r', '[{"type":"RUN_STARTED"}]')`)
-	mustRun(t, a, `call agui.join_cluster('a')`)
-	var known string
-	if err := a.QueryRow(ctx, `select agui.cluster_map()`).Scan(&known); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Exec(ctx, `call agui.join_cluster('b', $1)`, known); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, a, `select agui.append('on a', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.append('moved', 'r', '[{"type":"RUN_STARTED"}]')`)
+	testdb.Exec(t, a, `call agui.join_cluster('a')`)
+	known := testdb.Ask[string](t, a, `select agui.cluster_map()`)
+	testdb.Exec(t, b, `call agui.join_cluster('b', $1)`, known)
 	// Its rows are still on a.
-	mustRun(t, a, `select agui_internal.fence_threads(array[agui.thread_key('', 'moved')], 'b')`)
+	testdb.Exec(t, a, `select agui_internal.fence_threads(array[agui.thread_key('', 'moved')], 'b')`)
 
 	values := map[string]string{
 		"run_id": `'r'`, "run_a": `'r'`, "run_b": `'r'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`, "events": `'[{"type":"RUN_STARTED"}]'`,
@@ -105,8 +100,8 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 		conn    *pgx.Conn
 		threads []string
 	}{{connectOne(t, a), []string{`'moved'`}}, {connectOne(t, b), []string{`'on a'`, `'unborn'`}}} {
-		mustRun(t, node.conn, `create temp table answers (answer text)`)
-		mustRun(t, node.conn, `set agui.unknown_thread = 'empty'`)
+		testdb.Exec(t, node.conn, `create temp table answers (answer text)`)
+		testdb.Exec(t, node.conn, `set agui.unknown_thread = 'empty'`)
 		for name, call := range calls {
 			for _, thread := range node.threads {
 				for form, statement := range forms {
@@ -127,11 +122,11 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 				}
 				// Prepared, with a plan for any thread.
 				statement = `select answer::text from ` + fmt.Sprintf(call, "$1::text") + ` as answer`
-				mustRun(t, node.conn, `set plan_cache_mode = force_generic_plan`)
+				testdb.Exec(t, node.conn, `set plan_cache_mode = force_generic_plan`)
 				if answer, isMoved := movedAnswer(node.conn, statement, pgx.QueryExecModeCacheStatement, strings.Trim(thread, "'")); !isMoved {
 					t.Errorf("prepared: %s\n\t%s", statement, answer)
 				}
-				mustRun(t, node.conn, `reset plan_cache_mode`)
+				testdb.Exec(t, node.conn, `reset plan_cache_mode`)
 				// In a pipeline behind a statement that is right. Both are one transaction.
 				batch := &pgx.Batch{}
 				batch.Queue(`insert into pg_temp.answers values ('before')`)

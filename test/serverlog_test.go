@@ -11,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/legacysession"
+	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -186,9 +187,7 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 		`set session_replication_role = replica; update agui.batch set events = '[{"type":"STATE_DELTA","delta":"` + secret + `"},3]', n = 7;
 			update agui.run set n = null, log_bytes = null, repacked_at = null; reset session_replication_role`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	for _, statement := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`, `select agui.verify('t')`, `select agui.restore('t')`, `call agui.reap()`} {
 		_, _ = pool.Exec(t.Context(), statement)

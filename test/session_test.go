@@ -117,10 +117,7 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 				t.Fatalf("%v: %s", err, output)
 			}
 
-			var name string
-			if err := pool.QueryRow(t.Context(), "select current_database()").Scan(&name); err != nil {
-				t.Fatal(err)
-			}
+			name := testdb.Ask[string](t, pool, "select current_database()")
 			separator := ","
 			if strings.Contains(string(document), `, "`) {
 				separator = ", " // as Python writes lists

@@ -64,12 +64,9 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			checkStored := func(when string) {
 				t.Helper()
 				check(when)
-				var wrong *string
-				if err := pool.QueryRow(ctx, `
+				wrong := testdb.Ask[*string](t, pool, `
 					select string_agg(thread_id || ', ' || problem.run_id || ': ' || problem.problem, E'\n')
-					from agui.thread cross join lateral agui_internal.verify_snapshots(thread.thread_key) as problem`).Scan(&wrong); err != nil {
-					t.Fatal(err)
-				}
+					from agui.thread cross join lateral agui_internal.verify_snapshots(thread.thread_key) as problem`)
 				if wrong != nil {
 					t.Errorf("%s: %s", when, *wrong)
 				}
@@ -82,19 +79,13 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			}
 			checkStored("after part of it")
 			// Runs that are still in progress, as far as the table says.
-			if _, err := pool.Exec(ctx, `update agui.run set status = 'running', last_seq = null, ended_at = null
-				where log_bytes is null and run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(ctx, `call agui.compact_running(3)`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `update agui.run set status = 'running', last_seq = null, ended_at = null
+				where log_bytes is null and run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`)
+			testdb.Exec(t, pool, `call agui.compact_running(3)`)
 			checkStored("with runs in progress")
-			if _, err := pool.Exec(ctx, `update agui.run set status = 'finished', ended_at = now(),
+			testdb.Exec(t, pool, `update agui.run set status = 'finished', ended_at = now(),
 				last_seq = (select max(first_seq + n - 1) from agui.batch where batch.thread_key = run.thread_key and batch.run_no = run.run_no)
-				where status = 'running'`); err != nil {
-				t.Fatal(err)
-			}
+				where status = 'running'`)
 			if err := compact(ctx, pool, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -114,11 +105,8 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 // The runs go into the log past agui.append, which would refuse most of them.
 func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.RawMessage, seed uint64) []meaning {
 	t.Helper()
-	ctx := context.Background()
 	random := rand.New(rand.NewPCG(seed, 3))
-	if _, err := pool.Exec(ctx, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `insert into agui.thread (thread_key, scope, thread_id) values (agui.thread_key('', $1), '', $1)`, thread)
 	var folds []*compaction.Fold
 	var meanings []meaning
 	for first := 0; first < len(stream); {
@@ -139,20 +127,16 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 		}
 		folds = append(folds, fold)
 		meanings = append(meanings, meaningOf(t, fold))
-		if _, err := pool.Exec(ctx, `
+		testdb.Exec(t, pool, `
 			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 			values (agui.thread_key('', $1), $2, $3, 'run-' || $2::int, 'finished', $4, $5, now(), now())`,
-			thread, run, parent, first+1, first+n); err != nil {
-			t.Fatal(err)
-		}
+			thread, run, parent, first+1, first+n)
 		for at := first; at < first+n; at += 4 {
 			batch := stream[at:min(at+4, first+n)]
-			if _, err := pool.Exec(ctx, `
+			testdb.Exec(t, pool, `
 				insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 				values (agui.thread_key('', $1), $2, now(), $3, $4, $5)`,
-				thread, at+1, len(batch), run, json.RawMessage(compactiontest.Batch(batch))); err != nil {
-				t.Fatal(err)
-			}
+				thread, at+1, len(batch), run, json.RawMessage(compactiontest.Batch(batch)))
 		}
 		first += n
 	}
@@ -190,23 +174,15 @@ func TestACarriedFoldIsUsedOnlyWhileItHolds(t *testing.T) {
 				{"r2", `[{"type":"RUN_STARTED","runId":"r2"},{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"b","role":"user","content":"b"}]},{"type":"RUN_FINISHED"}]`},
 				{"r3", run("r3", `"r1"`, "c")},
 			} {
-				if _, err := pool.Exec(ctx, `select agui.append('t', $1, $2::json)`, call.run, call.events); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `select agui.append('t', $1, $2::json)`, call.run, call.events)
 			}
 			// Each is the youngest run that has ended when it is compacted, so that its snapshot is kept.
-			if _, err := pool.Exec(ctx, `
+			testdb.Exec(t, pool, `
 				update agui.run set status = 'running' where run_no in (2, 3);
 				create table carried as select agui_internal.compact_sequence(thread_key, '{1}') as fold from agui.thread;
-				update agui.run set status = 'finished' where run_no in (2, 3)`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(ctx, meanwhile); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(ctx, `select agui_internal.compact_sequence(run.thread_key, '{3}', carried.fold) from carried, agui.run where run_no = 3`); err != nil {
-				t.Fatal(err)
-			}
+				update agui.run set status = 'finished' where run_no in (2, 3)`)
+			testdb.Exec(t, pool, meanwhile)
+			testdb.Exec(t, pool, `select agui_internal.compact_sequence(run.thread_key, '{3}', carried.fold) from carried, agui.run where run_no = 3`)
 			var restored, folded string
 			if err := pool.QueryRow(ctx, `
 				select (agui_internal.load_snapshot(thread_key, 3)).bodies::text, (agui_internal.fold_run(thread_key, 3)).bodies::text from agui.thread`).
@@ -262,9 +238,7 @@ func TestManyToolCallsBehindASnapshot(t *testing.T) {
 		if difference := differences(got, meaningOf(t, whole)); difference != "" {
 			t.Fatalf("seed %d, run %d: %s", *firstSeed, n, difference)
 		}
-		if _, err := pool.Exec(t.Context(), "call agui.compact()"); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, "call agui.compact()")
 	}
 }
 
@@ -283,10 +257,10 @@ func TestSnapshotsOfALongThreadAreNotFarApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if number%5 == 4 {
-			mustRun(t, pool, `call agui.compact()`)
+			testdb.Exec(t, pool, `call agui.compact()`)
 		}
 	}
-	mustRun(t, pool, `call agui.repack(older_than => '0')`)
+	testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 	if far := answerOf[int](t, pool, `
 		select max(through_seq - before)::int
 		from (select through_seq, lag(through_seq, 1, 0) over (order by through_seq) as before from agui.snapshot) as kept`); far > 3000 {

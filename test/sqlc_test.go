@@ -195,9 +195,7 @@ func TestSQLCInfersTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, string(schema)); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, string(schema))
 	if err := queries.SaveNote(ctx, db.SaveNoteParams{ThreadID: "t", Seq: 9, Note: "look at this"}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // them are repacked.
 func storeOfRuns(t *testing.T, pool *pgxpool.Pool, from, to int) {
 	t.Helper()
-	mustRun(t, pool, `
+	testdb.Exec(t, pool, `
 		with made as materialized (
 			select agui.thread_key('scope-' || n % 20, 't' || n) as key, 'scope-' || n % 20 as scope, n from generate_series($1::int, $2::int) as n
 		),
@@ -25,7 +25,7 @@ func storeOfRuns(t *testing.T, pool *pgxpool.Pool, from, to int) {
 		insert into agui.run (thread_key, run_no, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, n, log_bytes, repacked_at)
 		select key, 1, 'r', case when n % 8 = 0 then 'failed' else 'finished' end, 1, 10, 10, now(), now() - interval '1 day', 10, 100, case when n % 2 = 0 then now() end
 		from made`, from, to)
-	mustRun(t, pool, `vacuum analyze agui.run, agui.thread`)
+	testdb.Exec(t, pool, `vacuum analyze agui.run, agui.thread`)
 }
 
 // The limits of what is read are those of large stores. With smaller ones a small store shows the same.
@@ -35,7 +35,7 @@ func lowerLimits(t *testing.T, pool *pgxpool.Pool) {
 		{"agui_internal.sampled_percent(regclass)", "> 1000 then (100000.0", "> 10 then (1000.0"},
 		{"agui.lag(boolean)", "100000", "500"},
 	} {
-		mustRun(t, pool, fmt.Sprintf(`do $$ begin execute replace(pg_get_functiondef('%s'::regprocedure), '%s', '%s'); end $$`, change[0], change[1], change[2]))
+		testdb.Exec(t, pool, fmt.Sprintf(`do $$ begin execute replace(pg_get_functiondef('%s'::regprocedure), '%s', '%s'); end $$`, change[0], change[1], change[2]))
 	}
 }
 
@@ -116,7 +116,7 @@ func TestStatsOfASmallStoreAreExact(t *testing.T) {
 	}
 	lowerLimits(t, pool)
 	beginRuns(t, pool, "a", "b")
-	mustRun(t, pool, `update agui.run set log_bytes = null, ended_at = now() - interval '1 week' where thread_key = agui.thread_key('scope-7', 't7')`)
+	testdb.Exec(t, pool, `update agui.run set log_bytes = null, ended_at = now() - interval '1 week' where thread_key = agui.thread_key('scope-7', 't7')`)
 	got := answerOf[string](t, pool, `
 		select concat_ws(' ', stats.running_runs, lag.running_runs, lag.stale_runs, runs_to_compact, compaction_lag >= '1 week', repack_lag >= '1 week', stats.is_exact)
 		from agui.stats() as stats, agui.lag() as lag`)

@@ -50,10 +50,7 @@ func TestALargeRowKeepsItsIds(t *testing.T) {
 			insert into agui.`+table+" "+row+" from given"); err != nil {
 			t.Fatal(table, err)
 		}
-		var bytes int64
-		if err := pool.QueryRow(t.Context(), `select pg_relation_size(reltoastrelid) from pg_class where oid = $1::text::regclass`, "agui."+table).Scan(&bytes); err != nil {
-			t.Fatal(err)
-		}
+		bytes := testdb.Ask[int64](t, pool, `select pg_relation_size(reltoastrelid) from pg_class where oid = $1::text::regclass`, "agui."+table)
 		if bytes > 0 {
 			t.Errorf("agui.%s stores something of a row of 3 KB elsewhere", table)
 		}

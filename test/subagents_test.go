@@ -67,9 +67,7 @@ func TestSubagentsOfGeneratedThreads(t *testing.T) {
 				}
 			}
 		}
-		if _, err := pool.Exec(t.Context(), `call agui.repack(older_than => '0')`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 	}
 	if len(seen) != 5 || deepest < 3 {
 		t.Errorf("statuses %v, %d deep: the generator makes too little", seen, deepest)
@@ -279,9 +277,7 @@ func TestManySubagents(t *testing.T) {
 				mustAppend(t, store, thread, "r", rawEvents(batch...))
 			}
 			if i == 0 {
-				if _, err := pool.Exec(t.Context(), `analyze agui.batch, agui.run`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `analyze agui.batch, agui.run`)
 			}
 			begin := time.Now()
 			subagents, err := store.Subagents(t.Context(), thread, pgagui.SubagentsOptions{})

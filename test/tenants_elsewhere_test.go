@@ -72,8 +72,8 @@ func newLair(t *testing.T) *lair {
 			t.Error(err)
 		}
 	})
-	do(t, l.owner, fmt.Sprintf(`create schema lair authorization %s; create schema office authorization %s`, l.a, l.operator))
-	do(t, l.asA, `
+	testdb.Exec(t, l.owner, fmt.Sprintf(`create schema lair authorization %s; create schema office authorization %s`, l.a, l.operator))
+	testdb.Exec(t, l.asA, `
 		create table lair.attempt (query text);
 		create table lair.loot (place text, query text, got text, is_error boolean, ran_as name, session name);
 		grant usage, create on schema lair to public;
@@ -101,9 +101,7 @@ func newLair(t *testing.T) *lair {
 		create function lair.fire_definer() returns trigger language plpgsql security definer as $$ begin perform lair.spy(tg_argv[0]); return coalesce(new, old); end $$;
 		grant execute on all functions in schema lair to public`)
 	for _, query := range slices.Concat(foreignCalls, foreignReads) {
-		if _, err := l.asA.Exec(t.Context(), `insert into lair.attempt values ($1)`, query); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, l.asA, `insert into lair.attempt values ($1)`, query)
 	}
 	l.stored = l.storedElsewhere(t)
 	return l
@@ -124,7 +122,7 @@ func (l *lair) storedElsewhere(t *testing.T) string {
 // forget removes what was found at a place so far, for instance while its objects were made.
 func (l *lair) forget(t *testing.T, place string) {
 	t.Helper()
-	do(t, l.owner, `delete from lair.loot where place = '`+place+`'`)
+	testdb.Exec(t, l.owner, `delete from lair.loot where place = '`+place+`'`)
 }
 
 // check fails if the code of tenant a did not run at a place as the role that is expected, or reached what is not its own.
@@ -152,7 +150,7 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 	all := slices.Concat(foreignCalls, foreignReads)
 
 	// Security-restricted operations, by a superuser.
-	do(t, l.asA, `
+	testdb.Exec(t, l.asA, `
 		create table lair.indexed (i int);
 		insert into lair.indexed values (1), (2);
 		alter table lair.indexed set (autovacuum_enabled = off);
@@ -164,29 +162,29 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 		`cluster lair.indexed using spying`, `create index on lair.indexed ((lair.spy('indexed', i) + 1))`,
 	} {
 		l.forget(t, "indexed")
-		do(t, l.owner, statement)
+		testdb.Exec(t, l.owner, statement)
 		l.check(t, "indexed", l.a, all...)
 	}
 	l.forget(t, "snapshot")
-	do(t, l.owner, `refresh materialized view lair.snapshot`)
+	testdb.Exec(t, l.owner, `refresh materialized view lair.snapshot`)
 	l.check(t, "snapshot", l.a, all...)
 	if l.version >= 170000 {
-		do(t, l.asA, fmt.Sprintf(`grant maintain on lair.indexed, lair.snapshot to %s, %s`, l.b, l.operator))
+		testdb.Exec(t, l.asA, fmt.Sprintf(`grant maintain on lair.indexed, lair.snapshot to %s, %s`, l.b, l.operator))
 		for _, pool := range []*pgxpool.Pool{l.asB, l.asOperator} {
 			l.forget(t, "indexed")
-			do(t, pool, `analyze lair.indexed`)
+			testdb.Exec(t, pool, `analyze lair.indexed`)
 			l.check(t, "indexed", l.a, all...)
 			l.forget(t, "snapshot")
-			do(t, pool, `refresh materialized view lair.snapshot`)
+			testdb.Exec(t, pool, `refresh materialized view lair.snapshot`)
 			l.check(t, "snapshot", l.a, all...)
 		}
 	}
 
 	// Autovacuum.
-	do(t, l.asA, `
+	testdb.Exec(t, l.asA, `
 		create table lair.vacuumed (i int);
 		create index on lair.vacuumed (lair.spy('vacuumed', i))`)
-	do(t, l.asA, `insert into lair.vacuumed select generate_series(1, 3)`)
+	testdb.Exec(t, l.asA, `insert into lair.vacuumed select generate_series(1, 3)`)
 	wait.For(t, "autovacuum", func() bool {
 		return list(t, l.owner, `
 			select (count(distinct query) = $1 and bool_and((select autoanalyze_count > 0 from pg_stat_all_tables where relid = 'lair.vacuumed'::regclass)))::text
@@ -201,39 +199,39 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 		pool *pgxpool.Pool
 	}{{"operator", l.asOperator}, {"superuser", l.owner}} {
 		place := "trigger of " + caller.name
-		do(t, l.asA, fmt.Sprintf(`
+		testdb.Exec(t, l.asA, fmt.Sprintf(`
 			create table lair.%[1]s (i int);
 			grant all on lair.%[1]s to public;
 			create trigger spy before insert on lair.%[1]s for each row execute function lair.fire_definer('%[2]s');
 			create constraint trigger spy_late after insert on lair.%[1]s deferrable initially deferred for each row execute function lair.fire_definer('late %[2]s')`,
 			caller.name, place))
-		do(t, caller.pool, `insert into lair.`+caller.name+` values (1)`)
+		testdb.Exec(t, caller.pool, `insert into lair.`+caller.name+` values (1)`)
 		l.check(t, place, l.a, all...)
 		l.check(t, "late "+place, l.a, all...)
 
 		place = "foreign key for " + caller.name
-		do(t, l.asOperator, fmt.Sprintf(`
+		testdb.Exec(t, l.asOperator, fmt.Sprintf(`
 			create table office.%[1]s (i int primary key);
 			insert into office.%[1]s values (1), (2);
 			grant usage on schema office to %[2]s;
 			grant references on office.%[1]s to %[2]s`, caller.name, l.a))
-		do(t, l.asA, fmt.Sprintf(`
+		testdb.Exec(t, l.asA, fmt.Sprintf(`
 			create table lair.refers_%[1]s (i int references office.%[1]s on delete cascade on update cascade);
 			insert into lair.refers_%[1]s values (1), (2);
 			create trigger spy before delete on lair.refers_%[1]s for each row execute function lair.fire('%[2]s');
 			create index on lair.refers_%[1]s (lair.spy('updated %[2]s', i))`, caller.name, place))
 		l.forget(t, "updated "+place)
-		do(t, caller.pool, `delete from office.`+caller.name+` where i = 1; update office.`+caller.name+` set i = 3`)
+		testdb.Exec(t, caller.pool, `delete from office.`+caller.name+` where i = 1; update office.`+caller.name+` set i = 3`)
 		l.check(t, place, l.a, all...)
 		l.check(t, "updated "+place, l.a, all...)
 
 		// With the rights of the session, it may read tables as the session may. Functions refuse.
 		place = "invoker trigger of " + caller.name
-		do(t, l.asA, fmt.Sprintf(`
+		testdb.Exec(t, l.asA, fmt.Sprintf(`
 			create table lair.invoker_%[1]s (i int);
 			grant all on lair.invoker_%[1]s to public;
 			create trigger spy before insert on lair.invoker_%[1]s for each row execute function lair.fire('%[2]s')`, caller.name, place))
-		do(t, caller.pool, `insert into lair.invoker_`+caller.name+` values (1)`)
+		testdb.Exec(t, caller.pool, `insert into lair.invoker_`+caller.name+` values (1)`)
 		ranAs := l.operator
 		if caller.name == "superuser" {
 			ranAs = "postgres"
@@ -242,23 +240,23 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 	}
 
 	// The worker that applies what is replicated: until 15 with the rights of the subscription's owner, a superuser; from 16 on with those of the table's.
-	do(t, l.owner, `create database source`)
+	testdb.Exec(t, l.owner, `create database source`)
 	source := testdb.Connect(t, strings.Replace(l.url, "/postgres?", "/source?", 1))
-	do(t, source, `create schema lair; create table lair.replicated (i int primary key); create publication everything for all tables`)
-	do(t, source, `select pg_create_logical_replication_slot('lair', 'pgoutput')`)
-	do(t, l.asA, `
+	testdb.Exec(t, source, `create schema lair; create table lair.replicated (i int primary key); create publication everything for all tables`)
+	testdb.Exec(t, source, `select pg_create_logical_replication_slot('lair', 'pgoutput')`)
+	testdb.Exec(t, l.asA, `
 		create table lair.replicated (i int primary key);
 		create trigger spy before insert on lair.replicated for each row execute function lair.fire('replicated');
 		alter table lair.replicated enable always trigger spy`)
-	do(t, l.owner, `create subscription lair connection '`+strings.Replace(l.url, "/postgres?", "/source?", 1)+`' publication everything with (create_slot = false, slot_name = 'lair', copy_data = false)`)
-	do(t, source, `insert into lair.replicated values (1)`)
+	testdb.Exec(t, l.owner, `create subscription lair connection '`+strings.Replace(l.url, "/postgres?", "/source?", 1)+`' publication everything with (create_slot = false, slot_name = 'lair', copy_data = false)`)
+	testdb.Exec(t, source, `insert into lair.replicated values (1)`)
 	wait.For(t, "replication", func() bool { return list(t, l.owner, `select count(*)::text from lair.replicated`)[0] == "1" })
 	if l.version >= 160000 {
 		l.check(t, "replicated", l.a, all...)
 	} else {
 		l.check(t, "replicated", "postgres", foreignCalls...)
 	}
-	do(t, l.owner, `drop subscription lair`)
+	testdb.Exec(t, l.owner, `drop subscription lair`)
 }
 
 // On a standby, where nothing can be written, the scopes are those of the primary.

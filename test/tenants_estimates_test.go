@@ -14,7 +14,7 @@ import (
 func TestEstimatesTellNothingOfOtherScopes(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	do(t, tenants.owner, `
+	testdb.Exec(t, tenants.owner, `
 		select agui.append('known to b', 'run of b ' || n % 10, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'scope of b ' || n), agui.set_thread('known to b', title => 'title of b', scope => 'scope of b ' || n)
 		from generate_series(1, 300) as n;
 		select agui.append('t' || n, 'run of b', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'b'), agui.set_thread('t' || n, title => 'title of b', agent => 'agent of b', scope => 'b')

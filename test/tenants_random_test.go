@@ -45,19 +45,19 @@ func TestTenantsAreAloneInRandomCalls(t *testing.T) {
 		aloneURL := testdb.New(t)
 		tenant.aloneOwner = testdb.Connect(t, aloneURL)
 		for _, database := range []*pgxpool.Pool{owner, tenant.aloneOwner} {
-			do(t, database, `update agui_internal.erasure_salt set salt = '\x00'`) // or the keys of agui.erasure differ
+			testdb.Exec(t, database, `update agui_internal.erasure_salt set salt = '\x00'`) // or the keys of agui.erasure differ
 		}
 		settings := []string{`set lock_timeout = '20s'`}
 		if i == 0 {
-			do(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', 'a')`, tenant.role))
+			testdb.Exec(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', 'a')`, tenant.role))
 		} else {
-			do(t, owner, fmt.Sprintf(`select agui.map_pool('%s')`, tenant.role))
+			testdb.Exec(t, owner, fmt.Sprintf(`select agui.map_pool('%s')`, tenant.role))
 			settings = append(settings, `set agui.scope = 'b'`)
 		}
 		tenant.together = connectOne(t, asRole(t, url, tenant.role, settings...))
 		tenant.alone = connectOne(t, asRole(t, aloneURL, tenant.role, settings...))
 	}
-	do(t, owner, `call agui.enable_row_security()`)
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
 
 	called, refused, foreign := map[string]int{}, 0, 0
 	for n := range *tenantCalls {
@@ -400,13 +400,13 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 	url := testdb.New(t)
 	owner := testdb.Connect(t, url)
 	tenant, neighbour, operator := newRole(t, owner, "tenant"), newRole(t, owner, "neighbour"), newRole(t, owner, "operator")
-	do(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', ''), agui.map_pool('%s'), agui.map_operator('%s')`, tenant, neighbour, operator))
-	do(t, owner, `call agui.enable_row_security()`)
+	testdb.Exec(t, owner, fmt.Sprintf(`select agui.map_tenant('%s', ''), agui.map_pool('%s'), agui.map_operator('%s')`, tenant, neighbour, operator))
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
 	asTenant, asOperator := asRole(t, url, tenant), asRole(t, url, operator)
 	asNeighbour := asRole(t, url, neighbour, `set agui.scope = 'neighbour'`)
 	judges := reducers{pool: owner, reader: asTenant}
 	for n := 1; n <= total; n++ {
-		do(t, asNeighbour, fmt.Sprintf(`select agui.append('stream-%d', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]', scope => 'neighbour')`, n))
+		testdb.Exec(t, asNeighbour, fmt.Sprintf(`select agui.append('stream-%d', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]', scope => 'neighbour')`, n))
 	}
 
 	var streams [][]json.RawMessage
@@ -436,9 +436,9 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 			t.Errorf("compacted by %s: %s runs", by, n)
 		}
 	}
-	do(t, asTenant, `call agui.compact()`)
+	testdb.Exec(t, asTenant, `call agui.compact()`)
 	compacted("the tenant", total)
-	do(t, owner, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
+	testdb.Exec(t, owner, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
 	if _, err := jobs.Compact(t.Context(), asOperator, jobs.CompactOptions{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,21 +23,13 @@ import (
 func newRole(t *testing.T, pool *pgxpool.Pool, name string) string {
 	t.Helper()
 	name = fmt.Sprintf("pgagui_%s_%s", name, strings.ToLower(rand.Text()[:8]))
-	do(t, pool, `create role `+name+` in role agui_writer, agui_worker, agui_maintainer`)
+	testdb.Exec(t, pool, `create role `+name+` in role agui_writer, agui_worker, agui_maintainer`)
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.Background(), `drop role `+name); err != nil {
 			t.Error(err)
 		}
 	})
 	return name
-}
-
-// do runs statements that must succeed.
-func do(t *testing.T, pool *pgxpool.Pool, statement string) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatalf("%v: %s", err, statement)
-	}
 }
 
 // asRole returns a pool whose connections are those of a role, as if it had logged in.
@@ -85,7 +77,7 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 		operator: newRole(t, owner, "operator"), unmapped: newRole(t, owner, "unmapped"),
 	}
 	for _, scope := range []string{"a", "b"} {
-		do(t, owner, strings.ReplaceAll(`
+		testdb.Exec(t, owner, strings.ReplaceAll(`
 			select agui.enable_chain('SCOPE');
 			select agui.append('t', 'r1', '[{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"secret of SCOPE"}]}},
 				{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"secret of SCOPE"},{"type":"RUN_FINISHED"}]', scope => 'SCOPE');
@@ -103,20 +95,20 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 			select agui.set_hold('t', 'secret of SCOPE', 'SCOPE'), agui.set_retention('archive', '10 years', 'SCOPE');
 			select agui.set_thread('t', title => 'secret of SCOPE', scope => 'SCOPE')`, "SCOPE", scope))
 	}
-	do(t, owner, `call agui.compact()`)
-	do(t, owner, `select agui.enable_search('simple')`)
-	do(t, owner, `call agui.project()`)
-	do(t, owner, `
+	testdb.Exec(t, owner, `call agui.compact()`)
+	testdb.Exec(t, owner, `select agui.enable_search('simple')`)
+	testdb.Exec(t, owner, `call agui.project()`)
+	testdb.Exec(t, owner, `
 		insert into agui_internal.job_note (job, thread_key, run_no, attempts, error)
 		select 'repack', thread_key, run_no, 2, 'secret of ' || scope from agui.run join agui.thread using (thread_key) where run_id = 'r1'`)
-	do(t, owner, `
+	testdb.Exec(t, owner, `
 		insert into agui_internal.node (name) values ('n');
 		insert into agui_internal.bucket (bucket, node, epoch) values (1, 'n', 1);
 		insert into agui_internal.moved_thread (thread_key, node) select agui.thread_key(scope, 'elsewhere'), 'n' from unnest('{a,b}'::text[]) as scope`)
-	do(t, owner, fmt.Sprintf(`
+	testdb.Exec(t, owner, fmt.Sprintf(`
 		select agui.map_tenant('%s', 'a'), agui.map_tenant('%s', 'b'), agui.map_pool('%s'), agui.map_operator('%s')`,
 		tenants.a, tenants.b, tenants.pool, tenants.operator))
-	do(t, owner, `call agui.enable_row_security()`)
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
 	tenants.asA, tenants.asB = asRole(t, url, tenants.a), asRole(t, url, tenants.b)
 	tenants.asPool, tenants.asOperator, tenants.asNone = asRole(t, url, tenants.pool), asRole(t, url, tenants.operator), asRole(t, url, tenants.unmapped)
 	return tenants
@@ -192,13 +184,13 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 				t.Errorf("%s, %s: a tenant sees %v of %v", call, column, alone[column], *value)
 			}
 		}
-		do(t, tenants.owner, `grant pg_monitor to `+tenants.unmapped)
+		testdb.Exec(t, tenants.owner, `grant pg_monitor to `+tenants.unmapped)
 		for name, pool := range map[string]*pgxpool.Pool{"an operator": tenants.asOperator, "a member of pg_monitor": tenants.asNone} {
 			if got, want := list(t, pool, columns)[0], list(t, tenants.owner, columns)[0]; got != want {
 				t.Errorf("%s: %s sees %s, want %s", call, name, got, want)
 			}
 		}
-		do(t, tenants.owner, `revoke pg_monitor from `+tenants.unmapped)
+		testdb.Exec(t, tenants.owner, `revoke pg_monitor from `+tenants.unmapped)
 		if got := list(t, tenants.asNone, `select (to_jsonb(row) - 'is_exact')::text from `+call+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
 			t.Errorf("%s: a role without a mapping sees %s", call, got)
 		}
@@ -259,10 +251,7 @@ func TestPoliciesAreIndexConditions(t *testing.T) {
 			if table == "agui_internal.job_note" || table == "agui_internal.chained_scope" || table == "agui.retention" {
 				continue
 			}
-			var isProtected bool
-			if err := tenants.owner.QueryRow(t.Context(), `select relrowsecurity from pg_class where oid = $1::regclass`, table).Scan(&isProtected); err != nil {
-				t.Fatal(err)
-			}
+			isProtected := testdb.Ask[bool](t, tenants.owner, `select relrowsecurity from pg_class where oid = $1::regclass`, table)
 			if !isProtected {
 				continue
 			}
@@ -362,7 +351,7 @@ func TestTheCallerIsTheRoleThatIsSet(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
 	web := newRole(t, tenants.owner, "web")
-	do(t, tenants.owner, fmt.Sprintf(`grant %s, %s to %s`, tenants.a, tenants.b, web))
+	testdb.Exec(t, tenants.owner, fmt.Sprintf(`grant %s, %s to %s`, tenants.a, tenants.b, web))
 	asWeb := asRole(t, tenants.url, web)
 	const threads = `select scope from agui.thread where thread_id = 't' union all select (agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'a') > 0)::text`
 	for before, want := range map[string]string{
@@ -399,13 +388,11 @@ func TestForeignChangesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Rollback(context.Background())
-	if _, err := holder.Exec(t.Context(), `
+	testdb.Exec(t, holder, `
 		select pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) from agui.thread;
 		select from agui.thread for update;
 		select from agui.run for update;
-		select from agui.session_key for update`, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+		select from agui.session_key for update`, pgx.QueryExecModeSimpleProtocol)
 
 	rows, err := tenants.owner.Query(t.Context(), `
 		select proc.oid::regprocedure::text, proc.proname, proc.pronamespace::regnamespace::text, proc.proargnames[: proc.pronargs],
@@ -432,9 +419,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	if _, err := connection.Exec(t.Context(), `set lock_timeout = '10s'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, `set lock_timeout = '10s'`)
 	for _, f := range functions {
 		if strings.Contains(f.Name, "webhook") || slices.Contains(functionsOfMoves, f.Name) { // for operators
 			continue
@@ -554,10 +539,7 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 	defer connection.Release()
 	try := func() string {
 		t.Helper()
-		var threads int
-		if err := connection.QueryRow(t.Context(), `select count(*) from agui.thread where scope = 'a'`).Scan(&threads); err != nil {
-			t.Fatal(err)
-		}
+		threads := testdb.Ask[int](t, connection, `select count(*) from agui.thread where scope = 'a'`)
 		_, restored := firstAnswer(t.Context(), connection.Conn(), `agui.restore('t', scope => 'a')`)
 		_, appended := firstAnswer(t.Context(), connection.Conn(), `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', scope => 'a')`)
 		return fmt.Sprintf("%d %s %s", threads, sqlState(restored), sqlState(appended))
@@ -567,7 +549,7 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 			t.Fatalf("on: %s", got)
 		}
 	}
-	do(t, tenants.owner, `call agui.disable_row_security()`)
+	testdb.Exec(t, tenants.owner, `call agui.disable_row_security()`)
 	for range 8 {
 		if got := try(); got != "3  " {
 			t.Fatalf("off: %s", got)
@@ -576,13 +558,13 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 	if left := list(t, tenants.owner, `select polrelid::regclass::text from pg_policy union all select oid::regclass::text from pg_class where relrowsecurity`); len(left) > 0 {
 		t.Errorf("off: %s", left)
 	}
-	do(t, tenants.owner, `call agui.enable_row_security()`)
+	testdb.Exec(t, tenants.owner, `call agui.enable_row_security()`)
 	if got := try(); got != "0 UI001 42501" {
 		t.Errorf("on once more: %s", got)
 	}
 	// grant_access restores what was dropped or turned off by hand.
-	do(t, tenants.owner, `alter table agui.batch disable row level security; drop policy agui_scope on agui.run`)
-	do(t, tenants.owner, `call agui.grant_access()`)
+	testdb.Exec(t, tenants.owner, `alter table agui.batch disable row level security; drop policy agui_scope on agui.run`)
+	testdb.Exec(t, tenants.owner, `call agui.grant_access()`)
 	if got := list(t, tenants.asB, `select count(*)::text from agui.event where scope = 'a'`)[0]; got != "0" {
 		t.Errorf("after grant_access b sees %s events of a", got)
 	}
@@ -592,13 +574,13 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 func TestPoliciesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	do(t, pool, `alter table agui.thread enable row level security; create policy mine on agui.thread using (true)`)
-	do(t, pool, `call agui.grant_access()`)
+	testdb.Exec(t, pool, `alter table agui.thread enable row level security; create policy mine on agui.thread using (true)`)
+	testdb.Exec(t, pool, `call agui.grant_access()`)
 	if got := list(t, pool, `select polname::text from pg_policy`); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("grant_access made policies: %s", got)
 	}
-	do(t, pool, `call agui.enable_row_security()`)
-	do(t, pool, `call agui.disable_row_security()`)
+	testdb.Exec(t, pool, `call agui.enable_row_security()`)
+	testdb.Exec(t, pool, `call agui.disable_row_security()`)
 	if got := list(t, pool, `select polname::text from pg_policy union all select relname::text from pg_class where relrowsecurity`); !slices.Equal(got, []string{"mine", "thread"}) {
 		t.Errorf("of the policy of others is left: %s", got)
 	}
@@ -619,7 +601,7 @@ func TestMappings(t *testing.T) {
 		{`select agui.unmap_role('` + role + `')`, ""},
 		{`select agui.unmap_role('` + role + `')`, ""},
 	} {
-		do(t, pool, step.statement)
+		testdb.Exec(t, pool, step.statement)
 		if got := mapped(); got != step.want {
 			t.Errorf("%s: %q, want %q", step.statement, got, step.want)
 		}
@@ -665,7 +647,7 @@ func TestScopesWhoseHashesMeetAreRefused(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	role := newRole(t, pool, "tenant")
-	do(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'a');
 		alter table agui.thread disable trigger user;
 		update agui.thread set scope = 'victim'`)
@@ -693,7 +675,7 @@ func TestScopesWhoseHashesMeetAreRefused(t *testing.T) {
 func TestJobsOfTenants(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	do(t, tenants.owner, `
+	testdb.Exec(t, tenants.owner, `
 		select agui.abandon('t', 'r2', scope => 'a'), agui.abandon('t', 'r2', scope => 'b');
 		delete from agui_internal.job_note`)
 	waiting := func() string {
@@ -715,19 +697,19 @@ func TestJobsOfTenants(t *testing.T) {
 	if got := waiting(); got != before {
 		t.Errorf("roles without a scope did something: %s, before %s", got, before)
 	}
-	do(t, tenants.asB, `call agui.compact()`)
-	do(t, tenants.asB, `call agui.repack(older_than => '0')`)
+	testdb.Exec(t, tenants.asB, `call agui.compact()`)
+	testdb.Exec(t, tenants.asB, `call agui.repack(older_than => '0')`)
 	ofA, _, _ := strings.Cut(before, " ")
 	if got := waiting(); ofA == "0" || strings.HasSuffix(before, " 0") || got != ofA+" 0" {
 		t.Errorf("after the jobs of b %s runs of a and b wait, %s before", got, before)
 	}
-	do(t, tenants.asB, `select agui.lift_hold('t', scope => 'b')`)
-	do(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
+	testdb.Exec(t, tenants.asB, `select agui.lift_hold('t', scope => 'b')`)
+	testdb.Exec(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
 	if got := list(t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {
 		t.Errorf("after b erased all threads there are those of %s", got)
 	}
-	do(t, tenants.asOperator, `call agui.compact()`)
-	do(t, tenants.asOperator, `call agui.repack(older_than => '0')`)
+	testdb.Exec(t, tenants.asOperator, `call agui.compact()`)
+	testdb.Exec(t, tenants.asOperator, `call agui.repack(older_than => '0')`)
 	if got := waiting(); got != "0 0" {
 		t.Errorf("after the jobs of an operator %s runs of a and b wait", got)
 	}
@@ -745,7 +727,7 @@ func TestJobsOfTenants(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, change, err)
 			}
 		}
-		do(t, tenants.asOperator, change)
+		testdb.Exec(t, tenants.asOperator, change)
 	}
 }
 
@@ -826,7 +808,7 @@ func TestErasuresComeToTheirScope(t *testing.T) {
 	after := list(t, tenants.owner, `
 		select agui_internal.epoch() || ' changed ' || (pg_snapshot_xmin(pg_current_snapshot())::text::numeric - 1) || ' ffffffff-ffff-ffff-ffff-ffffffffffff 1'`)[0]
 	uid := list(t, tenants.owner, `select thread_uid::text from agui.thread where scope = 'b' order by thread_id limit 1`)[0]
-	do(t, tenants.asB, `select agui.erase(thread_id, scope => 'b') from (select thread_id from agui.thread where scope = 'b' order by thread_id limit 1) as first`)
+	testdb.Exec(t, tenants.asB, `select agui.erase(thread_id, scope => 'b') from (select thread_id from agui.thread where scope = 'b' order by thread_id limit 1) as first`)
 	erased := func(pool *pgxpool.Pool, scope string) []string {
 		return list(t, pool, `select thread_uid::text from agui.changes('`+after+`', scope => `+scope+`) where is_erased`)
 	}
@@ -846,8 +828,8 @@ func TestErasuresComeToTheirScope(t *testing.T) {
 	}
 	// Whatever the salt is, which decides the order of the keys of erased threads.
 	for salt := range 20 {
-		do(t, tenants.owner, fmt.Sprintf(`update agui_internal.erasure_salt set salt = '\x%02x'`, salt))
-		do(t, tenants.owner, `update agui.erasure set erased_key = agui_internal.erasure_key(agui.thread_key('b', 'asks')) where thread_uid = '`+uid+`'`)
+		testdb.Exec(t, tenants.owner, fmt.Sprintf(`update agui_internal.erasure_salt set salt = '\x%02x'`, salt))
+		testdb.Exec(t, tenants.owner, `update agui.erasure set erased_key = agui_internal.erasure_key(agui.thread_key('b', 'asks')) where thread_uid = '`+uid+`'`)
 		if got := erased(tenants.asA, "'b'"); slices.Contains(got, uid) {
 			t.Errorf("with the salt %d a gets of the scope b %v", salt, got)
 		}

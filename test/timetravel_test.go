@@ -59,11 +59,9 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 				if err := rows.Err(); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := pool.Exec(ctx, `
+				testdb.Exec(t, pool, `
 					select agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_run(thread_key, run_no, last_seq / 2))
-					from agui.run where thread_key = agui.thread_key('', $1)`, thread); err != nil {
-					t.Fatal(err)
-				}
+					from agui.run where thread_key = agui.thread_key('', $1)`, thread)
 			}
 		}
 	}
@@ -157,9 +155,7 @@ func TestTimeTravelByTime(t *testing.T) {
 				t.Errorf("%s: Restore at %s: %s", when, point, restored.JSON)
 			}
 		}
-		if _, err := pool.Exec(ctx, `call agui.repack(older_than => '0')`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 		if joined := integers(t, pool, `select count(*)::int from agui.batch where earlier_us is not null`); joined == "{0}" {
 			t.Fatal("no batch was joined")
 		}
@@ -177,9 +173,7 @@ func TestTimeTravelInADamagedLog(t *testing.T) {
 	defer tx.Rollback(context.Background())
 	exec := func(statement string, arguments ...any) {
 		t.Helper()
-		if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, tx, statement, arguments...)
 	}
 	exec(`set local statement_timeout = '10s'`)
 	exec(`select agui_internal.allow_log_change(true)`)

@@ -81,10 +81,7 @@ func TestTrialTypeIsKnownToAllThatReadsTheLog(t *testing.T) {
 	}
 
 	// What it opened is open, and is closed on behalf of the writer.
-	var replay string
-	if err := pool.QueryRow(ctx, `select json_agg(event)::text from agui.replay('t') as event`).Scan(&replay); err != nil {
-		t.Fatal(err)
-	}
+	replay := testdb.Ask[string](t, pool, `select json_agg(event)::text from agui.replay('t') as event`)
 	if !strings.Contains(replay, `"type":"TEXT_MESSAGE_START","messageId":"note","role":"system"`) {
 		t.Errorf("a replay does not reopen the note: %s", replay)
 	}
@@ -125,10 +122,7 @@ func TestTrialTypeInGeneratedStreams(t *testing.T) {
 		if difference := differences(foldInGo(t, compacted), foldInGo(t, stream)); difference != "" {
 			t.Errorf("stream %d: compacted in Go: %s", i, difference)
 		}
-		var inSQL []byte
-		if err := pool.QueryRow(context.Background(), `select agui.compact_events($1::json)::text`, string(compactiontest.Batch(stream))).Scan(&inSQL); err != nil {
-			t.Fatal(err)
-		}
+		inSQL := testdb.Ask[[]byte](t, pool, `select agui.compact_events($1::json)::text`, string(compactiontest.Batch(stream)))
 		var events []json.RawMessage
 		if err := json.Unmarshal(inSQL, &events); err != nil {
 			t.Fatal(err)

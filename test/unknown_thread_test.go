@@ -12,7 +12,7 @@ import (
 func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	mustRun(t, pool, `select agui.append('there', 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('there', 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`)
 	const join = `select count(*)::int from (values ('there'), ('elsewhere')) as mine (id) cross join lateral agui.messages(mine.id)`
 	if err := next(pool, "there"); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	mustRun(t, connection, `set agui.unknown_thread = 'empty'`)
+	testdb.Exec(t, connection, `set agui.unknown_thread = 'empty'`)
 	if got := answerOf[int](t, connection, join); got != 1 {
 		t.Errorf("got %d messages of a thread that is there and one that is not, want 1", got)
 	}
@@ -47,5 +47,5 @@ func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 	if _, err := connection.Exec(t.Context(), `select agui.abandon('elsewhere', 'r')`); err == nil || !strings.Contains(err.Error(), "is unknown") {
 		t.Errorf("a call that writes: %v", err)
 	}
-	mustRun(t, connection, `reset agui.unknown_thread`)
+	testdb.Exec(t, connection, `reset agui.unknown_thread`)
 }

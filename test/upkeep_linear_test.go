@@ -24,24 +24,17 @@ func insertRuns(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 // insertTree makes a thread of so many runs of two events. parent is the number of the parent of the run no, as SQL.
 func insertTree(t *testing.T, pool *pgxpool.Pool, thread string, runs int, parent string) {
 	t.Helper()
-	mustExec(t, pool, `select agui.append($1, 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, thread)
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `select agui.append($1, 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, thread)
+	testdb.Exec(t, pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 		select thread_key, no * 2 - 1, recorded_at, 2, no, events
 		from agui.batch, generate_series(2, $2::int) as no
 		where thread_key = agui.thread_key('', $1)`, thread, runs)
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 		select thread_key, no, `+parent+`, 'r' || no, status, no * 2 - 1, no * 2, started_at, ended_at
 		from agui.run, generate_series(2, $2::int) as no
 		where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, runs)
-}
-
-func mustExec(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
-	t.Helper()
-	if _, err := pool.Exec(context.Background(), statement, arguments...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // What a call costs does not depend on how many runs its transaction has begun and ended before. The versions of rows that they left
@@ -98,7 +91,7 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			pool := testdb.Pool(t)
-			mustExec(t, pool, `analyze`)
+			testdb.Exec(t, pool, `analyze`)
 			tx, err := pool.Begin(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +139,7 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 				t.Errorf("%d threads are in another place in lists than where they belong", n)
 			}
 			// The next transaction moves the thread as any other.
-			mustExec(t, pool, `select agui.append('t', 'last', '`+both+`', parallel => true)`)
+			testdb.Exec(t, pool, `select agui.append('t', 'last', '`+both+`', parallel => true)`)
 			if n := answerOf[int](t, pool, late+` and thread_id = 't'`); n != 0 {
 				t.Error("the next run did not move the thread in lists")
 			}
@@ -185,7 +178,7 @@ func TestEraseIsLinearInCheckpoints(t *testing.T) {
 	pool := testdb.Pool(t)
 	isLinear(t, pool, func(thread string, size int) {
 		insertRuns(t, pool, thread, 1)
-		mustExec(t, pool, `
+		testdb.Exec(t, pool, `
 			insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, document)
 			select agui.thread_key('', $1), no, '', no::text, nullif(no - 1, 0), '{}'
 			from generate_series(1, $2::int) as no`, thread, size)
@@ -197,9 +190,9 @@ func TestAThreadThatIsFullFailsItsOwnCallAlone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for _, thread := range []string{"full", "other"} {
-		mustExec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread)
+		testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, thread)
 	}
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 		select thread_key, 9223372036854775806, recorded_at, 1, run_no, events
 		from agui.batch
@@ -232,16 +225,16 @@ func TestAThreadThatIsFullFailsItsOwnCallAlone(t *testing.T) {
 func fillSnapshots(t *testing.T, pool *pgxpool.Pool) func(thread string, size int) {
 	return func(thread string, size int) {
 		t.Helper()
-		mustExec(t, pool, `
+		testdb.Exec(t, pool, `
 			select agui.append($1, 'r1', format(
 				'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m1"},{"type":"CUSTOM","value":"%s"},{"type":"RUN_FINISHED"}]',
 				repeat('dummy ', 200))::json)`, thread)
-		mustExec(t, pool, `
+		testdb.Exec(t, pool, `
 			insert into agui.batch (thread_key, first_seq, recorded_at, n, run_no, events)
 			select thread_key, no * 4 - 3, recorded_at, 4, no, replace(events::text, '"m1"', '"m' || no || '"')::json
 			from agui.batch, generate_series(2, $2::int) as no
 			where thread_key = agui.thread_key('', $1)`, thread, size)
-		mustExec(t, pool, `
+		testdb.Exec(t, pool, `
 			insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at)
 			select thread_key, no, no - 1, 'r' || no, status, no * 4 - 3, no * 4, started_at, ended_at
 			from agui.run, generate_series(2, $2::int) as no
@@ -249,7 +242,7 @@ func fillSnapshots(t *testing.T, pool *pgxpool.Pool) func(thread string, size in
 		if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, pool, `analyze`)
+		testdb.Exec(t, pool, `analyze`)
 		snapshots := int64(0)
 		if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1)`, thread).
 			Scan(&snapshots); err != nil || snapshots < int64(size/4) {
@@ -322,7 +315,7 @@ func TestVerifyOfAThreadThatIsBeingErased(t *testing.T) {
 		}
 		if kept == "" {
 			kept = thread.ThreadID
-			mustExec(t, pool, `select agui.erase(thread_id) from agui.thread where thread_id <> $1`, kept)
+			testdb.Exec(t, pool, `select agui.erase(thread_id) from agui.thread where thread_id <> $1`, kept)
 		}
 	}})
 	if err != nil || done.Problems != 0 {
@@ -344,7 +337,7 @@ func TestCompactionCopiesInProportionToTheRuns(t *testing.T) {
 				t.Helper()
 				pool := testdb.Pool(t)
 				insertMessages(t, pool, "t", runs)
-				mustExec(t, pool, `
+				testdb.Exec(t, pool, `
 					create sequence copied;
 					alter function agui_internal.fold_events rename to fold_these_events;
 					create function agui_internal.fold_events(
@@ -356,7 +349,7 @@ func TestCompactionCopiesInProportionToTheRuns(t *testing.T) {
 						perform setval('public.copied', nextval('public.copied') + cardinality(start.message_nos));
 						return agui_internal.fold_these_events(start, thread_key, run_nos, after_seqs, through_seqs, given, takes_input, stop_at, limits);
 					end $$`)
-				mustExec(t, pool, statement)
+				testdb.Exec(t, pool, statement)
 				if err := pool.QueryRow(t.Context(), `select last_value from copied where not exists (select from agui.run where log_bytes is null)`).
 					Scan(&messages); err != nil {
 					t.Fatal(err)
@@ -375,7 +368,7 @@ func TestCompactionCopiesInProportionToTheRuns(t *testing.T) {
 // insertMessages makes a thread of so many runs of one message each, each after the one before it.
 func insertMessages(t *testing.T, pool *pgxpool.Pool, thread string, runs int) {
 	t.Helper()
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append($1, 'r' || no, json_build_array(
 			json_build_object('type', 'RUN_STARTED', 'runId', 'r' || no),
 			json_build_object('type', 'TEXT_MESSAGE_START', 'messageId', 'm' || no),
@@ -390,12 +383,12 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 	t.Parallel()
 	const runs = 200
 	pool := testdb.Pool(t)
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r' || i, format(
 			'[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m%s"}%s,{"type":"RUN_FINISHED"}]', i, repeat(',{"type":"CUSTOM"}', 50)
 		)::json)
 		from generate_series(1, $1::int) as i`, runs)
-	mustExec(t, pool, `call agui.compact()`)
+	testdb.Exec(t, pool, `call agui.compact()`)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -443,22 +436,22 @@ func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool, _ := countingScans(t)
-			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]')`)
-			mustExec(t, pool, `
+			testdb.Exec(t, pool, `select agui.append('t', 'parent', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]')`)
+			testdb.Exec(t, pool, `
 				select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"word "}]')
 				from generate_series(1, $1::int)`, batches-2)
-			mustExec(t, pool, `select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
-			mustExec(t, pool, `
+			testdb.Exec(t, pool, `select agui.append('t', 'parent', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
+			testdb.Exec(t, pool, `
 				select agui.append('t', 'child' || no, json_build_array(
 					json_build_object('type', 'RUN_STARTED'),
 					json_build_object('type', 'TEXT_MESSAGE_CHUNK', 'messageId', 'm' || no, 'role', 'assistant', 'delta', 'answer'),
 					json_build_object('type', 'RUN_FINISHED')), parent_run_id => 'parent')
 				from generate_series(1, $1::int) as no`, children)
-			mustExec(t, pool, `set track_functions = 'all'`)
+			testdb.Exec(t, pool, `set track_functions = 'all'`)
 			if err := compact(t, pool); err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			calls := func(function string) int {
 				return answerOf[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))
 			}
@@ -487,9 +480,9 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 	const children = 300
 	fill := func(t *testing.T) (pool *pgxpool.Pool, messages func() int64) {
 		pool, _ = countingScans(t)
-		mustExec(t, pool, `set enable_seqscan = on`)
-		mustExec(t, pool, `analyze`)
-		mustExec(t, pool, `
+		testdb.Exec(t, pool, `set enable_seqscan = on`)
+		testdb.Exec(t, pool, `analyze`)
+		testdb.Exec(t, pool, `
 			select agui.append('t', 'r' || no, format('[
 				{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%s","role":"assistant","delta":"answer"},
 				{"type":"CUSTOM","name":"n","value":"%s"},{"type":"RUN_FINISHED"}]',
@@ -499,7 +492,7 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 		read := int64(0)
 		return pool, func() int64 {
 			t.Helper()
-			mustExec(t, pool, `select pg_stat_force_next_flush()`)
+			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			before := read
 			read = answerOf[int64](t, pool, `
 				select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'message_version'`)
@@ -512,7 +505,7 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 			pool, messages := fill(t)
 			messages()
 			if compact != "" {
-				mustExec(t, pool, compact)
+				testdb.Exec(t, pool, compact)
 			} else if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -526,7 +519,7 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 				}
 			}
 			check("compaction", 10*children)
-			mustExec(t, pool, `select * from agui.verify('t')`)
+			testdb.Exec(t, pool, `select * from agui.verify('t')`)
 			check("agui.verify", 12*children)
 			if done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || done.Problems > 0 {
 				t.Fatal(done, err)
@@ -536,12 +529,12 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 				`select agui.restore('t', 'r150')`, `select * from agui.messages('t', 'r150')`, `select * from agui.last_messages('t', 'r150')`,
 				`select agui.state('t', 'r150')`, `select * from agui.message_origin('t', 'm150', 'r150')`,
 			} {
-				mustExec(t, pool, reader)
+				testdb.Exec(t, pool, reader)
 				check(reader, 12)
 			}
-			mustExec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'), 1)`)
+			testdb.Exec(t, pool, `select agui_internal.prune_snapshots(agui.thread_key('', 't'), 1)`)
 			check("the choice of snapshots to drop", 6*children)
-			mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), '{200}')`)
+			testdb.Exec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), '{200}')`)
 			check("the drop of a snapshot", 12)
 		})
 	}
@@ -553,10 +546,10 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 	pool := testdb.Pool(t)
 	insertRuns(t, pool, "t", 400)
 	// Each snapshot holds the messages of those before it, and one that no other has.
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		insert into agui.message_version (thread_key, message_no, message_id, role, body)
 		select agui.thread_key('', 't'), no, 'm' || no, 'user', '{}' from generate_series(1, 1400) as no`)
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
 		select agui.thread_key('', 't'), no, no * 2, array[int4range(1, no + 1), int4range(1000 + no, 1001 + no)], '{}', '[]' from generate_series(1, 400) as no`)
 	for _, cost := range []struct {
@@ -579,7 +572,7 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 			t.Errorf("%s: %s reads %d messages, of which two are not in the snapshot before", setting, weigh, rows)
 		}
 	}
-	mustExec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
+	testdb.Exec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
 	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
 		t.Errorf("%d messages are left, want the 400 that others hold", n)
 	}
@@ -596,18 +589,18 @@ func TestRepackWeighsTheSnapshotsBehindItsRuns(t *testing.T) {
 			for _, events := range []string{
 				`[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","messageId":"m"}]`, `[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]`,
 			} {
-				mustExec(t, pool, `select agui.append('t', 'late', $1)`, events)
+				testdb.Exec(t, pool, `select agui.append('t', 'late', $1)`, events)
 			}
 			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			read := func() int64 {
-				mustExec(t, pool, `select pg_stat_force_next_flush()`)
+				testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 				return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'snapshot'`)
 			}
 			before := read()
 			if repack != "" {
-				mustExec(t, pool, repack)
+				testdb.Exec(t, pool, repack)
 			} else if done, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil || done.Runs != 1 {
 				t.Fatal(done, err)
 			}
@@ -627,14 +620,14 @@ func TestCompactionOfALongChainGoesOn(t *testing.T) {
 	t.Parallel()
 	const runs = 4500
 	pool, _ := countingScans(t)
-	mustExec(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r' || no, json_build_array(
 			json_build_object('type', 'RUN_STARTED', 'input', json_build_object('messages', json_build_array(
 				json_build_object('id', 'm' || no, 'role', 'user', 'content', repeat('same ', 100))))),
 			json_build_object('type', 'RUN_FINISHED')))
 		from generate_series(1, $1::int) as no`, runs)
 	read := func() int64 {
-		mustExec(t, pool, `select pg_stat_force_next_flush()`)
+		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 		return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`)
 	}
 	before := read()

@@ -63,9 +63,7 @@ func TestUsageOfGeneratedThreads(t *testing.T) {
 				check(pgagui.UsageOptions{RunID: run, NoLineage: true}, []string{run})
 			}
 		}
-		if _, err := pool.Exec(t.Context(), `call agui.repack(older_than => '0')`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 	}
 	if withUsage < seeds {
 		t.Errorf("%d rows in all: the generator makes too little", withUsage)
@@ -469,7 +467,7 @@ func storeDelegations(t *testing.T, store *pgagui.Store, seed uint64) {
 func TestUsageInAnotherPlace(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	do(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r1', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"llm":{"name":"large","tokens":{"in":7,"out":3}}}}]');
 		select agui.append('t', 'r2', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"llm":[{"name":"large","tokens":{"in":1,"out":"x"}},5,{"name":"small","tokens":{"in":2}}]}}]');
 		select agui.append('t', 'r3', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","usage":[{"model":"own","inputTokens":100}],"metadata":{"llm":{"name":"large","tokens":{"in":7}}}}]');
@@ -478,13 +476,13 @@ func TestUsageInAnotherPlace(t *testing.T) {
 	const facts = `select format('%s %s %s %s', run_id, model, input_tokens, coalesce(output_tokens, 0)) from agui.usage_fact order by 1`
 	projected := func() string {
 		t.Helper()
-		do(t, pool, `call agui.project()`)
+		testdb.Exec(t, pool, `call agui.project()`)
 		return strings.Join(list(t, pool, facts), ", ")
 	}
 	if got := projected(); got != "r3 own 100 0" {
 		t.Errorf("before: %s", got)
 	}
-	do(t, pool, `select agui.map_usage('{metadata,llm}', '{"model":"name","inputTokens":"tokens.in","outputTokens":"tokens.out"}')`)
+	testdb.Exec(t, pool, `select agui.map_usage('{metadata,llm}', '{"model":"name","inputTokens":"tokens.in","outputTokens":"tokens.out"}')`)
 	if got := strings.Join(list(t, pool, usage), ", "); got != "large 8 3, own 100 0, small 6 0" {
 		t.Errorf("of the thread: %s", got)
 	}
@@ -494,7 +492,7 @@ func TestUsageInAnotherPlace(t *testing.T) {
 	if got := list(t, pool, `select problem from agui.verify('t') where severity = 'damage'`); len(got) > 0 {
 		t.Errorf("verify finds %q", got)
 	}
-	do(t, pool, `select agui.unmap_usage()`)
+	testdb.Exec(t, pool, `select agui.unmap_usage()`)
 	if got := projected(); got != "r3 own 100 0" {
 		t.Errorf("without the mapping: %s", got)
 	}

@@ -805,7 +805,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		appendHealthyThread(t, pool, fault.name)
 	}
 	// What keeps such damage out: bad restores and meddling go without it.
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		alter table agui.thread disable trigger user;
 		alter table agui.run disable trigger user;
 		alter table agui.batch disable trigger user;
@@ -820,9 +820,7 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 		alter table agui.channel_value drop constraint channel_value_thread_key_channel_no_fkey;
 		alter table agui.run
 			drop constraint run_thread_key_fkey, drop constraint run_thread_key_parent_no_fkey, drop constraint run_run_id_thread_key_key,
-			drop constraint run_parent_is_older, drop constraint run_status_is_known, drop constraint run_has_bounds_once_ended`); err != nil {
-		t.Fatal(err)
-	}
+			drop constraint run_parent_is_older, drop constraint run_status_is_known, drop constraint run_has_bounds_once_ended`)
 	for _, fault := range faults {
 		key := fmt.Sprintf("agui.thread_key('', '%s')", fault.name)
 		if _, err := pool.Exec(ctx, strings.ReplaceAll(fault.plant, "KEY", key)); err != nil {
@@ -854,9 +852,7 @@ func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 	}
 	// In calls of one run, so that each run keeps its snapshot.
 	for range 4 {
-		if _, err := pool.Exec(ctx, `call agui.compact(1)`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.compact(1)`)
 	}
 }
 
@@ -1062,11 +1058,9 @@ func TestVerifyGoesOnAfterWhatCannotBeRead(t *testing.T) {
 	url := testdb.New(t)
 	pool := testdb.Connect(t, url)
 	appendHealthyThread(t, pool, "t")
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		alter table agui.batch disable trigger user;
-		update agui.batch set n = 1, events = ('[{"deep":' || repeat('[', 3000) || repeat(']', 3000) || '}]')::json where first_seq = 12`); err != nil {
-		t.Fatal(err)
-	}
+		update agui.batch set n = 1, events = ('[{"deep":' || repeat('[', 3000) || repeat(']', 3000) || '}]')::json where first_seq = 12`)
 	if _, err := pool.Exec(ctx, `alter database `+pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()+` set max_stack_depth = '100kB'`); err != nil {
 		t.Fatalf("make the stack small: %v", err)
 	}
@@ -1103,12 +1097,8 @@ func TestVerifyFindsNothingInHealthyThreads(t *testing.T) {
 		if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 10, RunningEvery: 3}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pool.Exec(ctx, `call agui.compact(10)`); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := pool.Exec(ctx, `call agui.repack(10, older_than => '0')`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.compact(10)`)
+		testdb.Exec(t, pool, `call agui.repack(10, older_than => '0')`)
 	}
 	// A run that failed after it had finished.
 	for _, statement := range []string{
@@ -1116,9 +1106,7 @@ func TestVerifyFindsNothingInHealthyThreads(t *testing.T) {
 		`call agui.compact()`,
 		`select agui.append('late', 'r', '[{"type":"RUN_ERROR"}]')`,
 	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	for name, options := range map[string]jobs.VerifyOptions{"in Go": {Workers: 2}, "in SQL": {Workers: 2, InSQL: true}} {
 		reports := verifyThreads(t, pool, options)
@@ -1248,7 +1236,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		select agui.append(thread_id, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => scope)
 		from (values ('a', ''), ('b', ''), ('c', ''), ('a', 'mine'), ('b', 'mine')) as thread (thread_id, scope);
 		select agui.append('orphan', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', scope => 'mine');
@@ -1258,9 +1246,7 @@ func TestVerifyChoosesThreads(t *testing.T) {
 		delete from agui.thread where thread_id = 'orphan';
 		alter table agui.batch disable trigger user;
 		update agui.batch set recorded_at = recorded_at - interval '2 days' where thread_key = agui.thread_key('', 'c')`,
-		pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+		pgx.QueryExecModeSimpleProtocol)
 	yesterday := time.Now().Add(-24 * time.Hour)
 	for name, check := range map[string]struct {
 		options  jobs.VerifyOptions
@@ -1305,16 +1291,14 @@ func TestVerifyGoesOnAfterAThreadThatFails(t *testing.T) {
 	for _, thread := range []string{"a", "slow", "z"} {
 		appendHealthyThread(t, pool, thread)
 	}
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		create function stop() returns boolean language plpgsql as $$ begin
 			raise exception using errcode = 'query_canceled', message = 'canceling statement due to statement timeout';
 		end $$;
 		alter table agui.run enable row level security;
 		alter table agui.run force row level security;
 		create policy slow on agui.run using (case when thread_key = agui.thread_key('', 'slow') then stop() else true end);
-		grant execute on function stop() to agui_reader`, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+		grant execute on function stop() to agui_reader`, pgx.QueryExecModeSimpleProtocol)
 	config := pool.Config()
 	config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
 		_, err := connection.Exec(ctx, `set role agui_reader`)

@@ -46,9 +46,7 @@ func TestJobsReadInProportionToTheRuns(t *testing.T) {
 			rows := func(runs int) int64 {
 				pool := shortRuns(t, runs)
 				ctx := context.Background()
-				if _, err := pool.Exec(ctx, job.prepare); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, job.prepare)
 				before := logRowsRead(t, pool)
 				if err := job.do(ctx, pool); err != nil {
 					t.Fatal(err)
@@ -90,9 +88,7 @@ func shortRuns(t *testing.T, runs int) *pgxpool.Pool {
 func logRowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := pool.Exec(ctx, `select pg_stat_force_next_flush()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 	err := pool.QueryRow(ctx, `
 		select sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_user_tables where schemaname = 'agui' and relname in ('run', 'batch', 'snapshot')`).Scan(&rows)
 	if err != nil {
@@ -104,7 +100,6 @@ func logRowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 // A job also finds a run that comes before the last processed one: its end came late, or something was appended to it.
 func TestJobsFindRunsBeforeTheLastOne(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	pool := shortRuns(t, 4) // each continues the one before
 	for _, found := range []struct {
 		name, left, statement string
@@ -118,16 +113,11 @@ func TestJobsFindRunsBeforeTheLastOne(t *testing.T) {
 		{"repack: one before", "{2}", `select run_no from agui_internal.next_to_repack(agui.thread_key('', 't'), '0', after_no => 3)`, 2},
 		{"repack: none", "{}", `select run_no from agui_internal.next_to_repack(agui.thread_key('', 't'), '0', after_no => 3)`, 0},
 	} {
-		if _, err := pool.Exec(ctx, `
+		testdb.Exec(t, pool, `
 			update agui.run set
 				log_bytes = case when run_no = any ($1::int[]) then null else 1 end,
-				repacked_at = case when run_no = any ($1::int[]) then null else now() end`, found.left); err != nil {
-			t.Fatal(err)
-		}
-		var number int
-		if err := pool.QueryRow(ctx, `select coalesce((`+found.statement+`), 0)`).Scan(&number); err != nil {
-			t.Fatal(err)
-		}
+				repacked_at = case when run_no = any ($1::int[]) then null else now() end`, found.left)
+		number := testdb.Ask[int](t, pool, `select coalesce((`+found.statement+`), 0)`)
 		if number != found.want {
 			t.Errorf("%s: run number %d, want %d", found.name, number, found.want)
 		}

@@ -164,12 +164,9 @@ func TestALostConnectionIsNoRefusal(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	// The first append of the import triggers it.
-	_, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		create function public.hang_up() returns trigger language plpgsql as 'begin perform pg_terminate_backend(pg_backend_pid()); return new; end';
 		create trigger hang_up before insert on agui.run for each row execute function public.hang_up()`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	commands.MustFail(cli.ExitUnavailable, "import", clitest.WriteFile(t, "chat.ndjson", clitest.Answer("t", "r", 1)...))
 }
 

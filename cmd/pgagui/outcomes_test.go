@@ -101,9 +101,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		`{"type":"RUN_STARTED","threadId":"imported","runId":"r","timestamp":1714064100000}`,
 		`{"type":"RUN_FINISHED","outcome":{"type":"cancelled"},"result":{"stopped":true,"reason":"too slow"},"timestamp":1714064101000}`))
 	clitest.LeaveRun(t, commands, "cut", "r")
-	if _, err := pool.Exec(t.Context(), `select agui.abandon('cut', 'r', reason => 'power cut')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.abandon('cut', 'r', reason => 'power cut')`)
 
 	type ended struct {
 		Status pgagui.Status

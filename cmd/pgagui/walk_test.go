@@ -72,9 +72,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	if parameters == nil {
 		t.Fatal("docs/install.md does not say how to call golang-migrate")
 	}
-	if _, err := pool.Exec(t.Context(), `create schema if not exists agui`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `create schema if not exists agui`)
 	migrations := t.TempDir()
 	commands.Must("migrate", "sql", "--folder", migrations)
 	golangMigrate(migrations, string(parameters[1]), func(ours *migrate.Migrate) error { return ours.Migrate(1) })

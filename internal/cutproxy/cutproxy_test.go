@@ -22,9 +22,7 @@ func start(t *testing.T) (*cutproxy.Proxy, *pgx.Conn) {
 	t.Helper()
 	database := testdb.Empty(t)
 	beside := connect(t, database)
-	if _, err := beside.Exec(t.Context(), `create table number (n int primary key)`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, beside, `create table number (n int primary key)`)
 	return cutproxy.Start(t, database), beside
 }
 
@@ -43,9 +41,7 @@ const insert = `insert into number values ($1)`
 // mustInsert fails the test when the client gets no good answer.
 func mustInsert(t *testing.T, connection pgagui.DB, n int) {
 	t.Helper()
-	if _, err := connection.Exec(t.Context(), insert, n); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, insert, n)
 }
 
 func wantNumbers(t *testing.T, beside *pgx.Conn, want ...int) {

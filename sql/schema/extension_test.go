@@ -38,22 +38,22 @@ func TestExtension(t *testing.T) {
 	}
 	want := catalog(t, migratedPool)
 	address, pool := install("extension")
-	exec(t, pool, create)
+	testdb.Exec(t, pool, create)
 	checkInstalled(t, address)
 	// Beside what the migrations make, it has the triggers of a restore alone.
 	sameCatalog := func(pool *pgxpool.Pool) {
 		t.Helper()
-		exec(t, pool, `alter extension pgagui drop function agui_internal.restore_row(); drop function agui_internal.restore_row() cascade`)
+		testdb.Exec(t, pool, `alter extension pgagui drop function agui_internal.restore_row(); drop function agui_internal.restore_row() cascade`)
 		if got := catalog(t, pool); got != want {
 			t.Errorf("the extension (+) and the migrations (-) differ:\n%s", differences(got, want))
 		}
 	}
 	_, compared := install("compared")
-	exec(t, compared, create)
+	testdb.Exec(t, compared, create)
 	sameCatalog(compared)
 
 	fill(t, pool)
-	exec(t, pool, `select agui.set_setting('document_depth', '500')`)
+	testdb.Exec(t, pool, `select agui.set_setting('document_depth', '500')`)
 	columnsOfAll := columns(t, pool)
 	data := kept(t, pool, columnsOfAll)
 
@@ -75,8 +75,8 @@ func TestExtension(t *testing.T) {
 	}
 
 	// To migrations and back.
-	exec(t, pool, toMigrations)
-	exec(t, pool, record)
+	testdb.Exec(t, pool, toMigrations)
+	testdb.Exec(t, pool, record)
 	if got := catalog(t, pool); got != want {
 		t.Errorf("moved to migrations (+) and the migrations (-) differ:\n%s", differences(got, want))
 	}
@@ -86,9 +86,9 @@ func TestExtension(t *testing.T) {
 	if err := schema.Down(t.Context(), address); !errors.Is(err, schema.ErrHoldsData) {
 		t.Errorf("down after the move: %v", err)
 	}
-	exec(t, pool, toExtension)
+	testdb.Exec(t, pool, toExtension)
 	members := func(pool *pgxpool.Pool) string {
-		return ask[string](t, pool, `
+		return testdb.Ask[string](t, pool, `
 			select string_agg(pg_describe_object(classid, objid, objsubid), e'\n' order by pg_describe_object(classid, objid, objsubid))
 			from pg_depend where refclassid = 'pg_extension'::regclass and deptype = 'e'
 				and refobjid = (select oid from pg_extension where extname = 'pgagui')`)
@@ -106,8 +106,8 @@ func TestExtension(t *testing.T) {
 // restoredPoolOr is a database with a new extension, which a restore has made or this call makes.
 func restoredPoolOr(t *testing.T, pool *pgxpool.Pool, create string) *pgxpool.Pool {
 	t.Helper()
-	if !ask[bool](t, pool, `select exists (select from pg_extension where extname = 'pgagui')`) {
-		exec(t, pool, create)
+	if !testdb.Ask[bool](t, pool, `select exists (select from pg_extension where extname = 'pgagui')`) {
+		testdb.Exec(t, pool, create)
 	}
 	return pool
 }

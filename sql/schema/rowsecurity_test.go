@@ -19,7 +19,7 @@ import (
 func tenantRole(t *testing.T, pool *pgxpool.Pool, scope string) string {
 	t.Helper()
 	role := "pgagui_tenant_" + strings.ToLower(rand.Text()[:8])
-	exec(t, pool, fmt.Sprintf(`create role %s in role agui_writer; select agui.map_tenant('%[1]s', '%s')`, role, scope))
+	testdb.Exec(t, pool, fmt.Sprintf(`create role %s in role agui_writer; select agui.map_tenant('%[1]s', '%s')`, role, scope))
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
 			t.Error(err)
@@ -80,18 +80,16 @@ func TestRowSecurityGivesWayToALongTransaction(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select from agui.run`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select from agui.run`)
 	done := make(chan error)
 	go func() { done <- schema.Up(t.Context(), address, schema.RowSecurity(true)) }()
 	for range 20 {
-		exec(t, pool, `set statement_timeout = '10s'; select agui.append('t', 'r', '[{"type":"CUSTOM"}]')`)
+		testdb.Exec(t, pool, `set statement_timeout = '10s'; select agui.append('t', 'r', '[{"type":"CUSTOM"}]')`)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -109,7 +107,7 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `
+	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
 	role := tenantRole(t, pool, "a")
 	if err := schema.Up(t.Context(), address, schema.RowSecurity(true)); err != nil {
@@ -178,7 +176,7 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 	dump, restore := testdb.Program(t, testneeds.PgDump, "pg_dump"), testdb.Program(t, testneeds.PgDump, "pg_restore")
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
-	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
+	testdb.Exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
 	tenantRole(t, sourcePool, "a") // which the other server does not have
 	if err := schema.Up(t.Context(), source, schema.RowSecurity(true)); err != nil {
 		t.Fatal(err)
@@ -202,19 +200,19 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 		if err != nil || state.Problem() != nil || !state.RowSecurity || on != all {
 			t.Errorf("%s: %+v, %v, %v; it is on for %d of %d tables", how, state, state.Problem(), err, on, all)
 		}
-		exec(t, pool, `create role restored_`+fmt.Sprint(number)+` in role agui_writer`)
+		testdb.Exec(t, pool, `create role restored_`+fmt.Sprint(number)+` in role agui_writer`)
 		if _, err := pool.Exec(t.Context(), fmt.Sprintf(`set role restored_%d; select agui.append('t', 'r', '[{"type":"CUSTOM"}]', scope => 'a')`, number)); err == nil ||
 			!strings.Contains(err.Error(), "42501") {
 			t.Errorf("%s: a role without a mapping appends: %v", how, err)
 		}
 		if how != "--schema-only" {
-			if got := ask[string](t, pool, `select string_agg(concat_ws(' ', kind, scope), ',') from agui.tenant`); got != "tenant a" {
+			if got := testdb.Ask[string](t, pool, `select string_agg(concat_ws(' ', kind, scope), ',') from agui.tenant`); got != "tenant a" {
 				t.Errorf("%s: mappings are %s", how, got)
 			}
 		}
 	}
 	// Who may read a part of the rows cannot dump them: pg_dump fails rather than leave rows out.
-	exec(t, testdb.Connect(t, server.URL("restored_0")), `create role reader in role agui_reader; select agui.map_tenant('reader', 'a')`)
+	testdb.Exec(t, testdb.Connect(t, server.URL("restored_0")), `create role reader in role agui_reader; select agui.map_tenant('reader', 'a')`)
 	output, err := osexec.Command(dump, "-d", server.URL("restored_0"), "--role=reader", "--table=agui.run").CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "row-level security") {
 		t.Errorf("pg_dump by a tenant: %v: %s", err, output)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -17,30 +16,10 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func ask[T any](t *testing.T, pool *pgxpool.Pool, sql string) T {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer
-}
-
 // objects lists all in the schema agui but the version table, with the definitions and privileges of routines.
 func objects(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	return ask[string](t, pool, `
+	return testdb.Ask[string](t, pool, `
 		select coalesce(string_agg(object, e'\n' order by object), '') from (
 			select format('%s %s', relkind, relname) from pg_class
 			where relnamespace in (to_regnamespace('agui'), to_regnamespace('agui_internal')) and relname not like 'schema_migrations%'
@@ -59,7 +38,7 @@ func objects(t *testing.T, pool *pgxpool.Pool) string {
 // tablePrivileges lists the privileges on the schema agui, its tables and its views.
 func tablePrivileges(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	return ask[string](t, pool, `
+	return testdb.Ask[string](t, pool, `
 		select string_agg(format('%s %s', name, privileges), e'\n' order by name) from (
 			select nspname, nspacl from pg_namespace where nspname in ('agui', 'agui_internal')
 			union all
@@ -70,7 +49,7 @@ func tablePrivileges(t *testing.T, pool *pgxpool.Pool) string {
 
 func schemaExists(t *testing.T, pool *pgxpool.Pool) bool {
 	t.Helper()
-	return ask[bool](t, pool, `select to_regnamespace('agui') is not null`)
+	return testdb.Ask[bool](t, pool, `select to_regnamespace('agui') is not null`)
 }
 
 func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
@@ -130,9 +109,7 @@ func TestUpStopsWaitingForItsTurnWhenTheContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Release()
-	if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(x'616775696d696772'::bigint)`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, holder, `select pg_advisory_lock(x'616775696d696772'::bigint)`)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := schema.Up(ctx, address); !errors.Is(err, context.DeadlineExceeded) {
@@ -149,9 +126,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = reader.Rollback(context.Background()) }()
-	if _, err := reader.Exec(t.Context(), `lock table agui.batch in access share mode`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, reader, `lock table agui.batch in access share mode`)
 
 	impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -166,7 +141,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 	removed := make(chan error, 1)
 	go func() { removed <- schema.Down(t.Context(), address) }()
 	for waiting := false; !waiting; {
-		waiting = ask[bool](t, pool, `select exists (select from pg_locks where not granted and relation = 'agui.batch'::regclass)`)
+		waiting = testdb.Ask[bool](t, pool, `select exists (select from pg_locks where not granted and relation = 'agui.batch'::regclass)`)
 		select {
 		case err := <-removed:
 			t.Fatalf("Down did not wait for the transaction: %v", err)
@@ -185,7 +160,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 	t.Parallel()
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `
+	testdb.Exec(t, pool, `
 		create schema agui;
 		create table agui.schema_migrations (version bigint not null primary key, dirty boolean not null);
 		create table agui.message_version ()`)
@@ -198,7 +173,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 	if err != nil || state.Version != 0 {
 		t.Errorf("got %+v, %v", state, err)
 	}
-	exec(t, pool, `drop table agui.message_version`)
+	testdb.Exec(t, pool, `drop table agui.message_version`)
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Error(err)
 	}
@@ -208,8 +183,8 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 	t.Parallel()
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
-	name := ask[string](t, pool, `select current_database()`)
-	exec(t, pool, `create database `+name+`_a template template0 encoding 'SQL_ASCII' locale 'C'`)
+	name := testdb.Ask[string](t, pool, `select current_database()`)
+	testdb.Exec(t, pool, `create database `+name+`_a template template0 encoding 'SQL_ASCII' locale 'C'`)
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.Background(), `drop database `+name+`_a with (force)`); err != nil {
 			t.Error(err)

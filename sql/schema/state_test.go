@@ -70,7 +70,7 @@ func TestABuildWithoutARecordCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `
+	testdb.Exec(t, pool, `
 		create schema agui;
 		create table agui.schema_migrations (version bigint not null primary key, dirty boolean not null);
 		insert into agui.schema_migrations values (2, false);
@@ -95,11 +95,11 @@ func TestABuildWithoutARecordCanBeRemoved(t *testing.T) {
 	if err := schema.Down(t.Context(), address); !errors.Is(err, schema.ErrOtherBuild) || !strings.Contains(err.Error(), "table agui.thread") {
 		t.Errorf("Down: got %v, want what would be removed", err)
 	}
-	exec(t, pool, `create view public.mine as select * from agui.event`)
+	testdb.Exec(t, pool, `create view public.mine as select * from agui.event`)
 	if err := schema.Down(t.Context(), address, schema.Force()); err == nil || !strings.Contains(err.Error(), "view public.mine depends on") {
 		t.Errorf("Down, although another view depends on it: %v", err)
 	}
-	exec(t, pool, `drop view public.mine`)
+	testdb.Exec(t, pool, `drop view public.mine`)
 	if err := schema.Down(t.Context(), address, schema.Force()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `create table agui.mine (); create function agui_internal.mine() returns int return 1; create view public.mine as select * from agui.quarantine`)
+	testdb.Exec(t, pool, `create table agui.mine (); create function agui_internal.mine() returns int return 1; create view public.mine as select * from agui.quarantine`)
 
 	if err := schema.Down(t.Context(), address); err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.quarantine") {
 		t.Fatalf("got %v, want the view that depends on agui.quarantine", err)
@@ -120,7 +120,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	if err := schema.Check(t.Context(), pool); err != nil {
 		t.Errorf("it was removed in part: %v", err)
 	}
-	exec(t, pool, `drop view public.mine`)
+	testdb.Exec(t, pool, `drop view public.mine`)
 	var notices []string
 	if err := schema.Down(t.Context(), address, schema.OnNotice(func(text string) { notices = append(notices, text) })); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	if len(notices) != 1 || !strings.Contains(notices[0], "table agui.mine") || !strings.Contains(notices[0], "routine agui_internal.mine()") {
 		t.Errorf("notices: %q", notices)
 	}
-	if got := ask[int](t, pool, `select agui_internal.mine() from (select count(*) from agui.mine) as mine`); got != 1 {
+	if got := testdb.Ask[int](t, pool, `select agui_internal.mine() from (select count(*) from agui.mine) as mine`); got != 1 {
 		t.Errorf("agui_internal.mine() = %d", got)
 	}
 	for _, migrate := range []func() error{
@@ -168,7 +168,7 @@ func TestChangesByHandAreNamed(t *testing.T) {
 			t.Parallel()
 			address := testdb.New(t)
 			pool := testdb.Connect(t, address)
-			exec(t, pool, statement)
+			testdb.Exec(t, pool, statement)
 			state, err := schema.Status(t.Context(), address)
 			if err != nil || !errors.Is(state.Problem(), schema.ErrChanged) || !slices.Equal(state.Changes, want) {
 				t.Fatalf("got %v, %v, %v; want %v", state.Changes, state.Problem(), err, want)
@@ -210,7 +210,7 @@ func TestChangesByHandAreNamed(t *testing.T) {
 func TestTuningIsNoChange(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
-	exec(t, testdb.Connect(t, address), `
+	testdb.Exec(t, testdb.Connect(t, address), `
 		create role agui_tuner nologin;
 		alter table agui.batch set (fillfactor = 80, autovacuum_enabled = off);
 		alter table agui.batch alter column events set storage extended;
@@ -268,7 +268,7 @@ func TestANewerDatabaseThatServesThisProgram(t *testing.T) {
 	if err := schema.Check(t.Context(), pool); err != nil {
 		t.Errorf("Check: %v", err)
 	}
-	exec(t, pool, `call agui.enable_row_security()`)
+	testdb.Exec(t, pool, `call agui.enable_row_security()`)
 	before := objects(t, pool)
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Errorf("Up: %v", err)
@@ -294,7 +294,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 		t.Parallel()
 		address := testdb.New(t)
 		pool := testdb.Connect(t, address)
-		exec(t, pool, `create view public.mine as select * from agui.quarantine`)
+		testdb.Exec(t, pool, `create view public.mine as select * from agui.quarantine`)
 		err := schema.Up(t.Context(), address, newer.migrations())
 		if err == nil || !strings.Contains(err.Error(), "view public.mine depends on view agui.quarantine") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want the view that depends on agui.quarantine", err)
@@ -302,7 +302,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 		if err := schema.Check(t.Context(), pool); err != nil {
 			t.Errorf("it was upgraded in part: %v", err)
 		}
-		exec(t, pool, `drop view public.mine`)
+		testdb.Exec(t, pool, `drop view public.mine`)
 		newer.mustUp(address)
 	})
 	t.Run("this package", func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 	t.Run("another tool", func(t *testing.T) {
 		t.Parallel()
 		address := testdb.Empty(t)
-		exec(t, testdb.Connect(t, address), schema.UpSQL(0))
+		testdb.Exec(t, testdb.Connect(t, address), schema.UpSQL(0))
 		err := schema.Up(t.Context(), address, newer.migrations())
 		if !errors.Is(err, schema.ErrInstalledOtherwise) || !strings.Contains(err.Error(), fmt.Sprintf("--from %d", schema.Latest())) {
 			t.Errorf("got %v, want %v and how to print what is new", err, schema.ErrInstalledOtherwise)
@@ -338,7 +338,7 @@ func TestCatalogIsRecordedAnewAfterAMajorUpgradeOfTheServer(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `update agui_internal.installed_object set server_major = 14, definition = 'written in another way'`)
+	testdb.Exec(t, pool, `update agui_internal.installed_object set server_major = 14, definition = 'written in another way'`)
 	state, err := schema.Status(t.Context(), address)
 	if err != nil || state.Problem() != nil || !state.CatalogUnrecorded {
 		t.Errorf("%+v, %v", state, err)
@@ -346,7 +346,7 @@ func TestCatalogIsRecordedAnewAfterAMajorUpgradeOfTheServer(t *testing.T) {
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, pool, `drop procedure agui.reap`)
+	testdb.Exec(t, pool, `drop procedure agui.reap`)
 	state, err = schema.Status(t.Context(), address)
 	if err != nil || !errors.Is(state.Problem(), schema.ErrChanged) || state.CatalogUnrecorded {
 		t.Errorf("after Up: %+v, %v", state, err)
@@ -360,11 +360,11 @@ func TestUpWithNothingToDoChangesNothing(t *testing.T) {
 	const rows = `select string_agg(xmin::text, ' ' order by class, oid) from (
 		select 1, oid, xmin from pg_proc union all select 2, oid, xmin from pg_class union all select 3, oid, xmin from pg_namespace
 		union all select 4, 0, xmin from agui_internal.installed_object union all select 5, 0, xmin from agui.schema_migrations) as row (class, oid, xmin)`
-	before := ask[string](t, pool, rows)
+	before := testdb.Ask[string](t, pool, rows)
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
-	if after := ask[string](t, pool, rows); after != before {
+	if after := testdb.Ask[string](t, pool, rows); after != before {
 		t.Error("rows of the catalog were written")
 	}
 }
@@ -381,7 +381,7 @@ func TestUpRepairsPrivileges(t *testing.T) {
 		`grant execute on all routines in schema agui, agui_internal to public`, // what a function gets without more ado
 		`grant delete, update on agui.batch to agui_writer; grant update (n) on agui.batch to agui_reader`,
 	} {
-		exec(t, pool, damage)
+		testdb.Exec(t, pool, damage)
 		if err := schema.Up(t.Context(), address); err != nil {
 			t.Fatalf("%s: %v", damage, err)
 		}
@@ -411,7 +411,7 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	exec(t, pool, `
+	testdb.Exec(t, pool, `
 		create table agui.mine ();
 		create function agui.mine() returns int return 1;
 		grant select on agui.mine to agui_reader;
@@ -419,7 +419,7 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
-	if !ask[bool](t, pool, `
+	if !testdb.Ask[bool](t, pool, `
 		select has_table_privilege('agui_reader', 'agui.mine', 'select') and has_table_privilege('pg_read_all_data', 'agui.batch', 'insert')
 			and has_function_privilege('pg_read_all_data', 'agui.mine()', 'execute')`) {
 		t.Error("Up took privileges away that are not its own")
@@ -428,7 +428,7 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 
 func createDatabase(t *testing.T, server *cluster.Cluster, name, more string) string {
 	t.Helper()
-	exec(t, testdb.Connect(t, server.URL("postgres")), `create database `+name+more)
+	testdb.Exec(t, testdb.Connect(t, server.URL("postgres")), `create database `+name+more)
 	return server.URL(name)
 }
 
@@ -439,12 +439,12 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 	source := testdb.New(t)
 	sourcePool := testdb.Connect(t, source)
 	server := testdb.Server(t, nil)
-	exec(t, sourcePool, `select agui.enable_chain()`)
-	exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, sourcePool, `select agui.enable_chain()`)
+	testdb.Exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	const heads = `select array_agg(head)::text from agui.heads() as head`
-	wantHeads := ask[string](t, sourcePool, heads)
+	wantHeads := testdb.Ask[string](t, sourcePool, heads)
 	want := privileges(t, sourcePool)
-	wantData := ask[string](t, sourcePool, `select agui.restore('t')`)
+	wantData := testdb.Ask[string](t, sourcePool, `select agui.restore('t')`)
 
 	for number, how := range []string{"--format=plain", "--format=custom", "--no-privileges", "--schema-only"} {
 		text, err := osexec.Command(dump, "-d", source, how).Output()
@@ -487,10 +487,10 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 			t.Errorf("%s: privileges restored (+) and as they were (-) differ:\n%s", how, differences(got, want))
 		}
 		if how != "--schema-only" {
-			if got := ask[string](t, pool, `select agui.restore('t')`); got != wantData {
+			if got := testdb.Ask[string](t, pool, `select agui.restore('t')`); got != wantData {
 				t.Errorf("%s: restored %s, want %s", how, got, wantData)
 			}
-			if got := ask[string](t, pool, heads); got != wantHeads {
+			if got := testdb.Ask[string](t, pool, heads); got != wantHeads {
 				t.Errorf("%s: heads %s, want %s", how, got, wantHeads)
 			}
 			if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{Chain: true}); err != nil || found.Threads != 1 || found.Problems+found.Notes > 0 {
@@ -517,32 +517,32 @@ func TestLogicalReplication(t *testing.T) {
 	}
 	publisher, subscriber := connect("publisher"), connect("subscriber")
 	// By it a subscriber knows erased threads (docs/erasure.md).
-	exec(t, subscriber, `update agui_internal.erasure_salt set salt = '`+ask[string](t, publisher, `select salt::text from agui_internal.erasure_salt`)+`'`)
-	exec(t, publisher, `select agui.append('before', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
-	exec(t, publisher, `select agui.append('erased', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, subscriber, `update agui_internal.erasure_salt set salt = '`+testdb.Ask[string](t, publisher, `select salt::text from agui_internal.erasure_salt`)+`'`)
+	testdb.Exec(t, publisher, `select agui.append('before', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, publisher, `select agui.append('erased', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 
 	// All tables but the one that says which version is installed: each database has its own.
-	exec(t, publisher, `do $$ begin execute (
+	testdb.Exec(t, publisher, `do $$ begin execute (
 		select format('create publication agui for table %s', string_agg(oid::regclass::text, ', '))
 		from pg_class
 		where relnamespace = 'agui'::regnamespace and relkind = 'r' and relname <> 'schema_migrations'
 	); end $$`)
 	// A subscription in the publisher's own server cannot make its slot.
-	exec(t, publisher, `select pg_create_logical_replication_slot('agui', 'pgoutput')`)
-	exec(t, subscriber, `create subscription agui connection '`+server.URL("publisher")+`' publication agui with (create_slot = false, slot_name = 'agui')`)
+	testdb.Exec(t, publisher, `select pg_create_logical_replication_slot('agui', 'pgoutput')`)
+	testdb.Exec(t, subscriber, `create subscription agui connection '`+server.URL("publisher")+`' publication agui with (create_slot = false, slot_name = 'agui')`)
 
-	exec(t, publisher, `select agui.append('after', 'r', '[
+	testdb.Exec(t, publisher, `select agui.append('after', 'r', '[
 		{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"Hello"}]}}, {"type":"RUN_FINISHED"}]')`)
-	exec(t, publisher, `call agui.compact()`)
-	exec(t, publisher, `call agui.repack(older_than => '0')`)
-	exec(t, publisher, `select agui.erase('erased')`)
+	testdb.Exec(t, publisher, `call agui.compact()`)
+	testdb.Exec(t, publisher, `call agui.repack(older_than => '0')`)
+	testdb.Exec(t, publisher, `select agui.erase('erased')`)
 
 	all := `select concat(
 		agui.restore('before'), agui.restore('after'),
 		(select json_agg(event order by thread_id, seq) from agui.event),
 		(select json_agg(erasure) from agui.erasure), agui_internal.erased_at(agui.thread_key('', 'erased')),
 		(select count(*) from agui.snapshot), (select count(*) from agui.thread_activity))`
-	want, got := ask[string](t, publisher, all), ""
+	want, got := testdb.Ask[string](t, publisher, all), ""
 	var err error
 	if !wait.Until(func() bool {
 		err = subscriber.QueryRow(t.Context(), all).Scan(&got)
@@ -550,7 +550,7 @@ func TestLogicalReplication(t *testing.T) {
 	}) {
 		t.Fatalf("the subscriber has\n%s\nwant\n%s\n%v", got, want, err)
 	}
-	if problems := ask[int](t, subscriber, `select count(*) from agui.verify('after')`); problems > 0 {
+	if problems := testdb.Ask[int](t, subscriber, `select count(*) from agui.verify('after')`); problems > 0 {
 		t.Errorf("verify finds %d problems in the subscriber", problems)
 	}
 }
@@ -559,7 +559,7 @@ func TestLogicalReplication(t *testing.T) {
 func privileges(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	return sortedPrivileges(objects(t, pool)+tablePrivileges(t, pool)) +
-		ask[string](t, pool, `select string_agg(member::regrole || ' in ' || roleid::regrole, ', ' order by 1) from pg_auth_members
+		testdb.Ask[string](t, pool, `select string_agg(member::regrole || ' in ' || roleid::regrole, ', ' order by 1) from pg_auth_members
 			where roleid::regrole::text like 'agui\_%' and member::regrole::text like 'agui\_%'`)
 }
 
@@ -568,7 +568,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, nil)
 	superuser := testdb.Connect(t, server.URL("postgres"))
-	exec(t, superuser, `create role app login password 'app'`)
+	testdb.Exec(t, superuser, `create role app login password 'app'`)
 	createDatabase(t, server, "app", " owner app")
 	app, err := url.Parse(server.URL("app"))
 	if err != nil {
@@ -592,21 +592,21 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 			}
 		}
 	}
-	exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
+	testdb.Exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
 
 	// Somebody makes the roles, but not what they are members of.
-	exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader; create role agui_recorder`)
+	testdb.Exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader; create role agui_recorder`)
 	if notice := up(app.String()); !strings.Contains(notice, "grant agui_reader to agui_writer") || strings.Contains(notice, "create role") ||
 		strings.Contains(notice, "agui_maintainer;") {
 		t.Errorf("notice: %s", notice)
 	}
-	if !ask[bool](t, testdb.Connect(t, app.String()), `select has_table_privilege('agui_reader', 'agui.batch', 'select')`) {
+	if !testdb.Ask[bool](t, testdb.Connect(t, app.String()), `select has_table_privilege('agui_reader', 'agui.batch', 'select')`) {
 		t.Error("the roles that there are have not got their privileges")
 	}
 	if notice := up(server.URL("app")); notice != "" {
 		t.Errorf("as superuser: %s", notice)
 	}
-	if !ask[bool](t, superuser, `select pg_has_role('agui_writer', 'agui_reader', 'usage')`) {
+	if !testdb.Ask[bool](t, superuser, `select pg_has_role('agui_writer', 'agui_reader', 'usage')`) {
 		t.Error("the memberships are not repaired")
 	}
 	if notice := up(app.String()); notice != "" {
@@ -618,7 +618,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, nil)
-	exec(t, testdb.Connect(t, server.URL("postgres")), `create role app login createrole password 'app'`)
+	testdb.Exec(t, testdb.Connect(t, server.URL("postgres")), `create role app login createrole password 'app'`)
 	createDatabase(t, server, "app", " owner app")
 	app, err := url.Parse(server.URL("app"))
 	if err != nil {
@@ -631,7 +631,7 @@ func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !ask[bool](t, testdb.Connect(t, app.String()), `
+	if !testdb.Ask[bool](t, testdb.Connect(t, app.String()), `
 		select pg_has_role('agui_maintainer', 'agui_reader', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage') and pg_has_role('agui_worker', 'agui_reader', 'usage')
 			and has_table_privilege('agui_reader', 'agui.run', 'select')`) {
 		t.Error("roles, memberships or privileges are missing")

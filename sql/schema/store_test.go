@@ -27,7 +27,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	testdb.Fill(t, pool)
 	for _, table := range tables(t, pool) {
-		if ask[int](t, pool, `select count(*) from `+table) == 0 {
+		if testdb.Ask[int](t, pool, `select count(*) from `+table) == 0 {
 			t.Errorf("%s has no row that could get lost in an upgrade: fill it", table)
 		}
 	}
@@ -36,7 +36,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 // tables are the tables that hold what people store, in order.
 func tables(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
-	return ask[[]string](t, pool, `
+	return testdb.Ask[[]string](t, pool, `
 		select array_agg(oid::regclass::text order by oid::regclass::text)
 		from pg_class
 		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r'
@@ -48,7 +48,7 @@ func columns(t *testing.T, pool *pgxpool.Pool) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for _, table := range tables(t, pool) {
-		all[table] = ask[[]string](t, pool, fmt.Sprintf(`
+		all[table] = testdb.Ask[[]string](t, pool, fmt.Sprintf(`
 			select array_agg(attname::text order by attnum) from pg_attribute where attrelid = '%s'::regclass and attnum > 0 and not attisdropped`, table))
 	}
 	return all
@@ -63,13 +63,13 @@ func kept(t *testing.T, pool *pgxpool.Pool, columns map[string][]string) string 
 		if slices.Contains(names, "thread_key") { // of writers of the test
 			others = `where thread_key not in (select thread_key from agui.thread where thread_id like 'writer%')`
 		}
-		fmt.Fprintln(&all, table, ask[string](t, pool, fmt.Sprintf(`
+		fmt.Fprintln(&all, table, testdb.Ask[string](t, pool, fmt.Sprintf(`
 			select coalesce(string_agg(concat_ws(' | ', %[1]s), e'\n' order by concat_ws(' | ', %[1]s)), '') from %[2]s %[3]s`,
 			strings.Join(names, ", "), table, others)))
 	}
 	lines := strings.Split(all.String(), "\n")
 	slices.Sort(lines)
-	return strings.Join(lines, "\n") + ask[string](t, pool, `
+	return strings.Join(lines, "\n") + testdb.Ask[string](t, pool, `
 		select string_agg(concat_ws(' ', scope, thread_id, run_id, status, parent_run_id,
 			(select json_agg(event)::text from agui.events(thread_id, run_id, scope => scope) as event),
 			(select json_agg(m)::text from agui.messages(thread_id, run_id, scope => scope) as m), agui.state(thread_id, run_id, scope => scope)::text,
@@ -99,7 +99,7 @@ func storeOfRelease(t *testing.T, address string) uint {
 // installReleased installs a version with golang-migrate.
 func installReleased(t *testing.T, address string, version uint) {
 	t.Helper()
-	exec(t, testdb.Connect(t, address), `create schema agui`)
+	testdb.Exec(t, testdb.Connect(t, address), `create schema agui`)
 	if err := ownChain(t, address, schema.Migrations(), ourVersionTable()).Migrate(version); err != nil {
 		t.Fatal(err)
 	}

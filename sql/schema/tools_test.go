@@ -76,7 +76,7 @@ func golangMigrate(t *testing.T, folder, address, scheme, parameters string) *mi
 // documentedGolangMigrate is golang-migrate as README says to call it: the schema is made before, for its version table.
 func documentedGolangMigrate(t *testing.T, address, scheme string) *migrate.Migrate {
 	t.Helper()
-	exec(t, testdb.Connect(t, address), `create schema if not exists agui`)
+	testdb.Exec(t, testdb.Connect(t, address), `create schema if not exists agui`)
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, schema.Migrations()); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 				last := versions[len(versions)-1]
 				expectVersion(t, theirs, last)
 				expectVersion(t, ours, schema.Latest())
-				if got := ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
+				if got := testdb.Ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
 					t.Errorf("tables of the team: %s", got)
 				}
 				if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil || state.OtherTool {
@@ -157,7 +157,7 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 					t.Fatal(err)
 				}
 				expectVersion(t, theirs, last)
-				if got := ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
+				if got := testdb.Ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
 					t.Errorf("tables of the team after our down: %s", got)
 				}
 				if err := schema.Check(t.Context(), pool); !errors.Is(err, schema.ErrNotInstalled) {
@@ -231,7 +231,7 @@ func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 			if err := engine.Up(); err != nil {
 				t.Fatal(err)
 			}
-			exec(t, pool, set)
+			testdb.Exec(t, pool, set)
 			var err error
 			for version := schema.Latest(); version > 0 && err == nil; version-- {
 				err = engine.Steps(-1)
@@ -239,7 +239,7 @@ func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
 				t.Errorf("down: %v", err)
 			}
-			if got := ask[int](t, pool, `select count(*) from `+table); got != 1 {
+			if got := testdb.Ask[int](t, pool, `select count(*) from `+table); got != 1 {
 				t.Errorf("%d rows of %s are left, of 1", got, table)
 			}
 		})
@@ -253,7 +253,7 @@ func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
 	pool := testdb.Connect(t, address)
 	engine := documentedGolangMigrate(t, address, "pgx5")
 	setting := func() string {
-		return ask[string](t, pool, `select coalesce(array_to_string(reloptions, ' '), '') from pg_class where oid = 'agui.message_version'::regclass`)
+		return testdb.Ask[string](t, pool, `select coalesce(array_to_string(reloptions, ' '), '') from pg_class where oid = 'agui.message_version'::regclass`)
 	}
 	if err := engine.Migrate(12); err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
 		{"autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1"},
 	} {
 		if step.own != "" {
-			exec(t, pool, `alter table agui.message_version set (`+step.own+`)`)
+			testdb.Exec(t, pool, `alter table agui.message_version set (`+step.own+`)`)
 		}
 		if err := engine.Migrate(13); err != nil {
 			t.Fatal(err)
@@ -305,9 +305,9 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			exec(t, pool, `truncate agui.schema_migrations`)
+			testdb.Exec(t, pool, `truncate agui.schema_migrations`)
 			if test.row != "" {
-				exec(t, pool, `insert into agui.schema_migrations values (`+test.row+`)`)
+				testdb.Exec(t, pool, `insert into agui.schema_migrations values (`+test.row+`)`)
 			}
 			if err := schema.Up(t.Context(), address); err != nil {
 				t.Fatal(err)
@@ -370,7 +370,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 		},
 		"golang-migrate as a library, from the file system of this package": {
 			up: func(t *testing.T, address string) error {
-				exec(t, testdb.Connect(t, address), `create schema agui`)
+				testdb.Exec(t, testdb.Connect(t, address), `create schema agui`)
 				return ownChain(t, address, schema.Migrations(), ourVersionTable()).Up()
 			},
 			down: func(t *testing.T, address string) error {
@@ -448,11 +448,11 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 				if err := schema.Down(t.Context(), address); !errors.Is(err, schema.ErrInstalledOtherwise) {
 					t.Errorf("Down: got %v, want %v", err, schema.ErrInstalledOtherwise)
 				}
-				if ask[bool](t, pool, `select to_regclass('agui.schema_migrations') is not null`) {
+				if testdb.Ask[bool](t, pool, `select to_regclass('agui.schema_migrations') is not null`) {
 					t.Error("there is a version table beside that of the other tool")
 				}
 			}
-			exec(t, pool, `select agui.append('kept', 'r', '[{"type":"RUN_STARTED"}]')`)
+			testdb.Exec(t, pool, `select agui.append('kept', 'r', '[{"type":"RUN_STARTED"}]')`)
 			if err := install.down(t, address); err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
 				t.Errorf("down, with a conversation: %v", err)
 			}
@@ -460,7 +460,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			if state, err := schema.Status(t.Context(), address); err != nil || state.Version == 0 || state.Fingerprint != state.Expected || len(state.Changes) > 0 {
 				t.Errorf("after down was refused: %+v, %v", state, err)
 			}
-			if got := ask[int](t, pool, `select count(*) from agui.events('kept')`); got != 1 {
+			if got := testdb.Ask[int](t, pool, `select count(*) from agui.events('kept')`); got != 1 {
 				t.Errorf("%d events are left, of 1", got)
 			}
 			if err := install.down(t, address+"&options=-cagui.allow_removal%3Don"); err != nil {
@@ -489,7 +489,7 @@ func TestMigrationsLookUpNothingOnThePathOfTheSession(t *testing.T) {
 				if _, err := connection.Exec(t.Context(), schema.UpSQL(0), pgx.QueryExecModeSimpleProtocol); err != nil {
 					return err
 				}
-				if path := ask[string](t, connection, `show search_path`); path != hostile.Path {
+				if path := testdb.Ask[string](t, connection, `show search_path`); path != hostile.Path {
 					t.Errorf("search_path is %s afterwards", path)
 				}
 				return nil

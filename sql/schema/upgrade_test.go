@@ -307,7 +307,7 @@ func (r release) changeBodies(release string) {
 // by design between two chains of migrations is left out: the record of the install, and which columns were added when.
 func catalog(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	return ask[string](t, pool, `
+	return testdb.Ask[string](t, pool, `
 		with namespace as (
 			select oid, nspname, nspacl from pg_namespace where nspname in ('agui', 'agui_internal')
 		), object (class, oid, name, definition, privileges) as (
@@ -488,12 +488,12 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 		first.mustUp(address)
 		fill(t, pool)
 	}
-	exec(t, pool, `call agui.compact()`) // what became due since the store was dumped, as the job below would
+	testdb.Exec(t, pool, `call agui.compact()`) // what became due since the store was dumped, as the job below would
 	atFirst := columns(t, pool)
 	data := kept(t, pool, atFirst)
 	first.mustUp(address)
 	catalogs := []string{catalog(t, pool)}
-	exec(t, pool, `create view public.dashboard as select run_id, status from agui.event join agui.run using (run_id)`) // of a user
+	testdb.Exec(t, pool, `create view public.dashboard as select run_id, status from agui.event join agui.run using (run_id)`) // of a user
 
 	var stop atomic.Bool
 	var working sync.WaitGroup
@@ -583,7 +583,7 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 		if writer.failure != nil {
 			t.Errorf("%s: %v", writer.thread, writer.failure)
 		}
-		if got := ask[int](t, pool, fmt.Sprintf(`select count(*) from agui.events('%s')`, writer.thread)); got != writer.written || got < 10 {
+		if got := testdb.Ask[int](t, pool, fmt.Sprintf(`select count(*) from agui.events('%s')`, writer.thread)); got != writer.written || got < 10 {
 			t.Errorf("%s has written %d events, the log has %d", writer.thread, writer.written, got)
 		}
 		if writer.longest > 3*time.Second {
@@ -609,7 +609,7 @@ func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
 	fill(t, pool)
 	atFirst := columns(t, pool)
 	data := kept(t, pool, atFirst)
-	exec(t, pool, `call agui.enable_row_security()`)
+	testdb.Exec(t, pool, `call agui.enable_row_security()`)
 
 	var stop atomic.Bool
 	var working sync.WaitGroup
@@ -636,18 +636,18 @@ func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
 		if got := kept(t, pool, atFirst); got != data {
 			t.Errorf("%s: rows have changed:\n%s", step.name, differences(got, data))
 		}
-		if node := ask[string](t, pool, `select agui_internal.this_node()`); node != "a" {
+		if node := testdb.Ask[string](t, pool, `select agui_internal.this_node()`); node != "a" {
 			t.Errorf("%s: the database is node %q, it was node a", step.name, node)
 		}
 		freshAddress := testdb.Empty(t)
 		step.to.mustUp(freshAddress)
 		fresh := testdb.Connect(t, freshAddress)
-		exec(t, fresh, `call agui.enable_row_security()`)
+		testdb.Exec(t, fresh, `call agui.enable_row_security()`)
 		if got, want := catalog(t, pool), catalog(t, fresh); got != want {
 			t.Errorf("%s: upgraded (+) and installed (-) differ:\n%s", step.name, differences(got, want))
 		}
 		const recorded = `select array_to_string(objects, e'\n') from agui_internal.installed()`
-		if got, want := ask[string](t, pool, recorded), ask[string](t, fresh, recorded); got != want {
+		if got, want := testdb.Ask[string](t, pool, recorded), testdb.Ask[string](t, fresh, recorded); got != want {
 			t.Errorf("%s: what belongs to the install, upgraded (+) and fresh (-):\n%s", step.name, differences(got, want))
 		}
 		before := w.calls.Load()
@@ -675,7 +675,7 @@ func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	serves := ask[uint](t, pool, `select serves from agui_internal.installed()`)
+	serves := testdb.Ask[uint](t, pool, `select serves from agui_internal.installed()`)
 	files, err := filepath.Glob("testdata/sent_*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -714,19 +714,17 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 		{"answered", "r1", interrupted(`{"id":"d"}`)},
 		{"answered", "r2", `[{"type":"RUN_STARTED"}]`},
 	} {
-		if _, err := pool.Exec(t.Context(), `select agui.append($1, $2, $3)`, run[0], run[1], run[2]); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append($1, $2, $3)`, run[0], run[1], run[2])
 	}
 	project := func(want string) {
 		t.Helper()
 		wait.For(t, "interrupts "+want, func() bool {
-			exec(t, pool, `call agui.project()`)
-			return ask[string](t, pool, `select string_agg(concat_ws(' ', interrupt_id, is_open), ', ' order by interrupt_id) from agui.projected_interrupt`) == want
+			testdb.Exec(t, pool, `call agui.project()`)
+			return testdb.Ask[string](t, pool, `select string_agg(concat_ws(' ', interrupt_id, is_open), ', ' order by interrupt_id) from agui.projected_interrupt`) == want
 		})
 	}
 	waiting := func() string {
-		return ask[string](t, pool, `select string_agg(concat_ws(' ', thread_id, interrupt_id), ', ' order by interrupt_id) from agui.waiting()`)
+		return testdb.Ask[string](t, pool, `select string_agg(concat_ws(' ', thread_id, interrupt_id), ', ' order by interrupt_id) from agui.waiting()`)
 	}
 	const noted = "a t, b t, c f, d f"
 	project(noted)
@@ -749,13 +747,10 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 	}
-	var locked []string
-	if err := tx.QueryRow(t.Context(), `
+	locked := testdb.Ask[[]string](t, tx, `
 		select array_agg(distinct relation::regclass::text)
 		from pg_locks join pg_class on pg_class.oid = relation
-		where pid = pg_backend_pid() and relkind = 'r' and relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)`).Scan(&locked); err != nil {
-		t.Fatal(err)
-	}
+		where pid = pg_backend_pid() and relkind = 'r' and relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)`)
 	if !slices.Equal(locked, []string{"agui.projected_interrupt"}) {
 		t.Errorf("the migration locks %v, which appends may need", locked)
 	}
@@ -779,15 +774,13 @@ func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Po
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reader.Exec(t.Context(), `select from agui.batch limit 1`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, reader, `select from agui.batch limit 1`)
 	upgraded := make(chan error, 1)
 	go func() { upgraded <- schema.Up(t.Context(), address, next.migrations()) }()
 	const isWaiting = `select exists (select from pg_locks where not granted and mode = 'AccessExclusiveLock' and relation = 'agui.batch'::regclass)`
 	for range 2 { // it tries more than once
 		for _, waiting := range []bool{true, false} {
-			for ask[bool](t, pool, isWaiting) != waiting {
+			for testdb.Ask[bool](t, pool, isWaiting) != waiting {
 				select {
 				case err := <-upgraded:
 					t.Fatalf("the upgrade did not wait for the reader: %v", err)
@@ -795,8 +788,8 @@ func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Po
 				}
 			}
 		}
-		before := ask[int](t, pool, `select count(*) from agui.batch`)
-		for ask[int](t, pool, `select count(*) from agui.batch`) < before+20 {
+		before := testdb.Ask[int](t, pool, `select count(*) from agui.batch`)
+		for testdb.Ask[int](t, pool, `select count(*) from agui.batch`) < before+20 {
 		}
 	}
 	if err := reader.Rollback(t.Context()); err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -134,19 +133,12 @@ func TestMigrateSQLPrintsWhatOtherToolsNeed(t *testing.T) {
 	}
 }
 
-func mustExec(t *testing.T, pool *pgxpool.Pool, sql string) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
 // The schema has the version of this program, but was installed from other migrations.
 func TestAnotherBuildIsRefused(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	clitest.ImportTree(t, commands)
-	mustExec(t, testdb.Connect(t, commands.DatabaseURL), `do $$ declare definition text; begin
+	testdb.Exec(t, testdb.Connect(t, commands.DatabaseURL), `do $$ declare definition text; begin
 		for definition in select pg_get_functiondef(oid) from pg_proc where proname in ('installed', 'unreleased_build') loop
 			execute regexp_replace(definition, '[0-9a-f]{64}', repeat('0', 64));
 		end loop; end $$`)
@@ -170,7 +162,7 @@ func TestAnotherBuildIsRefused(t *testing.T) {
 func TestChangesByHandAreRefusedUntilTheyAreAccepted(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
-	mustExec(t, testdb.Connect(t, commands.DatabaseURL), `drop procedure agui.reap; create table agui.mine ()`)
+	testdb.Exec(t, testdb.Connect(t, commands.DatabaseURL), `drop procedure agui.reap; create table agui.mine ()`)
 	for _, command := range []string{"up", "status"} {
 		if message := commands.MustFail(cli.ExitUnavailable, "migrate", command); !strings.Contains(message, "procedure agui.reap") ||
 			!strings.Contains(message, "--accept-changes") {
@@ -188,7 +180,7 @@ func TestChangesByHandAreRefusedUntilTheyAreAccepted(t *testing.T) {
 func TestInstalledByAnotherTool(t *testing.T) {
 	t.Parallel()
 	commands := clitest.On(t, testdb.Empty(t))
-	mustExec(t, testdb.Connect(t, commands.DatabaseURL), schema.UpSQL(0))
+	testdb.Exec(t, testdb.Connect(t, commands.DatabaseURL), schema.UpSQL(0))
 	clitest.ImportTree(t, commands)
 	if out := commands.Must("migrate", "status"); !strings.Contains(out, "installed by another tool, up to date") {
 		t.Errorf("status: %s", out)
@@ -210,7 +202,7 @@ func as(t *testing.T, commands clitest.CommandLine, roles ...string) (user strin
 	}
 	user = "user_of_" + strings.ReplaceAll(strings.TrimPrefix(address.Path, "/"), "pgagui_", "")
 	user = user[:min(len(user), 50)] + fmt.Sprint("_", len(roles))
-	mustExec(t, pool, `create role `+user+` login password 'secret'`)
+	testdb.Exec(t, pool, `create role `+user+` login password 'secret'`)
 	t.Cleanup(func() {
 		connection, err := pgx.Connect(context.Background(), commands.DatabaseURL)
 		if err != nil {
@@ -223,7 +215,7 @@ func as(t *testing.T, commands clitest.CommandLine, roles ...string) (user strin
 		}
 	})
 	for _, role := range roles {
-		mustExec(t, pool, `grant `+role+` to `+user)
+		testdb.Exec(t, pool, `grant `+role+` to `+user)
 	}
 	address.User = url.UserPassword(user, "secret")
 	return user, clitest.On(t, address.String())
@@ -273,7 +265,7 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 	asReader.Must("migrate", "status")
 	asReader.Must("migrate", "up") // nothing to do
 
-	mustExec(t, testdb.Connect(t, owner.DatabaseURL), `revoke all on agui.run from agui_reader, agui_writer`)
+	testdb.Exec(t, testdb.Connect(t, owner.DatabaseURL), `revoke all on agui.run from agui_reader, agui_writer`)
 	if message := asReader.MustFail(cli.ExitRefused, "log", "t"); !strings.Contains(message, "migrate up") || strings.Contains(message, "grant ") {
 		t.Errorf("where a privilege is missing: %s", message)
 	}

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,9 +35,7 @@ func importOutcomes(t *testing.T, commands clitest.CommandLine) {
 	clitest.LeaveRun(t, commands, "cut", "r")
 	commands.Must("stop", "stopped", "--reason", "by hand")
 	pool := testdb.Connect(t, commands.DatabaseURL)
-	if _, err := pool.Exec(t.Context(), `select agui.append('stopped', 'r', json_build_array($1::json)), agui.abandon('cut', 'r', reason => 'power cut')`, cancelled); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.append('stopped', 'r', json_build_array($1::json)), agui.abandon('cut', 'r', reason => 'power cut')`, cancelled)
 }
 
 // whyOf is why the runs of importOutcomes ended.
@@ -251,9 +248,7 @@ func TestThreadsOfWhichARunFailed(t *testing.T) {
 	importOutcomes(t, commands)
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	commands.Must("import", clitest.WriteFile(t, "long.ndjson", clitest.Started("long ago", "r"), clitest.Failed))
-	if _, err := pool.Exec(context.Background(), `update agui.run set ended_at = now() - interval '1 year' where thread_key = agui.thread_key('', 'long ago')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.run set ended_at = now() - interval '1 year' where thread_key = agui.thread_key('', 'long ago')`)
 	commands.Must("import", clitest.WriteFile(t, "now.ndjson", clitest.Started("long ago", "r2"), clitest.Finished))
 	for arguments, want := range map[string]string{
 		"--status failed":              "failed, long ago, recovered",

@@ -56,10 +56,7 @@ func TestServeOverACluster(t *testing.T) {
 	}
 	for _, node := range nodes { // the worker in the server
 		wait.For(t, "compaction on node "+node.Name, func() bool {
-			var waiting int
-			if err := node.Pool.QueryRow(t.Context(), `select runs_to_compact from agui.lag()`).Scan(&waiting); err != nil {
-				t.Fatal(err)
-			}
+			waiting := testdb.Ask[int](t, node.Pool, `select runs_to_compact from agui.lag()`)
 			return waiting == 0
 		})
 	}

@@ -237,9 +237,7 @@ func TestDevThatIsKilledLeavesNoServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connection.Exec(t.Context(), "drop function agui_internal.installed"); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, connection, "drop function agui_internal.installed")
 	connection.Close(t.Context())
 	d.end()
 	other := c.Program(os.Args[0], "dev", "--listen", "127.0.0.1:0")

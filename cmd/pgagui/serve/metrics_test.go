@@ -162,9 +162,7 @@ func TestDashboardOfTheFacts(t *testing.T) {
 		`select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","usage":[{"model":"m","inputTokens":1,"outputTokens":2}]}]')`,
 		`call agui.project()`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	checkDashboard(t, "facts.json", func(where, expression string) {
 		for _, scope := range []string{"'*'", "'o''reilly'"} {

@@ -390,9 +390,7 @@ func TestServeWithAWorker(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	owner := testdb.Connect(t, commands.DatabaseURL)
 	role := "jobs_" + strings.ToLower(rand.Text())
-	if _, err := owner.Exec(t.Context(), `create role `+role+` login password 'secret' in role agui_reader`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, owner, `create role `+role+` login password 'secret' in role agui_reader`)
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
 			t.Error(err)
@@ -409,9 +407,7 @@ func TestServeWithAWorker(t *testing.T) {
 	if answer, text := s.Request(http.DefaultClient, "", "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
-	if _, err := owner.Exec(t.Context(), `grant agui_worker to `+role); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, owner, `grant agui_worker to `+role)
 	s.WaitForLine(t, `"msg":"job done","job":"compact"`, `"runs":1`)
 
 	// A job in progress ends before the process.

@@ -27,9 +27,7 @@ func TestStandbysOfTheDescription(t *testing.T) {
 		return len(standbys) == 1 && standbys[0] == cluster.StandbyStatus{}
 	})
 	replicated.Pause(t)
-	if _, err := replicated.PrimaryPool.Exec(t.Context(), `create table public.written ()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, replicated.PrimaryPool, `create table public.written ()`)
 	if text := onNodes.Must("cluster", "status"); !strings.Contains(text, "standby 1, 1 transaction behind") {
 		t.Errorf("status prints\n%s", text)
 	}

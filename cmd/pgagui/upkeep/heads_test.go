@@ -15,9 +15,7 @@ func TestHeads(t *testing.T) {
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	execute := func(statement string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	execute(`select agui.enable_chain()`)
 	clitest.ImportTree(t, commands)

@@ -40,11 +40,8 @@ func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
 	started := testdb.Server(t, all)
 	server := &pgCronServer{Cluster: started, url: started.URL("postgres")}
 	server.pool = testdb.Connect(t, server.url)
-	var isInstalled bool
-	if err := server.pool.QueryRow(t.Context(),
-		`select exists (select from pg_available_extensions where name = 'pg_cron')`).Scan(&isInstalled); err != nil {
-		t.Fatal(err)
-	}
+	isInstalled := testdb.Ask[bool](t, server.pool,
+		`select exists (select from pg_available_extensions where name = 'pg_cron')`)
 	if !isInstalled {
 		return nil
 	}

@@ -190,17 +190,13 @@ func TestCompactRepacksWhatIsDue(t *testing.T) {
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	for _, run := range []string{"a", "b"} {
 		for _, events := range []string{`[{"type":"RUN_STARTED"}]`, `[{"type":"RUN_FINISHED"}]`} {
-			if _, err := pool.Exec(t.Context(), `select agui.append('in two batches', $1, $2::json)`, run, events); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append('in two batches', $1, $2::json)`, run, events)
 		}
 	}
 	if text := commands.Must("compact"); strings.Contains(text, "joined") {
 		t.Errorf("runs that ended just now were repacked: %q", text)
 	}
-	if _, err := pool.Exec(t.Context(), `update agui.run set ended_at = ended_at - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 hour'`)
 	if result := clitest.Parse[compactResult](commands, "compact", "--repack=false"); result.Repacked != nil {
 		t.Errorf("repacked although it should not: %+v", result)
 	}
@@ -216,9 +212,7 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	execute := func(statement string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	execute(`
 		create function refuse() returns trigger language plpgsql as '
@@ -257,23 +251,16 @@ func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	role := "agui_test_" + strings.ToLower(rand.Text())
-	if _, err := pool.Exec(t.Context(), `create role `+role+` login password 'x'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `create role `+role+` login password 'x'`)
 	config := pool.Config().ConnConfig.Copy()
 	config.User, config.Password = role, "x"
 	stranger, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []int64
-	if err := pool.QueryRow(t.Context(), `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`).Scan(&ids); err != nil {
-		t.Fatal(err)
-	}
+	ids := testdb.Ask[[]int64](t, pool, `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`)
 	for _, id := range ids {
-		if _, err := stranger.Exec(t.Context(), `select pg_advisory_lock($1)`, id); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, stranger, `select pg_advisory_lock($1)`, id)
 	}
 	for _, command := range []string{"compact", "reap", "repack"} {
 		if text := commands.MustFail(cli.ExitRefused, command); !strings.Contains(text, role) {

@@ -31,12 +31,10 @@ func TestVerify(t *testing.T) {
 	}
 
 	pool := testdb.Connect(t, commands.DatabaseURL)
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('', 't') and run_no = 4;
 		update agui.snapshot set state = '{"a":3}' where thread_key = agui.thread_key('mine', 't');
-		update agui.run set status = 'failed' where thread_key = agui.thread_key('', 'other')`); err != nil {
-		t.Fatal(err)
-	}
+		update agui.run set status = 'failed' where thread_key = agui.thread_key('', 'other')`)
 	const wrongStatus = "thread other, run r: the run is marked as failed, by its log it is finished\n"
 	for _, check := range []struct {
 		arguments, out, messages string

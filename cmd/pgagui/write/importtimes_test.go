@@ -78,9 +78,7 @@ func TestImportWithoutTheRightToSetTimes(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	pool := testdb.Connect(t, commands.DatabaseURL)
 	role := "importer_" + pool.Config().ConnConfig.Database
-	if _, err := pool.Exec(t.Context(), `create role `+role+` in role agui_writer`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `create role `+role+` in role agui_writer`)
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
 			t.Error(err)

@@ -206,9 +206,7 @@ func TestArchiveBringsADirectoryUpToDate(t *testing.T) {
 		`select agui.erase('again'), agui.lift_erasure('again')`,
 		`select agui.append('again', 'new', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`,
 	} {
-		if _, err := pool.Exec(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, change)
 		want := archived{Threads: 4, Written: 1, Unchanged: 3}
 		if strings.Contains(change, "erase") {
 			want = archived{Threads: 3, Unchanged: 3}
@@ -268,9 +266,7 @@ func TestUnarchiveRefusesOnlyWhatDoesNotFit(t *testing.T) {
 		`select agui.append('again', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]')`, // other content
 		`select agui.append('empty', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('empty')`,
 	} {
-		if _, err := target.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, target, statement)
 	}
 	manifest := readManifest(t, directory)
 	damage(t, filepath.Join(directory, manifest["session only"]))
@@ -367,13 +363,11 @@ func TestKilledArchivesAreCompleted(t *testing.T) {
 	t.Parallel()
 	from := clitest.NewCommandLine(t)
 	source := testdb.Connect(t, from.DatabaseURL)
-	if _, err := source.Exec(t.Context(), `
+	testdb.Exec(t, source, `
 		select agui.append('t' || thread, 'r' || run, (
 			select json_build_array('{"type":"RUN_STARTED"}'::json, json_build_object('type', 'CUSTOM', 'value', string_agg(md5(random()::text), '')), '{"type":"RUN_FINISHED"}'::json)
 			from generate_series(1, 300)))
-		from generate_series(1, 60) as thread, generate_series(1, 4) as run`); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(1, 60) as thread, generate_series(1, 4) as run`)
 	whole := contents(t, source)
 	directory := t.TempDir()
 	killAtRandom := func(commands clitest.CommandLine, arguments ...string) {
@@ -421,9 +415,7 @@ func TestArchivesKeepTenantsApart(t *testing.T) {
 	for _, statement := range []string{
 		`create role ` + role + ` in role agui_maintainer`, `call agui.enable_row_security()`, `select agui.map_tenant('` + role + `', 'acme')`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	t.Cleanup(func() {
 		for _, statement := range []string{`drop owned by ` + role, `drop role ` + role} {

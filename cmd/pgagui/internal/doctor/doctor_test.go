@@ -21,15 +21,8 @@ func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	pool = testdb.Connect(t, url)
-	execute(t, pool, `create role application login; grant agui_writer to application`)
+	testdb.Exec(t, pool, `create role application login; grant agui_writer to application`)
 	return url, pool
-}
-
-func execute(t *testing.T, pool *pgxpool.Pool, statements string) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), statements); err != nil {
-		t.Fatalf("%s: %v", statements, err)
-	}
 }
 
 // examine gives the findings that are not OK.
@@ -196,7 +189,7 @@ func TestAdviceMends(t *testing.T) {
 		},
 	} {
 		t.Run(fault.says, func(t *testing.T) {
-			execute(t, pool, fault.cause)
+			testdb.Exec(t, pool, fault.cause)
 			found := slices.DeleteFunc(examine(t, url), func(f doctor.Finding) bool {
 				return f.Check == "schema" && fault.check == "indexes" // an index that is invalid is one that has changed, too
 			})
@@ -207,7 +200,7 @@ func TestAdviceMends(t *testing.T) {
 			if fault.mend == "" && len(found) == 1 {
 				fault.mend = found[0].Advice
 			}
-			execute(t, pool, fault.mend)
+			testdb.Exec(t, pool, fault.mend)
 			if found := examine(t, url); len(found) > 0 {
 				t.Errorf("after %s: found %+v", fault.mend, found)
 			}

@@ -89,9 +89,7 @@ func TestMetricsOfTheStoreAreThoseOfAllScopes(t *testing.T) {
 	for _, statement := range []string{
 		`create role ` + role + ` login password 'secret' in role agui_writer`, `select agui.map_pool('` + role + `')`, `call agui.enable_row_security()`,
 	} {
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, owner, statement)
 	}
 	as, err := neturl.Parse(url)
 	if err != nil {
@@ -101,9 +99,7 @@ func TestMetricsOfTheStoreAreThoseOfAllScopes(t *testing.T) {
 	if up, others := upOf(t, newTestStoreMetrics(t, as.String())); up["lag"] != 0 || up["stats"] != 0 || others != 0 {
 		t.Errorf("a role of one scope: %v and %d others", up, others)
 	}
-	if _, err := owner.Exec(t.Context(), `grant pg_monitor to `+role); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, owner, `grant pg_monitor to `+role)
 	m := newTestStoreMetrics(t, as.String())
 	clitest.WaitFor(t, func() bool { up, _ := upOf(t, m); return up["lag"] == 1 && up["stats"] == 1 })
 }
