@@ -254,8 +254,7 @@ func TestEventsMustBeAnArray(t *testing.T) {
 		`'{}'`, `'{"0":{"type":"CUSTOM"}}'`, `'{"type":"CUSTOM"}'`, `'"x"'`, `'null'`, `null`, `'[["type"]]'`, `'[[{"type":"CUSTOM"}]]'`,
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.append('t', 'r', `+argument+`)`)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "UI008" {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "UI008" {
 			t.Errorf("events %s: error %v, want UI008", argument, err)
 		}
 	}
@@ -405,8 +404,7 @@ func TestTheLogRefusesChanges(t *testing.T) {
 		`truncate agui.thread cascade`,
 	} {
 		_, err := pool.Exec(context.Background(), statement)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "UI010" || !strings.Contains(refused.Message, "append-only") {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "UI010" || !strings.Contains(refused.Message, "append-only") {
 			t.Errorf("%s: error %v, want UI010", statement, err)
 		}
 	}

@@ -459,8 +459,7 @@ func TestNodesThatDoNotAnswerAreNamed(t *testing.T) {
 		"Consumer.Events": func(store *pgagui.Store) (int, error) { events, err := events(store); return len(events), err },
 	} {
 		n, err := call(store)
-		var unanswered *pgagui.UnansweredError
-		if !errors.As(err, &unanswered) || len(unanswered.Nodes) != 1 || unanswered.Nodes["c"] == nil || n == 0 {
+		if unanswered, ok := errors.AsType[*pgagui.UnansweredError](err); !ok || len(unanswered.Nodes) != 1 || unanswered.Nodes["c"] == nil || n == 0 {
 			t.Errorf("%s: %d, error %v", what, n, err)
 		}
 		if !pgagui.IsTransient(err) {

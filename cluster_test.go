@@ -414,8 +414,7 @@ func TestANodeThatIsAwayHoldsUpNoOther(t *testing.T) {
 			short, cancelShort := context.WithTimeout(ctx, givesUpSoon)
 			page, err := store.Threads(short, pgagui.ThreadsOptions{})
 			cancelShort()
-			var unanswered *pgagui.UnansweredError
-			if !errors.As(err, &unanswered) || len(unanswered.Nodes) != 1 || unanswered.Nodes["b"] == nil || len(page.Threads) != 6 {
+			if unanswered, ok := errors.AsType[*pgagui.UnansweredError](err); !ok || len(unanswered.Nodes) != 1 || unanswered.Nodes["b"] == nil || len(page.Threads) != 6 {
 				t.Errorf("%d threads, error %v", len(page.Threads), err)
 			}
 			if !strings.HasPrefix(err.Error(), `node "b" did not answer: `) || strings.Contains(err.Error(), "\n") {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
@@ -223,8 +222,7 @@ func TestCallersWithAnOldSnapshot(t *testing.T) {
 
 func wantSerializationFailure(t *testing.T, what string, err error) {
 	t.Helper()
-	var failure *pgconn.PgError
-	if !errors.As(err, &failure) || failure.Code != "40001" {
+	if testdb.State(err) != "40001" {
 		t.Errorf("%s: error %v, want SQLSTATE 40001", what, err)
 	}
 }

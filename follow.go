@@ -451,7 +451,7 @@ func (f *follower) progress(ctx context.Context) (db.RunsInProgressRow, error) {
 // read queries the events behind the position, at most page batches.
 func (f *follower) read(ctx context.Context, page int) (chunks []live.Chunk, isMore bool, err error) {
 	chunks, isMore, err = f.store.live.Read(ctx, f.key, live.Position(f.position), page)
-	if problem := (*live.Problem)(nil); errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*live.Problem](err); ok {
 		err = cannotFollow(f.key, f.position, problem.SQLState)
 	}
 	return chunks, isMore, ErrorOf(err)

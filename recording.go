@@ -30,8 +30,7 @@ func (s *stopRequest) Unwrap() error { return ErrStopRequested }
 // StopReason returns the reason given with RequestStop, from the cause of the end of a recording's
 // context. Empty: none was given.
 func StopReason(cause error) string {
-	var request *stopRequest
-	if errors.As(cause, &request) {
+	if request, ok := errors.AsType[*stopRequest](cause); ok {
 		return request.reason
 	}
 	return ""

@@ -57,8 +57,7 @@ func wantSaved(t testing.TB, store *pgagui.Store, threadID, runID string, want m
 // wantStale checks that a save was refused because of the version that there is.
 func wantStale(t testing.TB, err error, current int64) {
 	t.Helper()
-	var refusal *pgagui.Error
-	if !errors.As(err, &refusal) || !errors.Is(err, pgagui.ErrStaleVersion) || refusal.CurrentVersion != current {
+	if refusal, ok := errors.AsType[*pgagui.Error](err); !ok || !errors.Is(err, pgagui.ErrStaleVersion) || refusal.CurrentVersion != current {
 		t.Errorf("error %v (%+v), want ErrStaleVersion with version %d", err, refusal, current)
 	}
 }
@@ -408,8 +407,7 @@ func TestWithoutAVersionThereMustBeNone(t *testing.T) {
 		`agui.remove_session_state('t', 'k', 'a', expected_version => null)`,
 	} {
 		_, err := pool.Exec(t.Context(), `select `+call)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "UI018" || refused.Detail != `{"currentVersion": 1}` {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "UI018" || refused.Detail != `{"currentVersion": 1}` {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
@@ -861,8 +859,7 @@ func TestSessionStateNeedsAThreadAndAScope(t *testing.T) {
 		`agui.checkpoint_lineage('t', scope => null)`,
 	} {
 		_, err := pool.Exec(context.Background(), `select * from `+call)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "UI008" {
+		if testdb.State(err) != "UI008" {
 			t.Errorf("%s: error %v, want UI008", call, err)
 		}
 	}
@@ -930,8 +927,7 @@ func TestSessionStateRefuses(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), want+". ") {
 		t.Errorf("error %v, want %s and a hint", err, want)
 	}
-	var failure *pgconn.PgError
-	if !errors.As(err, &failure) || failure.Code != "UI018" || failure.Detail != `{"currentVersion": 1}` {
+	if failure, ok := errors.AsType[*pgconn.PgError](err); !ok || failure.Code != "UI018" || failure.Detail != `{"currentVersion": 1}` {
 		t.Errorf("error of the server: %+v", failure)
 	}
 }

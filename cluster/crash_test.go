@@ -127,7 +127,7 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 	}
 	crash()
 	for _, thread := range []string{"alone", "t", "new"} {
-		if _, err := c.pools["b"].Exec(t.Context(), `select agui.append($1, 'r2', '[`+start+`]')`, thread); sqlState(err) != "UI027" {
+		if _, err := c.pools["b"].Exec(t.Context(), `select agui.append($1, 'r2', '[`+start+`]')`, thread); testdb.State(err) != "UI027" {
 			t.Errorf("the node that gave threads was lost: an append to %q there: %v", thread, err)
 		}
 	}

@@ -87,7 +87,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 				for name, store := range stores {
 					last, err := store.InScope(thread.scope).Append(t.Context(), pgagui.RunRef{ThreadID: thread.id, RunID: batch.run}, batch.events,
 						pgagui.AppendOptions{ParentRunID: batch.parent, Parallel: true})
-					said[name] = fmt.Sprint(last, " ", stateOf(err))
+					said[name] = fmt.Sprint(last, " ", testdb.State(err))
 				}
 				if strings.HasSuffix(said["one database"], "<nil>") {
 					stored++
@@ -181,7 +181,7 @@ func appended(t *testing.T, front *pgxpool.Pool, thread generatedThread, batch g
 	var last int64
 	err := front.QueryRow(t.Context(), `select agui.append($1, $2, $3, parent_run_id => $4, parallel => true, scope => $5)`, pgx.QueryExecModeExec,
 		thread.id, batch.run, string(compactiontest.Batch(batch.events)), parent, thread.scope).Scan(&last)
-	return fmt.Sprint(last, " ", stateOf(err))
+	return fmt.Sprint(last, " ", testdb.State(err))
 }
 
 // restored is what a Store restores of a run as JSON, or its error.

@@ -50,21 +50,12 @@ func (c *three) makeFront(pool *pgxpool.Pool) {
 func answer(t *testing.T, db testdb.Querier, call string) string {
 	var text string
 	err := db.QueryRow(t.Context(), `select coalesce(json_agg(answer), '[]')::text from `+call+` as answer`).Scan(&text)
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.Join([]string{refused.Code, refused.Message, refused.Detail, refused.Hint}, "\n")
 	} else if err != nil {
 		return err.Error()
 	}
 	return text
-}
-
-func stateOf(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused.Code
-	}
-	return fmt.Sprint(err)
 }
 
 // threadNamed returns the id of a thread that node has, which begins with name.
@@ -172,7 +163,7 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 				statement = "call " + fill("t", "")
 			}
 			_, err := front.Exec(t.Context(), statement)
-			if stateOf(err) != "0A000" || !strings.Contains(err.Error(), "agui."+f.Name+": a front of a cluster does not have this") {
+			if testdb.State(err) != "0A000" || !strings.Contains(err.Error(), "agui."+f.Name+": a front of a cluster does not have this") {
 				t.Errorf("%s: %v", statement, err)
 			}
 		case route.Front == routes.Merged: // below
@@ -500,7 +491,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 
 	refuse := func(want string, err error) {
 		t.Helper()
-		if stateOf(err) != "25001" || !strings.Contains(err.Error(), "agui.append: "+want+", and a write through a front commits by itself") {
+		if testdb.State(err) != "25001" || !strings.Contains(err.Error(), "agui.append: "+want+", and a write through a front commits by itself") {
 			t.Errorf("want %s: %v", want, err)
 		}
 	}
@@ -545,7 +536,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	c.rebalance()
 	c.makeFront(front)
 	_, err = front.Exec(t.Context(), `select agui.append_many(array[$1, $2], '{r,r}', array_fill('[{"type":"RUN_STARTED"}]'::json, '{2}'))`, c.threadNamed("x", "", "a"), c.threadNamed("x", "", "b"))
-	if stateOf(err) != "0A000" || !strings.Contains(err.Error(), "agui.append_many: the threads are on several nodes of the cluster (a, b)") {
+	if testdb.State(err) != "0A000" || !strings.Contains(err.Error(), "agui.append_many: the threads are on several nodes of the cluster (a, b)") {
 		t.Errorf("append_many: %v", err)
 	}
 }
@@ -598,7 +589,7 @@ func TestAFrontCarriesTheSession(t *testing.T) {
 		`select agui.append('t', 'r', '[]')`, `select agui_front.append('a', 't', 'r', '[]', null, null, null, false, false, '')`, `select agui_front.cluster_map('a')`,
 		`update agui_front.bucket set node = 'a'`,
 	} {
-		if _, err := conn.Exec(t.Context(), statement); stateOf(err) != "42501" {
+		if _, err := conn.Exec(t.Context(), statement); testdb.State(err) != "42501" {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
@@ -645,10 +636,10 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 		t.Errorf("the operator sees %s", got)
 	}
 	testdb.Exec(t, conn, `set role `+tenant)
-	if err := append("one"); stateOf(err) != "UI009" { // it is there
+	if err := append("one"); testdb.State(err) != "UI009" { // it is there
 		t.Errorf("a tenant, own scope: %v", err)
 	}
-	if err := append("two"); stateOf(err) != "42501" || !strings.Contains(err.Error(), tenant) {
+	if err := append("two"); testdb.State(err) != "42501" || !strings.Contains(err.Error(), tenant) {
 		t.Errorf("a tenant, another scope: %v", err)
 	}
 	if got := listed(); got != "of one" {
@@ -662,7 +653,7 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 	if got := listed(); got != "of two" {
 		t.Errorf("a pool with the scope two sees %s", got)
 	}
-	if err := append("one"); stateOf(err) != "42501" {
+	if err := append("one"); testdb.State(err) != "42501" {
 		t.Errorf("a pool, another scope: %v", err)
 	}
 	testdb.Exec(t, conn, `set agui.scope = 'one'`)

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
@@ -23,15 +22,6 @@ import (
 )
 
 const start, end = `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
-
-func sqlState(err error) string {
-	var refusal *pgconn.PgError
-	errors.As(err, &refusal)
-	if refusal == nil {
-		return ""
-	}
-	return refusal.Code
-}
 
 func bucketOf(t *testing.T, c *three, threadID string) int {
 	return testdb.Ask[int](t, c.pools["a"], `select agui.bucket('', $1)`, threadID)
@@ -67,7 +57,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "old")}, "b", cluster.MoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Exec(t.Context(), `select agui.append('old', 'r', '[{"type":"CUSTOM"}]')`); sqlState(err) != "40001" && sqlState(err) != "UI027" {
+	if _, err := old.Exec(t.Context(), `select agui.append('old', 'r', '[{"type":"CUSTOM"}]')`); testdb.State(err) != "40001" && testdb.State(err) != "UI027" {
 		t.Errorf("a writer with an old snapshot: %v", err)
 	}
 
@@ -124,7 +114,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 	testdb.Exec(t, c.pools["b"], `select agui.erase('erased')`)
 	for _, name := range []string{"a", "c"} {
 		_, err := c.pools[name].Exec(t.Context(), `select agui.append('hot', 'r2', '[`+start+`]')`)
-		if sqlState(err) != "UI027" {
+		if testdb.State(err) != "UI027" {
 			t.Errorf("append on %s: %v", name, err)
 		}
 	}
@@ -135,7 +125,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 		t.Errorf("threads are on %v", rows)
 	}
 	_, err := c.pools["a"].Exec(t.Context(), `call agui.leave_cluster()`)
-	if sqlState(err) != "55000" {
+	if testdb.State(err) != "55000" {
 		t.Errorf("a node without a thread of its buckets leaves: %v", err)
 	}
 	for _, to := range []string{"c", "a", "a"} {
@@ -149,7 +139,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 		}
 		c.checkPlaces()
 	}
-	if err := c.append("erased", "r2", `[`+start+`]`); sqlState(err) != "UI014" {
+	if err := c.append("erased", "r2", `[`+start+`]`); testdb.State(err) != "UI014" {
 		t.Errorf("a thread that was erased elsewhere: %v", err)
 	}
 	if _, err := c.MoveThread(t.Context(), "", "unknown", "b"); err == nil || !strings.Contains(err.Error(), `no thread "unknown"`) {
@@ -421,7 +411,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 	if err := c.append("claimed", "r", `[`+end+`]`); err != nil {
 		t.Error(err)
 	}
-	if err := c.append("erased", "r", `[`+start+`]`); sqlState(err) != "UI014" {
+	if err := c.append("erased", "r", `[`+start+`]`); testdb.State(err) != "UI014" {
 		t.Errorf("a thread that was erased: %v", err)
 	}
 	if err := c.append("lifted", "r", `[`+start+`]`); err != nil {
@@ -490,7 +480,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		}
 	}
 	_, err := c.pools["c"].Exec(t.Context(), `call agui.leave_cluster()`)
-	if sqlState(err) != "55000" {
+	if testdb.State(err) != "55000" {
 		t.Errorf("a node without buckets leaves: %v", err)
 	}
 

@@ -158,7 +158,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 	if nodes := c.nodesOfScope(""); !slices.Equal(nodes, []string{"b"}) {
 		t.Errorf("threads are on %v", nodes)
 	}
-	if err := c.append(erased, "r2", `[`+start+`]`); sqlState(err) != "UI014" {
+	if err := c.append(erased, "r2", `[`+start+`]`); testdb.State(err) != "UI014" {
 		t.Errorf("a thread that was erased elsewhere: %v", err)
 	}
 }

@@ -209,8 +209,7 @@ func (q *request) redirect(place string) {
 
 // answerError shows an error as a page.
 func (q *request) answerError(err error) {
-	var refused *access.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*access.Refusal](err); ok {
 		refused.SetHeaders(q.w.Header())
 		if refused.Status() == http.StatusUnauthorized {
 			q.w.Header().Del("WWW-Authenticate") // a browser would do nothing with it

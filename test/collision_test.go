@@ -9,20 +9,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
-
-// sqlState is the SQLSTATE of an error, empty when it has none.
-func sqlState(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused.Code
-	}
-	return ""
-}
 
 // A thread whose id has the same hash as that of another one is refused (UI012) wherever its id is given: it must not read, change or end
 // what belongs to the other. The hash cannot be made to collide, so here the row of a thread says that it is another one.
@@ -90,7 +80,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range calls {
-		if _, err := pool.Exec(ctx, `select * from `+call); sqlState(err) != "UI012" {
+		if _, err := pool.Exec(ctx, `select * from `+call); testdb.State(err) != "UI012" {
 			t.Errorf("%s: %s: %v", name, call, err)
 		}
 	}

@@ -1,13 +1,11 @@
 package test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -144,8 +142,7 @@ func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var refusal *pgconn.PgError
-		if err := <-second; !errors.As(err, &refusal) || refusal.Code != "UI007" {
+		if err := <-second; testdb.State(err) != "UI007" {
 			t.Errorf("%s, then %s: error %v, want UI007", calls[0], calls[1], err)
 		}
 	}

@@ -292,8 +292,7 @@ func TestOperatorsThatFitBetterDoNotRun(t *testing.T) {
 
 // withContext is an error with where it happened.
 func withContext(err error) string {
-	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return err.Error() + "\n" + refusal.Where
 	}
 	return err.Error()

@@ -50,7 +50,7 @@ func appendOne(t *testing.T, db *pgxpool.Conn, call appendCall, strict bool) app
 			$1, $2, $3::text::json, $4, $5::text::json, $6, parallel => coalesce($7, false), strict => $8, scope => coalesce($9, '')
 		)`,
 		call.thread, call.run, call.events, call.after, call.input, call.parent, call.parallel, strict, call.scope).Scan(&answer.seq)
-	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		answer.code, answer.why = refused.Code, refused.Message
 	} else if err != nil {
 		t.Fatal(err)
@@ -407,7 +407,7 @@ func TestAppendManyRefusesAsAWhole(t *testing.T) {
 		`array['t','u'], array['r','r'], array_fill(('[{"type":"RUN_STARTED","x":"' || repeat('x', 33 * 1024 * 1024) || '"}]')::json, '{2}')`: "UI011",
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.append_many(`+arguments+`)`)
-		if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != want {
+		if testdb.State(err) != want {
 			t.Errorf("%.200s: %v, want %s", arguments, err, want)
 		}
 	}
@@ -642,7 +642,7 @@ func TestAppendManyWithAnOldSnapshot(t *testing.T) {
 				mine = call("c", `[{"type":"RUN_STARTED"}]`)
 			}
 			answers, err := appendMany(tx, []appendCall{call("a", `[{"type":"CUSTOM"}]`), mine}, "")
-			if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != "40001" {
+			if testdb.State(err) != "40001" {
 				t.Errorf("%s, %s since: answered %v, error %v, want 40001", level, since.what, answers, err)
 			}
 			tx.Rollback(ctx)

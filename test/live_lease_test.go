@@ -328,7 +328,7 @@ func TestSettings(t *testing.T) {
 	} {
 		_, err := pool.Exec(t.Context(), `select agui.set_setting($1, $2)`, test.name, test.value)
 		var got string
-		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 			if got = refused.Message; refused.Code != "22023" {
 				t.Errorf("%s = %q: SQLSTATE %s", test.name, test.value, refused.Code)
 			}

@@ -65,8 +65,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	attempt := func(statement, holder string) {
 		t.Helper()
 		_, err := connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol)
-		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
+		if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
 			t.Errorf("%s: %v, want 55P03 that names %s", statement, err, holder)
 		}
 	}
@@ -133,8 +132,7 @@ func TestAJobWhoseLockAStrangerHoldsFails(t *testing.T) {
 	} {
 		holder, release := lockAs(t, pool, `agui_internal.job_lock_id('`+job+`')`, "agui_writer")
 		_, err := pool.Exec(t.Context(), call)
-		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
+		if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != "55P03" || !strings.Contains(refusal.Message, holder) {
 			t.Errorf("%s: %v, want 55P03 that names %s", call, err, holder)
 		}
 		work := jobs.Job{Name: job, Work: func(context.Context) (any, error) { return nil, errors.New("is done") }}

@@ -103,8 +103,7 @@ func TestFailedPatchNamesTheOperation(t *testing.T) {
 		{`[{"op":"add","path":"/list/3","value":2}]`, `operation 1 add: the array has no such position`},
 	} {
 		_, err := pool.Exec(context.Background(), `select agui.json_patch('{"a":{},"n":1,"list":[1,2]}', $1::jsonb)`, test.patch)
-		var failure *pgconn.PgError
-		if !errors.As(err, &failure) || failure.Code != "UI020" || failure.Message != "JSON patch: "+test.message {
+		if failure, ok := errors.AsType[*pgconn.PgError](err); !ok || failure.Code != "UI020" || failure.Message != "JSON patch: "+test.message {
 			t.Errorf("%s: got %v, want UI020 JSON patch: %s", test.patch, err, test.message)
 		}
 	}

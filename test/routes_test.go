@@ -170,7 +170,7 @@ func isMovedAnswer(answers pgx.Rows, err error) (answer string, isMoved bool) {
 			return fmt.Sprintf("%d rows: %s", len(texts), answer), len(texts) > 0 && strings.Count(answer, "UI027") >= len(texts)
 		}
 	}
-	return err.Error(), sqlState(err) == "UI027"
+	return err.Error(), testdb.State(err) == "UI027"
 }
 
 // docs/reference/routes.md says of each function what internal/routes says.

@@ -277,7 +277,7 @@ func TestTenantsReadOnAStandby(t *testing.T) {
 			t.Errorf("%s gives %s", query, got)
 		}
 	}
-	if _, err := asA.Exec(t.Context(), `select agui.restore('t', 'r1', scope => 'b')`); sqlState(err) != "UI001" {
+	if _, err := asA.Exec(t.Context(), `select agui.restore('t', 'r1', scope => 'b')`); testdb.State(err) != "UI001" {
 		t.Errorf("of another scope: %v", err)
 	}
 }

@@ -497,7 +497,7 @@ func TestUsageInAnotherPlace(t *testing.T) {
 		t.Errorf("without the mapping: %s", got)
 	}
 	for _, wrong := range []string{`agui.map_usage(null)`, `agui.map_usage('{}')`, `agui.map_usage('{usage}')`, `agui.map_usage('{a}', '[]')`, `agui.map_usage('{a}', '{"tokens":"x"}')`, `agui.map_usage('{a}', '{"model":1}')`} {
-		if _, err := pool.Exec(t.Context(), `select `+wrong); sqlState(err) != "22023" {
+		if _, err := pool.Exec(t.Context(), `select `+wrong); testdb.State(err) != "22023" {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/robfig/cron/v3"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -94,7 +94,7 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	report, err := job.Run(ctx, w.pool, w.observe)
 	logger := w.logger.With("job", job.Name, "duration", report.Duration)
 	switch {
-	case isPermissionDenied(err):
+	case errors.Is(pgagui.ErrorOf(err), pgagui.ErrPermissionDenied):
 		logger.Error("job failed", "error", err, "advice", "grant agui_worker to the role of this process; to retain and erase also agui_maintainer", "result", report.Result)
 	case err != nil:
 		logger.Error("job failed", "error", err, "result", report.Result)
@@ -105,11 +105,6 @@ func (w worker) do(ctx context.Context, job jobs.Job) {
 	default:
 		logger.Info("job done", "result", report.Result)
 	}
-}
-
-func isPermissionDenied(err error) bool {
-	var refusal *pgconn.PgError
-	return errors.As(err, &refusal) && refusal.Code == "42501"
 }
 
 // cronLogger is the cron.Logger of a job. It logs that a start was skipped, or a panic.

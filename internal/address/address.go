@@ -16,8 +16,7 @@ func Parse(address string) (*pgx.ConnConfig, error) {
 	if err == nil && (strings.Contains(config.Host, "@") || hasMisplacedAt(address)) {
 		return nil, errors.New(`the address of the database has an "@" in the wrong place: in a password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25`)
 	}
-	var unreadable *pgconn.ParseConfigError
-	if errors.As(err, &unreadable) {
+	if _, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		// pgx masks passwords, but does not recognize all of them.
 		reason := err.Error()
 		return nil, fmt.Errorf("the address of the database cannot be read: %s", reason[strings.LastIndexByte(reason, '`')+1:][len(": "):])

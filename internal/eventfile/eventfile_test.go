@@ -178,8 +178,7 @@ func TestAFailingReaderEndsTheReading(t *testing.T) {
 	for _, start := range []string{"", "\uFEFF", "{\"a\":1}\n", "{\"a\":1}\n{", "[", "[{\"a\":1}", "[{\"a\":1},", "data: {\"a\":1}\n\n", "data: {\"a\":1}\n"} {
 		broken := errors.New("disk on fire")
 		_, err := readAll(Read("chat", io.MultiReader(strings.NewReader(start), iotest.ErrReader(broken))))
-		var problem *Error
-		if !errors.As(err, &problem) || !errors.Is(err, broken) || problem.File != "chat" || problem.Line != 1+strings.Count(start, "\n") {
+		if problem, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, broken) || problem.File != "chat" || problem.Line != 1+strings.Count(start, "\n") {
 			t.Errorf("after %q the error is %v", start, err)
 		}
 	}

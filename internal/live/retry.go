@@ -117,7 +117,7 @@ func IsTransient(err error) bool {
 }
 
 func classify(err error) errorClass {
-	if cause := (*pgconn.PgError)(nil); errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return classifyState(cause)
 	}
 	var (

@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -29,4 +30,12 @@ func Ask[T any](t testing.TB, db Querier, query string, arguments ...any) (value
 		t.Fatalf("%s: %v", query, err)
 	}
 	return value
+}
+
+// State returns the SQLSTATE of an error, or "" if it has none.
+func State(err error) string {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return refused.Code
+	}
+	return ""
 }

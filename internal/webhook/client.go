@@ -116,7 +116,7 @@ func (c *Client) Post(ctx context.Context, r Request) Answer {
 
 // failed is the answer of a request that got none. The error of the client has the URL, which may hold a secret.
 func failed(err error) Answer {
-	if outer := (*url.Error)(nil); errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		switch {
 		case outer.Timeout():
 			err = fmt.Errorf("no answer within %s", Timeout)

@@ -68,8 +68,7 @@ func ReadInputBody(r *http.Request) ([]byte, error) {
 // InputError returns the error of reading a RunAgentInput. If the input is too large, it says how a
 // client sends less.
 func InputError(err error) error {
-	var tooLarge *http.MaxBytesError
-	if !errors.As(err, &tooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); !ok {
 		return err
 	}
 	known, _ := problem.Of(err)

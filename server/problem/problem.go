@@ -80,8 +80,7 @@ func Of(err error) (known *Details, isOurs bool) {
 	for _, kind := range statusOf {
 		if errors.Is(err, kind.kind) {
 			known = Errorf(kind.status, "%v", err)
-			var refused *pgagui.Error
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[*pgagui.Error](err); ok {
 				known.Detail, known.Code, known.Hint, known.CurrentVersion = refused.Message, refused.Code, hintOf(refused.Code, refused.Hint), refused.CurrentVersion
 			}
 			return known, kind.status == http.StatusForbidden // the roles are not as they should be

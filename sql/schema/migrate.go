@@ -411,7 +411,7 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 func runUp(ctx context.Context, engine *migrate.Migrate, name string, version uint) error {
 	err := untilLocked(ctx, func() error {
 		err := readable(engine.Steps(+1))
-		if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) {
+		if _, ok := errors.AsType[*pgconn.PgError](err); ok {
 			// The server refused, so it has rolled the whole file back, and nothing is dirty.
 			if cleanErr := engine.Force(engineVersion(version)); cleanErr != nil {
 				return fmt.Errorf("%w; and agui.schema_migrations is dirty: %w", err, readable(cleanErr))
@@ -464,13 +464,12 @@ func untilLocked(ctx context.Context, try func() error) error {
 // readable makes one line of an error of golang-migrate, which quotes the whole migration.
 func readable(err error) error {
 	var failure database.Error
-	if pointer := (*database.Error)(nil); errors.As(err, &pointer) {
+	if pointer, ok := errors.AsType[*database.Error](err); ok {
 		failure = *pointer
 	} else if !errors.As(err, &failure) {
 		return err
 	}
-	var refusal *pgconn.PgError
-	if errors.As(failure.OrigErr, &refusal) && refusal.Position > 0 {
+	if refusal, ok := errors.AsType[*pgconn.PgError](failure.OrigErr); ok && refusal.Position > 0 {
 		return fmt.Errorf("line %d: %w", failure.Line, refusal)
 	}
 	return failure.OrigErr

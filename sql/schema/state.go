@@ -113,8 +113,7 @@ func (c chain) readInstalled(ctx context.Context, database Database) (State, err
 		}
 		return state, err
 	}
-	var refusal *pgconn.PgError
-	if !errors.As(err, &refusal) || refusal.Code != noSuchSchema && refusal.Code != noSuchFunction {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != noSuchSchema && refusal.Code != noSuchFunction {
 		return state, err
 	}
 	// A build from before there was a record. The log is what all have.
@@ -172,8 +171,7 @@ func (c chain) readAll(ctx context.Context, connection *pgx.Conn) (State, error)
 		return state, err
 	}
 	state.Changes, state.CatalogUnrecorded, err = changedObjects(ctx, connection)
-	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) && (refusal.Code == noSuchFunction || refusal.Code == noSuchTable) {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == noSuchFunction || refusal.Code == noSuchTable) {
 		state.Changes, err = []Change{{Object: "function agui_internal.changed_objects()", Change: "fails: " + refusal.Message}}, nil
 	}
 	if err != nil || len(state.Changes) > 0 { // functions that were changed cannot be relied on

@@ -19,7 +19,7 @@ func (r *round) startReads() (stop func()) {
 		for ctx.Err() == nil {
 			thread := r.threads[rand.IntN(len(r.threads))]
 			_, err := r.pool.Exec(ctx, `select * from agui.restore($1)`, thread)
-			if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) && (refusal.Code == "UI022" || refusal.Code == "UI023") {
+			if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == "UI022" || refusal.Code == "UI023") {
 				refused[thread+": "+refusal.Message] = true
 			}
 			if err == nil {

@@ -247,8 +247,7 @@ func (p *program) startDevDatabase(command *cobra.Command, home devHome, yes boo
 	server, err := p.withPrograms(command, download, filepath.Dir(home.path), yes, func(programs string) (*cluster.Cluster, error) {
 		return cluster.Open(command.Context(), cluster.OpenOptions{Folder: home.server(), Password: password, Programs: []string{programs}})
 	})
-	var missing *cluster.NoProgramsError
-	if errors.As(err, &missing) && missing.Major != 0 {
+	if missing, ok := errors.AsType[*cluster.NoProgramsError](err); ok && missing.Major != 0 {
 		err = fmt.Errorf("the data in %s is of PostgreSQL %d, and this machine has other versions only (%s): install that version beside them, "+
 			"or delete the data with pgagui dev --reset, after a dump if you need it", home.server(), missing.Major, strings.Trim(fmt.Sprint(missing.Found), "[]"))
 	}
@@ -263,8 +262,7 @@ func (p *program) startDevDatabase(command *cobra.Command, home devHome, yes boo
 func (p *program) withPrograms(command *cobra.Command, download cluster.Download, folder string, yes bool, open func(programs string) (*cluster.Cluster, error)) (*cluster.Cluster, error) {
 	programs := download.Programs(folder)
 	server, err := open(programs)
-	var missing *cluster.NoProgramsError
-	if !errors.As(err, &missing) || download.URL == "" || missing.Major != 0 && missing.Major != download.Major {
+	if missing, ok := errors.AsType[*cluster.NoProgramsError](err); !ok || download.URL == "" || missing.Major != 0 && missing.Major != download.Major {
 		return server, err
 	}
 	if !yes && cli.TerminalOf(p.In) == nil {

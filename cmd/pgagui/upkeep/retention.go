@@ -98,8 +98,7 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 			rule := jobs.RetentionRule{Scope: p.Scope, AllScopes: all, Action: jobs.RetentionAction(arguments[0]), OlderThan: intervalText(arguments[1])}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				err := jobs.SetRetention(ctx, pool, rule)
-				var refusal *pgconn.PgError
-				if errors.As(err, &refusal) && (refusal.Code == "22007" || refusal.Code == "22008") { // what PostgreSQL does not read as an interval
+				if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == "22007" || refusal.Code == "22008") { // what PostgreSQL does not read as an interval
 					return fmt.Errorf(`%q is not a duration (expected for example 90d, 12h or "1 year", or never)`, arguments[1])
 				}
 				if err != nil {

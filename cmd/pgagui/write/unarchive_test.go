@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
@@ -473,8 +471,7 @@ func TestUnarchiveChecksItsRows(t *testing.T) {
 				t.Errorf("%s: %v", statement, err)
 			}
 		}
-		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != attempt.code {
+		if testdb.State(err) != attempt.code {
 			t.Errorf("%s: %v, want %s", attempt.statements, err, attempt.code)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {

@@ -71,8 +71,7 @@ func (b countedBody) Read(into []byte) (int, error) {
 
 // memoryError returns the error of a call for which there is no memory.
 func memoryError(err error) error {
-	var known *problem.Details
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*problem.Details](err); ok {
 		err = connect.NewError(codeOf(known.Status), known)
 	}
 	return err

@@ -178,7 +178,7 @@ func (a *archiver) archive(ctx context.Context, key pgtype.UUID, scope, threadID
 		}
 		return err
 	})
-	if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) {
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
 		err = fmt.Errorf("%s: %w", name(scope, threadID), pgagui.ErrorOf(err))
 	}
 	return err

@@ -199,8 +199,7 @@ func IsUnfit(err error) bool {
 // Describe returns an error as one line: what failed, where, and what to do. It returns "" if the
 // command has already printed the error.
 func Describe(err error) string {
-	var line *eventfile.Error
-	if errors.As(err, &line) {
+	if line, ok := errors.AsType[*eventfile.Error](err); ok {
 		return OneLine(fmt.Sprintf("%s:%d: %s", line.File, line.Line, explain(line.Err)))
 	}
 	if text := explain(err); text != "" {

@@ -169,8 +169,7 @@ func (p *Program) EachPoolOf(
 // Partly keeps the error of nodes that did not answer a list, if others did: the command prints what
 // these have, and fails in the end (WithStore). It returns any other error.
 func (p *Program) Partly(err error) error {
-	var unanswered *pgagui.UnansweredError
-	if !errors.As(err, &unanswered) || len(unanswered.Nodes) == p.members {
+	if unanswered, ok := errors.AsType[*pgagui.UnansweredError](err); !ok || len(unanswered.Nodes) == p.members {
 		return err
 	}
 	p.missing = err
