@@ -154,14 +154,10 @@ func TestARunMayBeginWithAnyEvent(t *testing.T) {
 		`note r: the RUN_STARTED at seq 4 names the parent "nobody", the run follows "before"`)
 }
 
-func inputOf(t testing.TB, pool *pgxpool.Pool, threadID string) (inputs []string) {
+func inputOf(t testing.TB, pool *pgxpool.Pool, threadID string) []string {
 	t.Helper()
-	err := pool.QueryRow(context.Background(), `
-		select array(select input::text from agui.input where thread_key = agui.thread_key('', $1) order by run_no)`, threadID).Scan(&inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inputs
+	return testdb.Ask[[]string](t, pool, `
+		select array(select input::text from agui.input where thread_key = agui.thread_key('', $1) order by run_no)`, threadID)
 }
 
 func TestTheInputComesBesideTheEvents(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 func TestAppendReturnsTheSeqOfTheLastEvent(t *testing.T) {
@@ -426,10 +427,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 		`{"type":"REASONING_MESSAGE_START","messageId":"think"}`,
 		`{"type":"TOOL_CALL_START","toolCallId":"call","toolCallName":"f"}`,
 	))
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
 	if _, err := tx.Exec(ctx, `select agui.set_setting('lease', '0')`); err != nil {
 		t.Fatal(err)

@@ -125,10 +125,7 @@ func TestChangesEndAtTransactionsInProgress(t *testing.T) {
 		}
 		return strings.Contains(after, " changed ")
 	})
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	if _, err := store.WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "slow", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -366,11 +366,7 @@ func TestChangesOfACluster(t *testing.T) {
 func TestNodesThatDoNotAnswerAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSameThreads(t, 30)
-	away, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(away.Close)
+	away := testdb.Connect(t, "postgres://127.0.0.1:1/none")
 	ctx := t.Context()
 	store := pgagui.NewCluster([]pgagui.Node{{Name: "a", Pool: s.nodes[0].Pool}, {Name: "b", Pool: s.nodes[1].Pool}, {Name: "c", Pool: away}}, &pgagui.Config{Logger: quiet})
 	for _, ids := range threadsOn(t, s.nodes, 1) {

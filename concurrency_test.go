@@ -231,10 +231,7 @@ func TestARolledBackAppendLeavesNothing(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	ctx := context.Background()
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	mustAppend(t, store.WithTx(tx), "t", "r", rawEvents(started("r"), token(1)))
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)

@@ -360,10 +360,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1}}); !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Error(err)
 	}
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	if _, err := follow(t.Context(), store.WithTx(tx), "t", pgagui.FollowOptions{}); err == nil {
 		t.Error("it follows in a transaction")
@@ -601,11 +598,8 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	store := pgagui.New(servers.PrimaryPool, nil)
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), token(1)))
 	database := &countedPolls{Pool: servers.StandbyPool, polls: map[int64]int{}}
-	wait.For(t, "the log on the standby", func() (isThere bool) {
-		if err := database.QueryRow(t.Context(), `select exists (select from agui.batch)`).Scan(&isThere); err != nil {
-			t.Fatal(err)
-		}
-		return isThere
+	wait.For(t, "the log on the standby", func() bool {
+		return testdb.Ask[bool](t, database, `select exists (select from agui.batch)`)
 	})
 	testdb.Exec(t, database, `select pg_wal_replay_pause()`)
 	mustAppend(t, store, "t", "r", rawEvents(token(2), finished))

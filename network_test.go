@@ -468,18 +468,11 @@ func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDat
 // connectCounted returns a pool whose queries are counted.
 func connectCounted(t testing.TB, address string, maxConns int32) (*pgxpool.Pool, *queries) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	counted := &queries{}
-	config.ConnConfig.Tracer = counted
-	config.MaxConns = maxConns
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, address, func(config *pgxpool.Config) {
+		config.ConnConfig.Tracer = counted
+		config.MaxConns = maxConns
+	})
 	return pool, counted
 }
 

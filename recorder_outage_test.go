@@ -357,16 +357,7 @@ func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
 					return new;
 				end $$`)
 			testdb.Exec(t, beside, `create trigger slow before insert on agui.batch for each row execute function slow()`)
-			config, err := pgxpool.ParseConfig(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.ConnConfig.RuntimeParams["statement_timeout"] = setting
-			pool, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
+			pool := testdb.ConnectWith(t, address, func(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["statement_timeout"] = setting })
 			store := pgagui.New(pool, nil)
 			recorder := newRecorder(t, store, &pgagui.RecorderConfig{
 				Linger: 50 * time.Millisecond, CallTimeout: 2 * time.Second, CheckEvery: 20 * time.Millisecond, Logger: quiet,
@@ -398,7 +389,7 @@ func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
 				}
 			}
 			<-recordings[0].Context().Done()
-			err = recordings[0].Close(t.Context())
+			err := recordings[0].Close(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "its events were tried 3 times") {
 				t.Errorf("the slow one: %v", err)
 			}
@@ -520,10 +511,7 @@ func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
 	mustAppend(t, store, "t", "r", rawEvents(started("r")))
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {

@@ -50,10 +50,7 @@ func mustFlush(t testing.TB, recording *pgagui.Recording) {
 // lockThread is a transaction that writes to a thread, until it is unlocked.
 func lockThread(t testing.TB, pool *pgxpool.Pool, threadID string) (unlock func()) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	testdb.Exec(t, tx, `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('', $1)))`, threadID)
 	unlock = sync.OnceFunc(func() { tx.Rollback(context.Background()) })
 	t.Cleanup(unlock)

@@ -51,16 +51,7 @@ func underRowSecurity(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool))
 	run := func(name string, through func(t testing.TB, address string) string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, err := pgxpool.ParseConfig(through(t, poolRole(t, testdb.New(t))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.MaxConns = 2
-			pool, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
+			pool := testdb.ConnectWith(t, through(t, poolRole(t, testdb.New(t))), func(config *pgxpool.Config) { config.MaxConns = 2 })
 			test(t, pool)
 		})
 	}
@@ -212,21 +203,14 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 func TestSetScopeTakesNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	address := poolRole(t, testdb.New(t))
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var wire countedTrips
-	config.MaxConns = 1
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		return &countedConn{connection, &wire}, err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, address, func(config *pgxpool.Config) {
+		config.MaxConns = 1
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			return &countedConn{connection, &wire}, err
+		}
+	})
 	store := pgagui.New(pool, &pgagui.Config{Scope: "a", SetScope: true})
 	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	calls := map[string]func() error{

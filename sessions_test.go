@@ -365,10 +365,7 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 	version := mustSave(t, store, "t", "root", "k", `"root"`)
 
 	// The second writer waits for the first one's transaction.
-	first, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testdb.Begin(t, pool)
 	defer first.Rollback(ctx)
 	if _, err := store.WithTx(first).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"a"`), pgagui.SaveOptions{RunID: "a", ExpectedVersion: version}); err != nil {
 		t.Fatal(err)
@@ -494,10 +491,7 @@ func TestSessionStateAndEventsInOneTransaction(t *testing.T) {
 			t.Errorf("checkpoint %d, error %v", number, err)
 		}
 	}
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	write(tx)
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
@@ -814,10 +808,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	endedRun(t, store, "t", "a", "")
-	first, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testdb.Begin(t, pool)
 	defer first.Rollback(ctx)
 	if _, err := store.WithTx(first).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
 		t.Fatal(err)

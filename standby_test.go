@@ -362,16 +362,7 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 // connectTo returns a pool of connections to the server that the function names when they are made.
 func connectTo(t testing.TB, server func() string) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(server())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.BeforeConnect = beforeConnect(server)
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, server(), func(config *pgxpool.Config) { config.BeforeConnect = beforeConnect(server) })
 	return pool
 }
 

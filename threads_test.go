@@ -590,10 +590,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 		"claim":   `select from agui.thread for no key update skip locked`,
 		"compact": `select agui_internal.compact_sequence(agui.thread_key('', 't'), '{1}')`,
 	} {
-		tx, err := pool.Begin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		defer tx.Rollback(ctx)
 		for _, statement := range []string{`select from agui.thread for no key update skip locked`, work} {
 			testdb.Exec(t, tx, statement)
@@ -613,10 +610,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 
 	// And a compactor does not wait for a run that has begun and not been committed: the title can
 	// be had next time.
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
 	mustAppend(t, store, "u", "r", rawEvents(started("r"), snapshot, finished))
 	mustAppend(t, store.WithTx(tx), "u", "s", rawEvents(started("s")))
@@ -687,11 +681,7 @@ func TestSetThreadBesideAppends(t *testing.T) {
 func TestThreadsWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "simple_protocol"} {
-		pool, err := pgxpool.New(context.Background(), testdb.New(t)+"&default_query_exec_mode="+mode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pool.Close)
+		pool := testdb.Connect(t, testdb.New(t)+"&default_query_exec_mode="+mode)
 		store := pgagui.New(pool, nil)
 		set := mustSet(t, store, "t", pgagui.ThreadChanges{
 			Title: new("Title"), Agent: new("agent"), Archived: new(true), Metadata: json.RawMessage(`{"a":{"b":"\"'\\"}}`), CreateIfMissing: true,

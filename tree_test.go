@@ -158,18 +158,12 @@ func TestALargeTree(t *testing.T) {
 	// What autovacuum does in time for a table of this size.
 	testdb.Exec(t, pool, `analyze agui.run, agui.batch`)
 
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
-	runsRead := func() (rows int64) {
+	runsRead := func() int64 {
 		t.Helper()
-		if err := tx.QueryRow(ctx, `
-			select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'agui.run'::regclass`).Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
-		return rows
+		return testdb.Ask[int64](t, tx, `
+			select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'agui.run'::regclass`)
 	}
 	before := runsRead()
 	lineage, err := pgagui.New(tx, nil).Lineage(ctx, pgagui.RunRef{ThreadID: "t", RunID: runName(depth)})

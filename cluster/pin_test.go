@@ -206,10 +206,7 @@ func TestPinsCostNothingWithoutOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Close(context.Background())
-		tx, err := connection.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, connection)
 		for _, statement := range []string{
 			`set local track_functions = 'all'`, `select agui.append('t', 'r', '[` + start + `]')`, `select agui.append_many('{t}', '{r}', '{"[{\"type\":\"CUSTOM\"}]"}')`,
 			`select agui.restore('t')`, `select agui.poll('{t}', '{0}')`, `select agui.keep_alive('{t}', '{r}')`,

@@ -221,11 +221,8 @@ func TestStreamsEndWhenTheirTokenIsWithdrawn(t *testing.T) {
 			ended <- answer.StatusCode
 		}()
 		fmt.Fprintln(writer, `{"type":"RUN_STARTED"}`)
-		wait.For(t, "the first event of the writer is stored", func() (isStored bool) {
-			if err := p.db.QueryRow(t.Context(), `select exists (select from agui.run where run_id = $1)`, run).Scan(&isStored); err != nil {
-				t.Fatal(err)
-			}
-			return isStored
+		wait.For(t, "the first event of the writer is stored", func() bool {
+			return testdb.Ask[bool](t, p.db, `select exists (select from agui.run where run_id = $1)`, run)
 		})
 		write(left)
 		if err := loaded.Reload(); err != nil {

@@ -239,11 +239,7 @@ func TestKilledServersDatabaseAndAgents(t *testing.T) {
 	if err := schema.Up(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.Connect(t, url)
 	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '3')`)
 	agent := startKilled(t, "agent", "")
 	c := &crash{t: t, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}

@@ -87,17 +87,8 @@ func (s *sent) reset() (messages int, statements map[string]int) {
 
 func traced(t *testing.T, url string) (*pgxpool.Pool, *sent) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	counted := &sent{statements: map[string]int{}}
-	config.ConnConfig.Tracer = counted
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, url, func(config *pgxpool.Config) { config.ConnConfig.Tracer = counted })
 	return pool, counted
 }
 
@@ -313,10 +304,7 @@ func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *wi
 	}
 
 	// A transaction that is still in progress although one that began later has been replayed.
-	slow, err := replicated.PrimaryPool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := testdb.Begin(t, replicated.PrimaryPool)
 	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
 	id := testdb.Ask[string](t, slow, `select 'tx-' || pg_current_xact_id()`)
 	if got := p.titles("Pgagui-Position", p.rename("written", "quick"))["written"]; got != "quick" {
@@ -664,24 +652,17 @@ func TestFailoverToTheReplica(t *testing.T) {
 	replicated := testdb.NewReplicated(t)
 	var mu sync.Mutex
 	primary := replicated.Primary.URL("postgres") // the server that the name stands for
-	config, err := pgxpool.ParseConfig(primary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.BeforeConnect = func(_ context.Context, connection *pgx.ConnConfig) error {
-		mu.Lock()
-		defer mu.Unlock()
-		target, err := pgx.ParseConfig(primary)
-		if err == nil {
-			connection.Host, connection.Port, connection.Password, connection.Fallbacks = target.Host, target.Port, target.Password, nil
+	pool := testdb.ConnectWith(t, primary, func(config *pgxpool.Config) {
+		config.BeforeConnect = func(_ context.Context, connection *pgx.ConnConfig) error {
+			mu.Lock()
+			defer mu.Unlock()
+			target, err := pgx.ParseConfig(primary)
+			if err == nil {
+				connection.Host, connection.Port, connection.Password, connection.Fallbacks = target.Host, target.Port, target.Password, nil
+			}
+			return err
 		}
-		return err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	})
 	quiet := &pgagui.Config{Logger: slog.New(slog.DiscardHandler)}
 	p := serveStore(t, pgagui.New(pool, quiet), server.Options{
 		Reads: pgagui.New(testdb.Connect(t, replicated.Standby.URL("postgres")), quiet), Logger: quiet.Logger,

@@ -445,10 +445,7 @@ func TestTooManyAppendsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testdb.Pool(t), server.Options{MaxAppends: 1})
 	p.appendRun("t", "run-1", "a1", "x")
-	tx, err := p.db.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, p.db)
 	defer tx.Rollback(t.Context())
 	if _, err := tx.Exec(t.Context(), `select agui.append('t', 'run-2', '[{"type":"RUN_STARTED"}]')`); err != nil { // holds the lock of the thread
 		t.Fatal(err)
@@ -514,10 +511,7 @@ func TestSlowWritersStopNobody(t *testing.T) {
 		}
 	}
 
-	tx, err := p.db.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, p.db)
 	defer tx.Rollback(t.Context())
 	if _, err := tx.Exec(t.Context(), `select agui.append('locked', 'run-2', '[{"type":"RUN_STARTED"}]', scope => '1')`); err != nil { // holds the lock of the thread
 		t.Fatal(err)
@@ -842,13 +836,9 @@ func TestSlowWritersOfLargeRequests(t *testing.T) {
 func TestADatabaseThatIsReadOnlyForTheMoment(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	config := pool.Config().Copy()
-	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	standby, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Close)
+	standby := testdb.ConnectWith(t, pool.Config().ConnString(), func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	})
 	p := serve(t, standby, server.Options{})
 	if problem := p.json(503, "PUT", "/threads/t/session-state/memory", `1`); problem["sqlstate"] != "25006" {
 		t.Errorf("the answer is %v", problem)

@@ -337,18 +337,12 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 	p := serve(t, testdb.Pool(t), options)
 	p.run("thread", "run", "u1 user Hello")
 	called := a.called(t)
-	slow, err := p.db.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := testdb.Begin(t, p.db)
 	defer slow.Rollback(context.Background())
 	testdb.Exec(t, slow, "lock table agui.batch in exclusive mode")
 	called.finish("a1", "Hi")
-	wait.For(t, "the end of the run waits for the lock", func() (waits bool) {
-		if err := slow.QueryRow(t.Context(), "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted").Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		return waits
+	wait.For(t, "the end of the run waits for the lock", func() bool {
+		return testdb.Ask[bool](t, slow, "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted")
 	})
 	time.Sleep(2 * options.Agents[0].IdleTimeout)
 	if err := slow.Commit(t.Context()); err != nil {

@@ -14,14 +14,10 @@ import (
 func TestLockedThreadsOfOneLeaveConnectionsToOthers(t *testing.T) {
 	t.Parallel()
 	database := testdb.Pool(t)
-	config := database.Config()
-	config.MaxConns = 4
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "1s"
-	small, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(small.Close)
+	small := testdb.ConnectWith(t, database.Config().ConnString(), func(config *pgxpool.Config) {
+		config.MaxConns = 4
+		config.ConnConfig.RuntimeParams["lock_timeout"] = "1s"
+	})
 	a := newAgent(t)
 	options := withAgent(a)
 	options.Access = named{
@@ -30,10 +26,7 @@ func TestLockedThreadsOfOneLeaveConnectionsToOthers(t *testing.T) {
 	p := serve(t, small, options)
 
 	const locked = 6
-	tx, err := database.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, database)
 	defer tx.Rollback(t.Context())
 	testdb.Exec(t, tx, `select pg_advisory_xact_lock(agui_internal.thread_lock_id(agui.thread_key('1', 'locked' || n))) from generate_series(1, $1) as n`, locked)
 	answers := make(chan int, locked)

@@ -100,10 +100,7 @@ func TestReadsWriteNothing(t *testing.T) {
 		`select * from agui.status('t')`, `select * from agui.poll('{t}', '{0}')`, `select agui.restore('t', at_time => now())`,
 		`select agui.attach('t')`, `select agui.attach('t', shape => 'stream')`, `select agui.attach('t', shape => 'events')`, `select agui.replay('t')`, `select * from agui_internal.stale_runs()`,
 	} {
-		tx, err := pool.Begin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		testdb.Exec(t, tx, `set transaction read only`)
 		if _, err := tx.Exec(ctx, read); err != nil {
 			t.Errorf("%s: %v", read, err)

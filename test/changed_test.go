@@ -115,10 +115,7 @@ func TestFrequentUpdatesAreHOT(t *testing.T) {
 		{`select agui.save_session_state('t', 'k', '2', 'r', 1)`, "session_key"},
 		{`select agui_internal.repack_run(agui.thread_key('', 't'), 1)`, "thread"},
 	} {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		defer tx.Rollback(t.Context())
 		// What the session has not reported yet counts, too.
 		counts := func() (updates, hot int64) {

@@ -78,13 +78,10 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 					t.Fatalf("after %s: %s", after, problem)
 				}
 			}
-			partial := func() (n int) {
+			partial := func() int {
 				t.Helper()
-				if err := pool.QueryRow(ctx, `
-					select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n
+				return testdb.Ask[int](t, pool, `
+					select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`)
 			}
 			do(`call agui.compact()`)
 			whole := list(t, pool, snapshots)

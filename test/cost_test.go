@@ -30,19 +30,12 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, table, statement string, argumen
 func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement string, arguments ...any) (rows int64) {
 	t.Helper()
 	ctx := context.Background()
-	count := func(tx pgx.Tx) (n int64) {
-		err := tx.QueryRow(ctx, `
+	count := func(tx pgx.Tx) int64 {
+		return testdb.Ask[int64](t, tx, `
 			select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
-			from pg_stat_xact_user_tables where schemaname = 'agui' and relname = $1`, table).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+			from pg_stat_xact_user_tables where schemaname = 'agui' and relname = $1`, table)
 	}
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
 	testdb.Exec(t, tx, setting)
 	before := count(tx)
@@ -57,8 +50,8 @@ func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement st
 // for a long thread.
 func pagesRead(t *testing.T, tx pgx.Tx, statement string) int64 {
 	t.Helper()
-	count := func() (pages int64) {
-		err := tx.QueryRow(t.Context(), `
+	count := func() int64 {
+		return testdb.Ask[int64](t, tx, `
 			with own as (
 				select oid, reltoastrelid from pg_class where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
 			)
@@ -69,11 +62,7 @@ func pagesRead(t *testing.T, tx pgx.Tx, statement string) int64 {
 				select reltoastrelid from own
 				union all
 				select indexrelid from pg_index where indrelid in (select reltoastrelid from own where reltoastrelid <> 0)
-			) as relations`).Scan(&pages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pages
+			) as relations`)
 	}
 	before := count()
 	if _, err := tx.Exec(t.Context(), statement); err != nil {
@@ -323,33 +312,17 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 			t.Run(fmt.Sprint(name, " with a state of ", size, " bytes"), func(t *testing.T) {
 				t.Parallel()
 				// One connection does all of it, so that it knows what it has read.
-				config, err := pgxpool.ParseConfig(testdb.New(t))
-				if err != nil {
-					t.Fatal(err)
-				}
-				config.MaxConns = 1
-				pool, err := pgxpool.NewWithConfig(context.Background(), config)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(pool.Close)
+				pool := testdb.ConnectWith(t, testdb.New(t), func(config *pgxpool.Config) { config.MaxConns = 1 })
 				longThread(t, pgagui.New(pool, nil), strings.Repeat("s", size))
-				statistics := func() (rows int64) {
+				statistics := func() int64 {
 					testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-					err := pool.QueryRow(context.Background(), `
-						select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`).Scan(&rows)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return rows
+					return testdb.Ask[int64](t, pool, `
+						select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`)
 				}
 				before := statistics()
-				if compact == "" {
-					_, err = jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
-				} else {
-					_, err = pool.Exec(context.Background(), compact)
-				}
-				if err != nil {
+				if compact != "" {
+					testdb.Exec(t, pool, compact)
+				} else if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				// In SQL its size is read too: to choose a sequence, where the run of the batch ends one also
@@ -403,26 +376,15 @@ func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
 // a table were scanned.
 func countingScans(t *testing.T) (*pgxpool.Pool, func(table string) int64) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testdb.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = 1
-	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
-	config.ConnConfig.RuntimeParams["jit"] = "off" // the costs of plans without an index would turn it on
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool, func(table string) (n int64) {
+	pool := testdb.ConnectWith(t, testdb.New(t), func(config *pgxpool.Config) {
+		config.MaxConns = 1
+		config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+		config.ConnConfig.RuntimeParams["jit"] = "off" // the costs of plans without an index would turn it on
+	})
+	return pool, func(table string) int64 {
 		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-		err := pool.QueryRow(t.Context(), `
-			select idx_scan from pg_stat_user_tables where schemaname = 'agui' and relname = $1`, table).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return testdb.Ask[int64](t, pool, `
+			select idx_scan from pg_stat_user_tables where schemaname = 'agui' and relname = $1`, table)
 	}
 }
 
@@ -484,10 +446,7 @@ func TestBranchesAreCountedInAnIndex(t *testing.T) {
 		insertTree(t, pool, thread, 4000, parent)
 	}
 	testdb.Exec(t, pool, `vacuum analyze agui.run`)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	for thread, branches := range map[string]int{"chain": 1, "siblings": 3999} {
 		statement := fmt.Sprintf(`select * from agui.get_thread('%s')`, thread)
@@ -771,11 +730,8 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 	} {
 		testdb.Exec(t, pool, statement)
 	}
-	wait.For(t, "the changes of others", func() (isThere bool) {
-		if err := pool.QueryRow(t.Context(), `select count(*) > 5000 from agui.changes($1, 10000)`, place).Scan(&isThere); err != nil {
-			t.Fatal(err)
-		}
-		return isThere
+	wait.For(t, "the changes of others", func() bool {
+		return testdb.Ask[bool](t, pool, `select count(*) > 5000 from agui.changes($1, 10000)`, place)
 	})
 	for _, statement := range []string{`select * from agui.changes($1, scope => 'quiet')`, `select * from agui.changes($1, scope => 'loud-7')`} {
 		if rows := rowsRead(t, pool, "run", statement, place); rows > 2500 {
@@ -868,11 +824,8 @@ func TestWhatWaitsReadsAPage(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	waiting := func() (n int) {
-		if err := pool.QueryRow(t.Context(), `select count(*) from agui.waiting(1000)`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
+	waiting := func() int {
+		return testdb.Ask[int](t, pool, `select count(*) from agui.waiting(1000)`)
 	}
 	// In a store that did not have the column, the job has not looked at them yet.
 	if n := waiting(); n != 500 {

@@ -365,10 +365,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 						return null;
 					end $$;
 					create trigger hold before insert on agui.message_version execute function hold()`)
-				blocker, err := pool.Begin(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				blocker := testdb.Begin(t, pool)
 				defer blocker.Rollback(ctx)
 				testdb.Exec(t, blocker, `select pg_advisory_xact_lock(28)`)
 				done := make(chan error, 1)

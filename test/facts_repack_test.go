@@ -23,12 +23,9 @@ func TestFactsStayTrueWhenARunIsRepacked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait.For(t, "the projection", func() (isProjected bool) {
+	wait.For(t, "the projection", func() bool {
 		testdb.Exec(t, pool, `call agui.project()`)
-		if err := pool.QueryRow(t.Context(), `select exists (select from agui.projected_run)`).Scan(&isProjected); err != nil {
-			t.Fatal(err)
-		}
-		return isProjected
+		return testdb.Ask[bool](t, pool, `select exists (select from agui.projected_run)`)
 	})
 	for _, job := range []string{`call agui.compact()`, `call agui.repack(older_than => '0')`} {
 		testdb.Exec(t, pool, job)

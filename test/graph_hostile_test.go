@@ -11,12 +11,9 @@ import (
 )
 
 // graphRowsRead counts the rows of the tables of graphs that the transaction has read.
-func graphRowsRead(t *testing.T, tx pgx.Tx) (rows int) {
+func graphRowsRead(t *testing.T, tx pgx.Tx) int {
 	t.Helper()
-	if err := tx.QueryRow(t.Context(), `select sum(seq_tup_read + idx_tup_fetch) from pg_stat_xact_user_tables where relname ~ '^(channel|checkpoint)'`).Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return testdb.Ask[int](t, tx, `select sum(seq_tup_read + idx_tup_fetch) from pg_stat_xact_user_tables where relname ~ '^(channel|checkpoint)'`)
 }
 
 // A connection that planned its statements while the tables were nearly empty reads no more rows later than a call needs.
@@ -68,10 +65,7 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 				{"history", `select count(*) from agui.channel_history('t', '{none}', 'a500')`, 500 * 10},
 				{"lineage", `select count(*) from agui.checkpoint_lineage('t', 'a500')`, 500 * 10},
 			} {
-				tx, err := connection.Begin(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				tx := testdb.Begin(t, connection)
 				before := graphRowsRead(t, tx) // of earlier transactions, not reported yet
 				if _, err := tx.Exec(t.Context(), step.statement); err != nil {
 					t.Fatalf("%s: %v", step.name, err)
@@ -124,10 +118,7 @@ func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {
 	} {
 		pool := testdb.Pool(t)
 		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{a}', '{json}', '[1]')`) // the row exists
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		testdb.Exec(t, tx, calls[0])
 		second := make(chan error)
 		go func() {

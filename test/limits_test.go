@@ -524,10 +524,7 @@ func TestLargeEventsBeginAndEndRuns(t *testing.T) {
 			`[{"type":"RUN_STARTED"},{"x":"%s","type":"CUSTOM","a":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}]`:  "running",
 		} {
 			var found string
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := testdb.Begin(t, pool)
 			if _, err := tx.Exec(t.Context(), `select agui.append('t', 'r', $1::json)`, strings.Replace(events, "%s", filling, 1)); err != nil {
 				var refused *pgconn.PgError
 				if !errors.As(err, &refused) {

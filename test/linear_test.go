@@ -26,10 +26,7 @@ func TestFoldingIsLinear(t *testing.T) {
 		thread := fmt.Sprint("thread-", size)
 		appendLongRun(t, pool, thread, size)
 		inGo[i] = float64(bytesAllocated(t, batchesOf(t, pool, thread)))
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		session := int(tx.Conn().PgConn().PID())
 		before := memory.CPU(session)
 		pages[i] = float64(pagesRead(t, tx, `select agui.restore('`+thread+`')`))

@@ -137,10 +137,7 @@ func TestTenantsListTheirOwnRuns(t *testing.T) {
 		t.Errorf("runs of another tenant behind its cursor: %q", got)
 	}
 	// A pool lists the runs of the scope that is set.
-	transaction, err := tenants.asPool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	transaction := testdb.Begin(t, tenants.asPool)
 	defer transaction.Rollback(t.Context())
 	var own, others int
 	if err := transaction.QueryRow(t.Context(), `
@@ -164,10 +161,7 @@ func TestHeartbeatsTouchNoIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Release()
-	transaction, err := connection.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	transaction := testdb.Begin(t, connection)
 	defer transaction.Rollback(t.Context())
 	updates := func() (all, heapOnly int) {
 		t.Helper()

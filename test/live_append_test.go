@@ -667,20 +667,12 @@ func TestAppendManyNeedNotBeDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	commits := func(db interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}) (setting string) {
+	commits := func(db testdb.Querier) string {
 		t.Helper()
-		if err := db.QueryRow(ctx, `select current_setting('synchronous_commit')`).Scan(&setting); err != nil {
-			t.Fatal(err)
-		}
-		return setting
+		return testdb.Ask[string](t, db, `select current_setting('synchronous_commit')`)
 	}
 	for _, durable := range []bool{false, true} {
-		tx, err := conn.Begin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, conn)
 		defer tx.Rollback(ctx)
 		// One of the calls is refused, which rolls back a part of what the function did.
 		if _, err := appendMany(tx, []appendCall{

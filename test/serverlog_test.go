@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/legacysession"
@@ -56,11 +54,7 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 	if err := schema.Up(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := pgxpool.New(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := testdb.Connect(t, address)
 
 	started, finished := `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`
 	said := `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"` + secret + `"}`

@@ -35,20 +35,13 @@ func newRole(t *testing.T, pool *pgxpool.Pool, name string) string {
 // asRole returns a pool whose connections are those of a role, as if it had logged in.
 func asRole(t *testing.T, databaseURL, role string, settings ...string) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = 4
-	config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
-		_, err := connection.Exec(ctx, strings.Join(append(settings, `set session authorization `+role), "; "))
-		return err
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, databaseURL, func(config *pgxpool.Config) {
+		config.MaxConns = 4
+		config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
+			_, err := connection.Exec(ctx, strings.Join(append(settings, `set session authorization `+role), "; "))
+			return err
+		}
+	})
 	return pool
 }
 
@@ -383,10 +376,7 @@ func TestTheCallerIsTheRoleThatIsSet(t *testing.T) {
 func TestForeignChangesAreRefused(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	holder, err := tenants.owner.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := testdb.Begin(t, tenants.owner)
 	defer holder.Rollback(context.Background())
 	testdb.Exec(t, holder, `
 		select pg_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) from agui.thread;

@@ -92,10 +92,7 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 			ctx := context.Background()
 			pool := testdb.Pool(t)
 			testdb.Exec(t, pool, `analyze`)
-			tx, err := pool.Begin(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := testdb.Begin(t, pool)
 			defer tx.Rollback(ctx)
 			// Ten runs are counted in the middle, and the last ten.
 			middle := runs/2 - 11
@@ -154,10 +151,7 @@ func isLinear(t *testing.T, pool *pgxpool.Pool, fill func(thread string, size in
 	for _, n := range []int{size, 2 * size} {
 		thread := fmt.Sprint("thread-", n)
 		fill(thread, n)
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
 		pages[n] = pagesRead(t, tx, fmt.Sprintf(statement, thread))
 		tx.Rollback(t.Context())
 	}
@@ -272,17 +266,8 @@ func TestVerifyReadsEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	url := testdb.New(t)
 	pool := testdb.Connect(t, url)
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	counter := &rowCounter{}
-	config.ConnConfig.Tracer = counter
-	counted, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer counted.Close()
+	counted := testdb.ConnectWith(t, url, func(config *pgxpool.Config) { config.ConnConfig.Tracer = counter })
 	rows := map[int]int64{}
 	for _, size := range []int{200, 400} {
 		thread := fmt.Sprint("thread-", size)
@@ -389,10 +374,7 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 		)::json)
 		from generate_series(1, $1::int) as i`, runs)
 	testdb.Exec(t, pool, `call agui.compact()`)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	var damages, snapshots, folds int
 	for _, step := range []struct {

@@ -909,12 +909,9 @@ func describedAll(thread jobs.VerifiedThread) []string {
 	return lines
 }
 
-func keyOf(t *testing.T, pool *pgxpool.Pool, thread string) (key string) {
+func keyOf(t *testing.T, pool *pgxpool.Pool, thread string) string {
 	t.Helper()
-	if err := pool.QueryRow(context.Background(), `select agui.thread_key('', $1)::text`, thread).Scan(&key); err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return testdb.Ask[string](t, pool, `select agui.thread_key('', $1)::text`, thread)
 }
 
 // The function in SQL, the job in Go and the job with the fold in SQL find the same, and say it in the same words.
@@ -973,12 +970,9 @@ func TestRepairMakesSnapshotsAgainAndLeavesTheLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	pool := plantFaults(t)
-	digest := func(query string) (digest string) {
+	digest := func(query string) string {
 		t.Helper()
-		if err := pool.QueryRow(ctx, query).Scan(&digest); err != nil {
-			t.Fatal(err)
-		}
-		return digest
+		return testdb.Ask[string](t, pool, query)
 	}
 	const log = `select md5(string_agg(concat(to_jsonb(run) - 'log_bytes' - 'n', batches.rows), '' order by run.thread_key, run.run_no)) from agui.run
 		left join lateral (select string_agg(batch::text, '' order by first_seq) as rows from agui.batch
@@ -1299,16 +1293,12 @@ func TestVerifyGoesOnAfterAThreadThatFails(t *testing.T) {
 		alter table agui.run force row level security;
 		create policy slow on agui.run using (case when thread_key = agui.thread_key('', 'slow') then stop() else true end);
 		grant execute on function stop() to agui_reader`, pgx.QueryExecModeSimpleProtocol)
-	config := pool.Config()
-	config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
-		_, err := connection.Exec(ctx, `set role agui_reader`)
-		return err
-	}
-	reader, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	reader := testdb.ConnectWith(t, pool.Config().ConnString(), func(config *pgxpool.Config) {
+		config.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
+			_, err := connection.Exec(ctx, `set role agui_reader`)
+			return err
+		}
+	})
 	done, err := jobs.Verify(ctx, reader, jobs.VerifyOptions{SampleThreads: 3})
 	if err == nil || !strings.Contains(err.Error(), `verify thread "slow": `) || done.Threads != 2 || done.Problems != 0 {
 		t.Errorf("%+v, error %v", done, err)

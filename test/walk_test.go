@@ -66,14 +66,10 @@ func TestJobsReadInProportionToTheRuns(t *testing.T) {
 func shortRuns(t *testing.T, runs int) *pgxpool.Pool {
 	t.Helper()
 	ctx := context.Background()
-	config := testdb.Pool(t).Config()
-	config.MaxConns = 1
-	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testdb.ConnectWith(t, testdb.New(t), func(config *pgxpool.Config) {
+		config.MaxConns = 1
+		config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	})
 	for number := range runs {
 		run := fmt.Sprint("r", number)
 		events := []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q}`, run)), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
@@ -85,16 +81,11 @@ func shortRuns(t *testing.T, runs int) *pgxpool.Pool {
 }
 
 // logRowsRead counts the rows of runs, batches and snapshots that the only session of the database has read so far.
-func logRowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
+func logRowsRead(t *testing.T, pool *pgxpool.Pool) int64 {
 	t.Helper()
-	ctx := context.Background()
 	testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-	err := pool.QueryRow(ctx, `
-		select sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_user_tables where schemaname = 'agui' and relname in ('run', 'batch', 'snapshot')`).Scan(&rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return testdb.Ask[int64](t, pool, `
+		select sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_user_tables where schemaname = 'agui' and relname in ('run', 'batch', 'snapshot')`)
 }
 
 // A job also finds a run that comes before the last processed one: its end came late, or something was appended to it.

@@ -7,12 +7,41 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Querier is a pool, a connection or a transaction.
 type Querier interface {
 	Exec(ctx context.Context, statement string, arguments ...any) (pgconn.CommandTag, error)
 	QueryRow(ctx context.Context, query string, arguments ...any) pgx.Row
+}
+
+// ConnectWith returns a pool of connections to a database, whose configuration the function changes. It is closed when the test ends.
+func ConnectWith(t testing.TB, databaseURL string, change func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		t.Fatal("testdb:", err)
+	}
+	change(config)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal("testdb:", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// Begin begins a transaction.
+func Begin(t testing.TB, db interface {
+	Begin(context.Context) (pgx.Tx, error)
+}) pgx.Tx {
+	t.Helper()
+	tx, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal("testdb:", err)
+	}
+	return tx
 }
 
 // Exec executes a statement.

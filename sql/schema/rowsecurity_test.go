@@ -81,10 +81,7 @@ func TestRowSecurityGivesWayToALongTransaction(t *testing.T) {
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
 	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	testdb.Exec(t, tx, `select from agui.run`)
 	done := make(chan error)
 	go func() { done <- schema.Up(t.Context(), address, schema.RowSecurity(true)) }()

@@ -121,10 +121,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	pool := testdb.Connect(t, address)
-	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := testdb.Begin(t, pool)
 	defer func() { _ = reader.Rollback(context.Background()) }()
 	testdb.Exec(t, reader, `lock table agui.batch in access share mode`)
 

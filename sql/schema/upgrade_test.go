@@ -733,10 +733,7 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 		t.Fatalf("%s waits, want %s", got, want)
 	}
 
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	for _, file := range []string{"000011_waiting.down.sql", "000011_waiting.up.sql"} {
 		text, err := os.ReadFile(file)
@@ -770,10 +767,7 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 // waits for the reader, and the writers continue meanwhile.
 func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Pool, next release) {
 	t.Helper()
-	reader, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := testdb.Begin(t, pool)
 	testdb.Exec(t, reader, `select from agui.batch limit 1`)
 	upgraded := make(chan error, 1)
 	go func() { upgraded <- schema.Up(t.Context(), address, next.migrations()) }()

@@ -57,9 +57,9 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 }
 
 // meaning is what reads say of the threads.
-func meaning(t *testing.T, pool *pgxpool.Pool) (text string) {
+func meaning(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), `
+	return testdb.Ask[string](t, pool, `
 		select string_agg(concat_ws(' ', scope, thread_id, run_id, status, parent_run_id,
 			(select json_agg(event)::text from agui.events(thread_id, run_id, scope => scope) as event),
 			(select json_agg(m)::text from agui.messages(thread_id, run_id, scope => scope) as m), agui.state(thread_id, run_id, scope => scope)::text,
@@ -67,10 +67,7 @@ func meaning(t *testing.T, pool *pgxpool.Pool) (text string) {
 			e'\n' order by scope, thread_id, run_id)
 		from agui.thread as thread
 		cross join lateral agui.runs(thread_id, scope) as run
-		where exists (select from agui.run where run.thread_key = thread.thread_key)`).Scan(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text
+		where exists (select from agui.run where run.thread_key = thread.thread_key)`)
 }
 
 // fillOddly adds what only a few threads have.
@@ -461,10 +458,8 @@ func TestUnarchiveChecksItsRows(t *testing.T) {
 		{[]string{`select agui_internal.begin_unarchive(repeat('x', 2000), 't', now())`}, "UI011"},
 		{[]string{`select agui.claim_run('t', 'r', 'me')`, begin}, "UI006"},
 	} {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := testdb.Begin(t, pool)
+		var err error
 		for n, statement := range attempt.statements {
 			_, err = tx.Exec(t.Context(), statement)
 			if (err != nil) != (n == len(attempt.statements)-1) {
