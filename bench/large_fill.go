@@ -328,8 +328,8 @@ func newSpokenThread(id string, seed uint64) *spokenThread {
 }
 
 var spokenWords = func() (words []string) {
-	for _, first := range strings.Fields("re un in de con pro per dis trans over under inter sub fore out") {
-		for _, second := range strings.Fields("port form mand ject tract vert spect sign plain quire late cover mark turn work date bill ship pay claim") {
+	for first := range strings.FieldsSeq("re un in de con pro per dis trans over under inter sub fore out") {
+		for second := range strings.FieldsSeq("port form mand ject tract vert spect sign plain quire late cover mark turn work date bill ship pay claim") {
 			words = append(words, first+second, first+second+"s")
 		}
 	}

@@ -81,7 +81,7 @@ func (s *served) spent(ctx context.Context) (used spent, err error) {
 	used.server, used.clients = memory.Scheduled(s.process.pid), memory.Scheduled(os.Getpid())
 	if postmaster, err := memory.Parent(int(s.server.connection.PgConn().PID())); err == nil { // otherwise it is on another machine
 		used.database = memory.OfChildren(postmaster)
-		for _, child := range strings.Fields(memory.Children(postmaster)) {
+		for child := range strings.FieldsSeq(memory.Children(postmaster)) {
 			if pid, err := strconv.Atoi(child); err == nil {
 				used.database += memory.Scheduled(pid)
 			}

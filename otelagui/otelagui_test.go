@@ -208,7 +208,7 @@ func TestTheCoreIsFreeOfOpenTelemetry(t *testing.T) {
 	if !strings.Contains(string(output), "github.com/jackc/pgx/v5\n") {
 		t.Fatalf("go list -deps: %s", output)
 	}
-	for _, dependency := range strings.Fields(string(output)) {
+	for dependency := range strings.FieldsSeq(string(output)) {
 		if strings.HasPrefix(dependency, "go.opentelemetry.io/") || strings.HasPrefix(dependency, "github.com/robfig/cron") {
 			t.Errorf("the core depends on %s", dependency)
 		}

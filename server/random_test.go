@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -378,9 +379,7 @@ func (c *caller) call(method, path, body string, header http.Header) (status int
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.RequestURI, request.RemoteAddr = path, "192.0.2.1:1234"
 	answered := &shortStream{ResponseRecorder: httptest.NewRecorder(), cancel: cancel}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -396,10 +397,8 @@ type oldStore struct {
 }
 
 func (o *oldStore) Serialize() (json.RawMessage, error) {
-	for _, line := range o.lines {
-		if line == "unwritable" {
-			return nil, io.ErrShortWrite
-		}
+	if slices.Contains(o.lines, "unwritable") {
+		return nil, io.ErrShortWrite
 	}
 	return json.Marshal(map[string]any{"lines": o.lines})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -111,9 +112,7 @@ func (m *graphModel) put(t *testing.T, pool *pgxpool.Pool, random *rand.Rand, th
 		tuple.parent = parent
 	}
 	if before := m.tuples[[2]string{namespace, parent}]; before != nil {
-		for channel, version := range before.versions {
-			tuple.versions[channel] = version
-		}
+		maps.Copy(tuple.versions, before.versions)
 	}
 	var changed []channelValue
 	for _, channel := range []string{"messages", "state", "a \"strange\" ' channel\\"} {

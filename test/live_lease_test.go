@@ -402,7 +402,7 @@ func TestTheDocsListAllSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented []string // without those of a session
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(line, "| `") && !strings.HasPrefix(line, "| `agui.") {
 			documented = append(documented, strings.Trim(cells[1], " `"))
 		}

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -104,9 +105,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 			asks[function] = check
 		}
 	}
-	for function, check := range invokersAsk {
-		asks[function] = check
-	}
+	maps.Copy(asks, invokersAsk)
 	rows, err := testdb.Pool(t).Query(t.Context(), `
 		select format('%s.%s', proc.pronamespace::regnamespace, proc.proname), proc.prosecdef, pg_get_functiondef(proc.oid)
 		from pg_proc as proc

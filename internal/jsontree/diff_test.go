@@ -3,6 +3,7 @@ package jsontree
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -119,9 +120,7 @@ func changed(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		copied := map[string]any{}
-		for key, value := range v {
-			copied[key] = value
-		}
+		maps.Copy(copied, v)
 		key := randomKey(random)
 		switch value, found := copied[key]; {
 		case found && random.IntN(3) > 0:

@@ -47,7 +47,7 @@ func CheckAccept(r *http.Request) error {
 // Accepts reports whether a client names a type of content that it Accepts.
 func Accepts(r *http.Request, contentType string) bool {
 	for _, header := range r.Header.Values("Accept") {
-		for _, part := range strings.Split(header, ",") {
+		for part := range strings.SplitSeq(header, ",") {
 			if media, _, err := mime.ParseMediaType(part); err == nil && media == contentType {
 				return true
 			}

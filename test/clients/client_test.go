@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
@@ -193,9 +194,7 @@ func (h *nodeHost) openKind(t *testing.T, kind string, args map[string]any) *cli
 func (c *client) with(args map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, part := range []map[string]any{c.args, args} {
-		for name, value := range part {
-			all[name] = value
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }
@@ -223,9 +222,7 @@ func (c *client) begin(op string, args map[string]any) *ending {
 // run begins a run with new messages of the user, and parameters of runAgent.
 func (c *client) run(runID string, parameters map[string]any, messages ...any) *ending {
 	args := map[string]any{"runId": runID, "messages": messages}
-	for name, value := range parameters {
-		args[name] = value
-	}
+	maps.Copy(args, parameters)
 	return c.begin("run", args)
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -86,9 +87,7 @@ func (h *nodeHost) begin(op string, args map[string]any) <-chan hostAnswer {
 	defer h.mu.Unlock()
 	h.nextID++
 	call := map[string]any{"id": h.nextID, "op": op}
-	for name, value := range args {
-		call[name] = value
-	}
+	maps.Copy(call, args)
 	answer := make(chan hostAnswer, 1)
 	line, err := json.Marshal(call)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -77,9 +78,7 @@ func TestDoctorExaminesAServer(t *testing.T) {
 	with := func(more map[string]string) map[string]string {
 		all := map[string]string{}
 		for _, one := range []map[string]string{local, more} {
-			for check, text := range one {
-				all[check] = text
-			}
+			maps.Copy(all, one)
 		}
 		return all
 	}
@@ -198,9 +197,7 @@ func buffering(proxy *httputil.ReverseProxy) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		proxy.ServeHTTP(answer, r)
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	})

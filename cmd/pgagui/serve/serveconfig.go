@@ -382,7 +382,7 @@ type agentList []server.Agent
 
 // Set implements pflag.Value. Environment variables have several agents, separated by white space.
 func (l *agentList) Set(text string) error {
-	for _, one := range strings.Fields(text) {
+	for one := range strings.FieldsSeq(text) {
 		name, address, isPair := strings.Cut(one, "=")
 		if !isPair || name == "" || address == "" {
 			return fmt.Errorf("%q is not NAME=URL", one)

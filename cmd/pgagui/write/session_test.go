@@ -71,7 +71,7 @@ func TestSessionListAndRemove(t *testing.T) {
 	put(`{"a":2}`, "memory", "--run", "r2", "--overwrite")
 	withoutTime := func(table string) string {
 		var lines []string
-		for _, line := range strings.Split(strings.TrimSuffix(table, "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSuffix(table, "\n"), "\n") {
 			lines = append(lines, clitest.WithoutTimes(line))
 		}
 		return strings.Join(lines, "\n")

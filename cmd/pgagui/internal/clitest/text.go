@@ -11,7 +11,7 @@ import (
 // WithoutTimes removes dates and times of day from a row.
 func WithoutTimes(row string) string {
 	var fields []string
-	for _, field := range strings.Fields(row) {
+	for field := range strings.FieldsSeq(row) {
 		if strings.Count(field, ":") != 2 && strings.Count(field, "-") != 2 {
 			fields = append(fields, field)
 		}

@@ -13,7 +13,7 @@ import (
 // thread makes runs from a text like "a b:a c:a", oldest first: an ID, then a colon and the parent unless it is a root.
 func thread(text string) []Run {
 	var runs []Run
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		id, parent, _ := strings.Cut(word, ":")
 		runs = append(runs, Run{ID: id, Parent: parent})
 	}
