@@ -19,11 +19,9 @@ lineages, and the run at which they leave other branches. * marks the head, from
 without a parent continues.`,
 		Example: `  pgagui branches trip-to-lisbon`,
 		Args:    cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.branches(command.Context(), store, arguments[0])
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.branches(ctx, store, arguments[0])
+		}),
 	}
 }
 

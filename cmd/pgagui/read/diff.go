@@ -42,11 +42,9 @@ it is null if a merge patch cannot express the change.`,
 			}
 			return nil
 		},
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.diff(command.Context(), store, arguments[0], options)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.diff(ctx, store, arguments[0], options)
+		}),
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.From.RunID, "from", "", "`id` of the run whose result is the old point (default: the head)")

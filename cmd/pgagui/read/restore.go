@@ -24,11 +24,9 @@ document is indented on a terminal; otherwise, and with --json, it is one line.`
   pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state
   pgagui restore trip-to-lisbon --at 2h`,
 		Args: cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.restore(command.Context(), store, arguments[0], at)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.restore(ctx, store, arguments[0], at)
+		}),
 	}
 	addPointFlags(command, &at)
 	return command

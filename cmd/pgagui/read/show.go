@@ -47,11 +47,9 @@ Parts of a subagent have a subagentRunId and subagentName. Members without a val
   pgagui show trip-to-lisbon --run run-3 --at 100 --full | less
   pgagui show trip-to-lisbon --json | jq 'select(.kind == "tool_call") | {toolName, durationMs}'`,
 		Args: cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.show(command.Context(), store, arguments[0], at, full)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.show(ctx, store, arguments[0], at, full)
+		}),
 	}
 	addPointFlags(command, &at)
 	command.Flags().BoolVar(&full, "full", false, "show long texts in full")

@@ -25,11 +25,9 @@ runs; so does the next run of the thread.`,
 		Example: `  pgagui status trip-to-lisbon
   pgagui status trip-to-lisbon --run run-3 --json | jq .status`,
 		Args: cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.status(command.Context(), store, arguments[0], runID)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.status(ctx, store, arguments[0], runID)
+		}),
 	}
 	command.Flags().StringVar(&runID, "run", "", "`id` of the run (default: the head of the thread)")
 	return command

@@ -171,22 +171,20 @@ func (p *program) allowCommand() *cobra.Command {
 role agui_maintainer.`,
 		Example: `  pgagui allow trip-to-lisbon`,
 		Args:    cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				refused, err := store.Maintenance().LiftErasure(command.Context(), arguments[0])
-				if err != nil {
-					return err
-				}
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasRefused": refused})
-				}
-				text := "thread %s accepts appends again\n"
-				if !refused {
-					text = "nothing to allow: appends to thread %s were not refused\n"
-				}
-				_, err = fmt.Fprintf(p.Out, text, arguments[0])
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			refused, err := store.Maintenance().LiftErasure(ctx, arguments[0])
+			if err != nil {
 				return err
-			})
-		},
+			}
+			if p.JSON {
+				return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasRefused": refused})
+			}
+			text := "thread %s accepts appends again\n"
+			if !refused {
+				text = "nothing to allow: appends to thread %s were not refused\n"
+			}
+			_, err = fmt.Fprintf(p.Out, text, arguments[0])
+			return err
+		}),
 	}
 }

@@ -55,20 +55,18 @@ func (p *program) retentionListCommand() *cobra.Command {
 		Long:    `Lists the rules, those for all scopes before those of single scopes.`,
 		Example: `  pgagui retention ls --json`,
 		Args:    cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				rules, err := jobs.RetentionRules(ctx, pool)
-				if err != nil {
-					return err
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, _ []string) error {
+			rules, err := jobs.RetentionRules(ctx, pool)
+			if err != nil {
+				return err
+			}
+			heading := []string{"ACTION", "AFTER", "SCOPE", "SET AT", "SET BY"}
+			return cli.PrintList(p.Program, rules, "there are no rules: all threads are kept", heading, func(rule jobs.RetentionRule) []string {
+				return []string{
+					string(rule.Action), cmp.Or(rule.OlderThan, "never"), cli.ScopeText(rule.Scope, rule.AllScopes), cli.TimeText(rule.SetAt), rule.SetBy,
 				}
-				heading := []string{"ACTION", "AFTER", "SCOPE", "SET AT", "SET BY"}
-				return cli.PrintList(p.Program, rules, "there are no rules: all threads are kept", heading, func(rule jobs.RetentionRule) []string {
-					return []string{
-						string(rule.Action), cmp.Or(rule.OlderThan, "never"), cli.ScopeText(rule.Scope, rule.AllScopes), cli.TimeText(rule.SetAt), rule.SetBy,
-					}
-				}, 2, 4)
-			})
-		},
+			}, 2, 4)
+		}),
 	}
 }
 
@@ -169,27 +167,25 @@ their logs, and how many stay because they are held or in progress. --threads li
 the time of their last activity.`,
 		Example: `  pgagui retention plan --threads`,
 		Args:    cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				options := jobs.RetainOptions{DryRun: true}
-				var failure error
-				if threads {
-					options.Each = func(thread jobs.RetainedThread) {
-						if failure == nil {
-							failure = p.printRetained(thread)
-						}
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, _ []string) error {
+			options := jobs.RetainOptions{DryRun: true}
+			var failure error
+			if threads {
+				options.Each = func(thread jobs.RetainedThread) {
+					if failure == nil {
+						failure = p.printRetained(thread)
 					}
 				}
-				done, err := jobs.Retain(ctx, pool, options)
-				if err == nil {
-					err = failure
-				}
-				if err != nil || threads && p.JSON {
-					return err
-				}
-				return p.printRetention(done)
-			})
-		},
+			}
+			done, err := jobs.Retain(ctx, pool, options)
+			if err == nil {
+				err = failure
+			}
+			if err != nil || threads && p.JSON {
+				return err
+			}
+			return p.printRetention(done)
+		}),
 	}
 	command.Flags().BoolVar(&threads, "threads", false, "list the threads; with --json only these, one a line")
 	return command
@@ -334,23 +330,21 @@ func (p *program) holdLiftCommand() *cobra.Command {
 		Long:    `Permits a held thread to be erased. The command needs the role agui_maintainer.`,
 		Example: `  pgagui hold lift trip-to-lisbon`,
 		Args:    cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				wasHeld, err := store.Maintenance().LiftHold(command.Context(), arguments[0])
-				if err != nil {
-					return err
-				}
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld})
-				}
-				text := "thread %s is not held any more\n"
-				if !wasHeld {
-					text = "nothing to lift: thread %s was not held\n"
-				}
-				_, err = fmt.Fprintf(p.Out, text, arguments[0])
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			wasHeld, err := store.Maintenance().LiftHold(ctx, arguments[0])
+			if err != nil {
 				return err
-			})
-		},
+			}
+			if p.JSON {
+				return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld})
+			}
+			text := "thread %s is not held any more\n"
+			if !wasHeld {
+				text = "nothing to lift: thread %s was not held\n"
+			}
+			_, err = fmt.Fprintf(p.Out, text, arguments[0])
+			return err
+		}),
 	}
 }
 
@@ -361,16 +355,14 @@ func (p *program) holdListCommand() *cobra.Command {
 		Long:    `Lists the threads of the scope that are held, the oldest hold first.`,
 		Example: `  pgagui hold ls --scope acme --json`,
 		Args:    cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				holds, err := store.Maintenance().Holds(command.Context())
-				if err = p.Partly(err); err != nil {
-					return err
-				}
-				return cli.PrintList(p.Program, holds, "", []string{"THREAD", "SINCE", "BY", "REASON"}, func(held pgagui.Hold) []string {
-					return []string{held.ThreadID, cli.TimeText(held.HeldAt), held.HeldBy, cli.Joined(held.Reason)}
-				}, 0, 3)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, _ []string) error {
+			holds, err := store.Maintenance().Holds(ctx)
+			if err = p.Partly(err); err != nil {
+				return err
+			}
+			return cli.PrintList(p.Program, holds, "", []string{"THREAD", "SINCE", "BY", "REASON"}, func(held pgagui.Hold) []string {
+				return []string{held.ThreadID, cli.TimeText(held.HeldAt), held.HeldBy, cli.Joined(held.Reason)}
+			}, 0, 3)
+		}),
 	}
 }

@@ -98,21 +98,19 @@ func (p *program) webhookListCommand() *cobra.Command {
 FAILED those that failed for good. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook ls --json`,
 		Args:    cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				hooks, err := jobs.Webhooks(ctx, pool)
-				if err != nil {
-					return err
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, _ []string) error {
+			hooks, err := jobs.Webhooks(ctx, pool)
+			if err != nil {
+				return err
+			}
+			heading := []string{"NAME", "URL", "SCOPE", "KINDS", "STATE", "TO SEND", "FAILED"}
+			return cli.PrintList(p.Program, hooks, "there are no webhooks", heading, func(hook jobs.Webhook) []string {
+				return []string{
+					hook.Name, hook.URL, cli.ScopeText(hook.Scope, hook.AllScopes), kindsText(hook.Kinds), webhookState(hook),
+					fmt.Sprint(hook.ToSend), fmt.Sprint(hook.Failed),
 				}
-				heading := []string{"NAME", "URL", "SCOPE", "KINDS", "STATE", "TO SEND", "FAILED"}
-				return cli.PrintList(p.Program, hooks, "there are no webhooks", heading, func(hook jobs.Webhook) []string {
-					return []string{
-						hook.Name, hook.URL, cli.ScopeText(hook.Scope, hook.AllScopes), kindsText(hook.Kinds), webhookState(hook),
-						fmt.Sprint(hook.ToSend), fmt.Sprint(hook.Failed),
-					}
-				}, 1, 3, 4)
-			})
-		},
+			}, 1, 3, 4)
+		}),
 	}
 }
 
@@ -153,19 +151,17 @@ func (p *program) webhookRemoveCommand() *cobra.Command {
 agui_maintainer.`,
 		Example: `  pgagui webhook rm crm`,
 		Args:    cli.Arguments(1, 1),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				isKnown, err := jobs.RemoveWebhook(ctx, pool, arguments[0])
-				if err == nil && !isKnown {
-					err = noWebhook(arguments[0])
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(p.Out, "webhook %s is removed\n", arguments[0])
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error {
+			isKnown, err := jobs.RemoveWebhook(ctx, pool, arguments[0])
+			if err == nil && !isKnown {
+				err = noWebhook(arguments[0])
+			}
+			if err != nil {
 				return err
-			})
-		},
+			}
+			_, err = fmt.Fprintf(p.Out, "webhook %s is removed\n", arguments[0])
+			return err
+		}),
 	}
 }
 
@@ -242,19 +238,17 @@ command says that it has replaced it. What happened in this one meanwhile is sen
 older than 30 days. The command needs the role agui_maintainer.`,
 		Example: `  pgagui webhook take-over`,
 		Args:    cli.Arguments(0, 1),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				taken, err := jobs.TakeOverWebhooks(ctx, pool, strings.Join(arguments, ""))
-				switch {
-				case err != nil:
-					return err
-				case p.JSON:
-					return p.PrintJSON(map[string]any{"webhooks": taken})
-				}
-				_, err = fmt.Fprintf(p.Out, "this database now also sends the requests of %s\n", cli.CountText(taken, "webhook"))
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error {
+			taken, err := jobs.TakeOverWebhooks(ctx, pool, strings.Join(arguments, ""))
+			switch {
+			case err != nil:
 				return err
-			})
-		},
+			case p.JSON:
+				return p.PrintJSON(map[string]any{"webhooks": taken})
+			}
+			_, err = fmt.Fprintf(p.Out, "this database now also sends the requests of %s\n", cli.CountText(taken, "webhook"))
+			return err
+		}),
 	}
 }
 
@@ -334,19 +328,17 @@ command needs the role agui_maintainer.`,
 func (p *program) webhookRequestsCommand(done string, do func(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error)) *cobra.Command {
 	return &cobra.Command{
 		Args: cli.Arguments(1, 2),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
-				if err != nil {
-					return err
-				}
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"requests": count})
-				}
-				_, err = fmt.Fprintf(p.Out, "%s %s\n", cli.CountText(count, "request"), done)
+		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error {
+			count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
+			if err != nil {
 				return err
-			})
-		},
+			}
+			if p.JSON {
+				return p.PrintJSON(map[string]any{"requests": count})
+			}
+			_, err = fmt.Fprintf(p.Out, "%s %s\n", cli.CountText(count, "request"), done)
+			return err
+		}),
 	}
 }
 

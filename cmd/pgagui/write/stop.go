@@ -23,11 +23,9 @@ whether the run has ended.
 If no run is in progress, the command does nothing and exits with 0. It needs the role agui_writer.`,
 		Example: `  pgagui stop trip-to-lisbon --reason "the user pressed Stop"`,
 		Args:    cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.stop(command.Context(), store, arguments[0], runID, reason)
-			})
-		},
+		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+			return p.stop(ctx, store, arguments[0], runID, reason)
+		}),
 	}
 	command.Flags().StringVar(&runID, "run", "", "`id` of the run to stop (default: all runs in progress of the thread)")
 	command.Flags().StringVar(&reason, "reason", "", "`text` for the writer; the first reason given for a run stays")

@@ -136,6 +136,13 @@ func (p *Program) EachPool(ctx context.Context, connections int, work func(conte
 	})
 }
 
+// OnPools returns the RunE of a command that is work on each database, as in EachPool, with one connection.
+func (p *Program) OnPools(work func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, arguments []string) error {
+		return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error { return work(ctx, pool, arguments) })
+	}
+}
+
 // EachPoolOf is EachPool for threads of the scope: work gets those that the node has. Nodes that have
 // none are left out. Without threads it is called for all nodes.
 func (p *Program) EachPoolOf(

@@ -134,6 +134,13 @@ func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error)
 	return work(p.Store(pool))
 }
 
+// OnStore returns the RunE of a command that is work with the store, as in WithStore.
+func (p *Program) OnStore(work func(ctx context.Context, store *pgagui.Store, arguments []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, arguments []string) error {
+		return p.WithStore(command.Context(), func(store *pgagui.Store) error { return work(command.Context(), store, arguments) })
+	}
+}
+
 // WithSnapshot is WithStore for lists: all pages are as of one point in time, in a transaction. In a
 // cluster there is none, and tx is nil.
 func (p *Program) WithSnapshot(ctx context.Context, work func(store *pgagui.Store, tx pgx.Tx) error) error {
