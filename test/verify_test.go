@@ -37,9 +37,7 @@ var faults = []struct {
 	{
 		name:  "thread gone",
 		plant: `delete from agui.thread where thread_key = KEY`,
-		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages, a place in lists`,
-		},
+		want:  []string{`no row of agui.thread has the key KEY, to which these belong: batches, runs, snapshots, messages, a place in lists`},
 	},
 	{
 		name: "thread without runs",
@@ -47,23 +45,17 @@ var faults = []struct {
 			delete from agui.batch where thread_key = KEY;
 			delete from agui.snapshot where thread_key = KEY;
 			delete from agui.message_version where thread_key = KEY`,
-		want: []string{
-			`the thread has no runs`,
-		},
+		want: []string{`the thread has no runs`},
 	},
 	{
 		name:  "thread renamed",
 		plant: `update agui.thread set thread_id = 'renamed' where thread_key = KEY`,
-		want: []string{
-			`the thread has the key KEY, that of its scope and id is e3b0c442-98fc-1c14-95fe-317a634817fa`,
-		},
+		want:  []string{`the thread has the key KEY, that of its scope and id is e3b0c442-98fc-1c14-95fe-317a634817fa`},
 	},
 	{
 		name:  "thread erased",
 		plant: `insert into agui.erasure (erased_key, erased_at, runs, events) values (agui_internal.erasure_key(KEY), '2026-01-02 03:04:05+00', 4, 36)`,
-		want: []string{
-			`the thread was erased at 2026-01-02 03:04:05+00, yet there are rows of it`,
-		},
+		want:  []string{`the thread was erased at 2026-01-02 03:04:05+00, yet there are rows of it`},
 	},
 	{
 		name:  "batch lost",
@@ -148,51 +140,37 @@ var faults = []struct {
 	{
 		name:  "batch recorded too early",
 		plant: `update agui.batch set recorded_at = '2026-01-01' where thread_key = KEY and first_seq = 12`,
-		want: []string{
-			`b: the batch at seq 12 was recorded before the one that precedes it`,
-		},
+		want:  []string{`b: the batch at seq 12 was recorded before the one that precedes it`},
 	},
 	{
 		name:  "times missing",
 		plant: `update agui.batch set earlier_us = '{5,3}' where thread_key = KEY and first_seq = 3`,
-		want: []string{
-			`a: the batch at seq 3 has the times of 2 events, its row says 5`,
-		},
+		want:  []string{`a: the batch at seq 3 has the times of 2 events, its row says 5`},
 	},
 	{
 		name:  "times not in order",
 		plant: `update agui.batch set earlier_us = '{0,0,0,0,1}' where thread_key = KEY and first_seq = 3`,
-		want: []string{
-			`a: the times of the events in the batch at seq 3 are not in order`,
-		},
+		want:  []string{`a: the times of the events in the batch at seq 3 are not in order`},
 	},
 	{
 		name:  "times below zero",
 		plant: `update agui.batch set earlier_us = '{0,0,0,0,-1}' where thread_key = KEY and first_seq = 3`,
-		want: []string{
-			`a: the times of the events in the batch at seq 3 are not in order`,
-		},
+		want:  []string{`a: the times of the events in the batch at seq 3 are not in order`},
 	},
 	{
 		name:  "time null",
 		plant: `update agui.batch set earlier_us = '{3,2,null,1,0}' where thread_key = KEY and first_seq = 3`,
-		want: []string{
-			`a: the times of the events in the batch at seq 3 are not in order`,
-		},
+		want:  []string{`a: the times of the events in the batch at seq 3 are not in order`},
 	},
 	{
 		name:  "times before the batch",
 		plant: `update agui.batch set earlier_us = '{2000000000,0,0,0,0}' where thread_key = KEY and first_seq = 3`,
-		want: []string{
-			`a: the batch at seq 3 was recorded before the one that precedes it`,
-		},
+		want:  []string{`a: the batch at seq 3 was recorded before the one that precedes it`},
 	},
 	{
 		name:  "event changed",
 		plant: `update agui.batch set events = replace(events::text, 'word', 'Word')::json where thread_key = KEY and first_seq = 12`,
-		want: []string{
-			`b: the snapshot is not what the log says: message 2 of 2 differs`,
-		},
+		want:  []string{`b: the snapshot is not what the log says: message 2 of 2 differs`},
 	},
 	{
 		name:  "run lost",
@@ -210,9 +188,7 @@ var faults = []struct {
 	{
 		name:  "run without events",
 		plant: `insert into agui.run (thread_key, run_no, parent_no, run_id, status, first_seq, last_seq, started_at, ended_at) values (KEY, 5, 4, 'e', 'finished', 37, 40, '2000-01-01', '2000-01-01')`,
-		want: []string{
-			`e: the run has no events`,
-		},
+		want:  []string{`e: the run has no events`},
 	},
 	{
 		name:  "run begins elsewhere",
@@ -252,23 +228,17 @@ var faults = []struct {
 	{
 		name:  "run counts other events",
 		plant: `update agui.run set n = 8 where thread_key = KEY and run_no = 2`,
-		want: []string{
-			`b: the run's row counts 8 events, its log has 9`,
-		},
+		want:  []string{`b: the run's row counts 8 events, its log has 9`},
 	},
 	{
 		name:  "run has not begun",
 		plant: `update agui.batch set events = replace(events::text, 'RUN_STARTED', 'CUSTOM')::json where thread_key = KEY and first_seq = 10`,
-		want: []string{
-			`note: b: the run does not begin with RUN_STARTED`,
-		},
+		want:  []string{`note: b: the run does not begin with RUN_STARTED`},
 	},
 	{
 		name:  "run named otherwise",
 		plant: `update agui.run set run_id = 'x\' where thread_key = KEY and run_no = 2`,
-		want: []string{
-			`x\: the run's RUN_STARTED names another run, "b"`,
-		},
+		want:  []string{`x\: the run's RUN_STARTED names another run, "b"`},
 	},
 	{
 		name:  "run begun twice",
@@ -289,9 +259,7 @@ var faults = []struct {
 	{
 		name:  "run failed in the end",
 		plant: `update agui.batch set events = replace(events::text, 'RUN_FINISHED', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17`,
-		want: []string{
-			`b: the run is marked as finished, by its log it is failed`,
-		},
+		want:  []string{`b: the run is marked as finished, by its log it is failed`},
 	},
 	{
 		name: "cut off in the middle",
@@ -306,23 +274,17 @@ var faults = []struct {
 	{
 		name:  "another thread is named",
 		plant: `update agui.batch set events = replace(events::text, '"RUN_STARTED"', '"RUN_STARTED","threadId":"\\"')::json where thread_key = KEY and first_seq = 10`,
-		want: []string{
-			`note: b: the RUN_STARTED at seq 10 names another thread, "\u005c"`,
-		},
+		want:  []string{`note: b: the RUN_STARTED at seq 10 names another thread, "\u005c"`},
 	},
 	{
 		name:  "input added",
 		plant: `insert into agui.run_input (thread_key, run_no, input) values (KEY, 2, '{"messages":[{"id":"u","role":"user","content":"x"}]}')`,
-		want: []string{
-			`b: the snapshot is not what the log says: 2 messages instead of 3`,
-		},
+		want:  []string{`b: the snapshot is not what the log says: 2 messages instead of 3`},
 	},
 	{
 		name:  "input that is no object",
 		plant: `insert into agui.run_input (thread_key, run_no, input) values (KEY, 4, '[]')`,
-		want: []string{
-			`d: the input beside the events of the run is a JSON array, not an object`,
-		},
+		want:  []string{`d: the input beside the events of the run is a JSON array, not an object`},
 	},
 	{
 		name: "input of which a part is missing",
@@ -358,9 +320,7 @@ var faults = []struct {
 		name: "another input is named",
 		plant: `update agui.batch set events = replace(events::text, '"RUN_STARTED"', '"RUN_STARTED","input":{"messages":[],"x":1}')::json where thread_key = KEY and first_seq = 10;
 			insert into agui.run_input (thread_key, run_no, input) values (KEY, 2, '{"messages":[{"id":"u","role":"user","content":"x"}]}')`,
-		want: []string{
-			`note: b: the RUN_STARTED at seq 10 carries another input than is stored beside the events: its own counts`,
-		},
+		want: []string{`note: b: the RUN_STARTED at seq 10 carries another input than is stored beside the events: its own counts`},
 	},
 	{
 		name: "same input is named",
@@ -379,30 +339,22 @@ var faults = []struct {
 	{
 		name:  "run without an end",
 		plant: `update agui.batch set events = replace(events::text, 'RUN_FINISHED', 'CUSTOM')::json where thread_key = KEY and first_seq = 17`,
-		want: []string{
-			`b: the run is marked as finished, by its log it is running`,
-		},
+		want:  []string{`b: the run is marked as finished, by its log it is running`},
 	},
 	{
 		name:  "status",
 		plant: `update agui.run set status = 'failed' where thread_key = KEY and run_no = 2`,
-		want: []string{
-			`b: the run is marked as failed, by its log it is finished`,
-		},
+		want:  []string{`b: the run is marked as failed, by its log it is finished`},
 	},
 	{
 		name:  "place of the end",
 		plant: `update agui.run set end_seq = 17 where thread_key = KEY and run_no = 2`,
-		want: []string{
-			`b: the run's last end is at seq 18, its row says 17`,
-		},
+		want:  []string{`b: the run's last end is at seq 18, its row says 17`},
 	},
 	{
 		name:  "cut off",
 		plant: `update agui.run set cut_off_reason = 'no sign of life' where thread_key = KEY and run_no = 2`,
-		want: []string{
-			`b: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`,
-		},
+		want:  []string{`b: the run's row says that it was cut off, its log has no RUN_ERROR that ends it`},
 	},
 	{
 		name: "cut off in progress",
@@ -546,9 +498,7 @@ var faults = []struct {
 	{
 		name:  "state",
 		plant: `update agui.snapshot set state = '{"run":"x"}' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: the state differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: the state differs`},
 	},
 	{
 		name:  "spelling of the state",
@@ -557,23 +507,17 @@ var faults = []struct {
 	{
 		name:  "state that is scalar",
 		plant: `update agui.snapshot set state = 'null', interrupts = '5', lanes = '5' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: the state differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: the state differs`},
 	},
 	{
 		name:  "interrupts",
 		plant: `update agui.snapshot set interrupts = '[{}]' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: the interrupts differ`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: the interrupts differ`},
 	},
 	{
 		name:  "lanes",
 		plant: `update agui.snapshot set lanes = '[{"lane":null,"kind":"text","id":"c"}]' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: the open chunk streams differ`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: the open chunk streams differ`},
 	},
 	{
 		name:  "message changed",
@@ -595,9 +539,7 @@ var faults = []struct {
 	{
 		name:  "message labelled otherwise",
 		plant: `update agui.message_version set role = 'user' where thread_key = KEY and message_no = 3`,
-		want: []string{
-			`message version 3 has another id or role than its body`,
-		},
+		want:  []string{`message version 3 has another id or role than its body`},
 	},
 	{
 		name:  "message that points to nothing",
@@ -627,30 +569,22 @@ var faults = []struct {
 	{
 		name:  "messages leaked",
 		plant: `insert into agui.message_version (thread_key, message_no, body) values (KEY, 7, '{}'), (KEY, 8, '{}'), (KEY, 11, '{}')`,
-		want: []string{
-			`no snapshot holds the message versions {[7,9),[11,12)}`,
-		},
+		want:  []string{`no snapshot holds the message versions {[7,9),[11,12)}`},
 	},
 	{
 		name:  "messages swapped",
 		plant: `update agui.snapshot set message_nos = '{"[3,4)","[1,2)"}' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: message 1 of 2 differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: message 1 of 2 differs`},
 	},
 	{
 		name:  "messages doubled",
 		plant: `update agui.snapshot set message_nos = '{"[1,2)","[1,2)"}' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: message 2 of 2 differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: message 2 of 2 differs`},
 	},
 	{
 		name:  "message of another branch",
 		plant: `update agui.snapshot set message_nos = '{"[1,3)"}' where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: message 2 of 2 differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: message 2 of 2 differs`},
 	},
 	{
 		name:  "no messages",
@@ -671,51 +605,37 @@ var faults = []struct {
 	{
 		name:  "snapshot ahead",
 		plant: `update agui.snapshot set through_seq = 28 where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot goes through seq 28, the run from seq 19 to seq 27`,
-		},
+		want:  []string{`c: the snapshot goes through seq 28, the run from seq 19 to seq 27`},
 	},
 	{
 		name:  "snapshot behind",
 		plant: `update agui.snapshot set through_seq = 18 where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot goes through seq 18, the run from seq 19 to seq 27`,
-		},
+		want:  []string{`c: the snapshot goes through seq 18, the run from seq 19 to seq 27`},
 	},
 	{
 		name:  "snapshot of the middle",
 		plant: `update agui.snapshot set through_seq = 22 where thread_key = KEY and run_no = 3`,
-		want: []string{
-			`c: the snapshot is not what the log says: message 2 of 2 differs`,
-		},
+		want:  []string{`c: the snapshot is not what the log says: message 2 of 2 differs`},
 	},
 	{
 		name:  "snapshot of no run",
 		plant: `update agui.snapshot set run_no = 9 where thread_key = KEY and run_no = 4`,
-		want: []string{
-			`there is a snapshot of run number 9, which does not exist`,
-		},
+		want:  []string{`there is a snapshot of run number 9, which does not exist`},
 	},
 	{
 		name:  "missing in lists",
 		plant: `delete from agui.thread_activity where thread_key = KEY`,
-		want: []string{
-			`the thread is missing in lists: it has no row in agui.thread_activity`,
-		},
+		want:  []string{`the thread is missing in lists: it has no row in agui.thread_activity`},
 	},
 	{
 		name:  "behind in lists",
 		plant: `update agui.thread_activity set active_at = '2000-01-02 03:04:05+00' where thread_key = KEY`,
-		want: []string{
-			`in lists the thread was last active at 2000-01-02 03:04:05+00, a run of it began or ended later`,
-		},
+		want:  []string{`in lists the thread was last active at 2000-01-02 03:04:05+00, a run of it began or ended later`},
 	},
 	{
 		name:  "in the lists of another scope",
 		plant: `update agui.thread_activity set scope_key = 7 where thread_key = KEY`,
-		want: []string{
-			`the thread is in the lists of another scope`,
-		},
+		want:  []string{`the thread is in the lists of another scope`},
 	},
 	{
 		name: "saved as it should be",
@@ -733,9 +653,7 @@ var faults = []struct {
 			delete from agui.batch where thread_key = KEY;
 			delete from agui.run where thread_key = KEY;
 			delete from agui.thread where thread_key = KEY`,
-		want: []string{
-			`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints, a place in lists`,
-		},
+		want: []string{`no row of agui.thread has the key KEY, to which these belong: session state, checkpoints, a place in lists`},
 	},
 	{
 		name: "saved and nothing appended",
