@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -87,7 +88,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 				for name, store := range stores {
 					last, err := store.InScope(thread.scope).Append(t.Context(), pgagui.RunRef{ThreadID: thread.id, RunID: batch.run}, batch.events,
 						pgagui.AppendOptions{ParentRunID: batch.parent, Parallel: true})
-					said[name] = fmt.Sprint(last, " ", testdb.State(err))
+					said[name] = fmt.Sprint(last, " ", cmp.Or(testdb.State(err), fmt.Sprint(err)))
 				}
 				if strings.HasSuffix(said["one database"], "<nil>") {
 					stored++
@@ -181,7 +182,7 @@ func appended(t *testing.T, front *pgxpool.Pool, thread generatedThread, batch g
 	var last int64
 	err := front.QueryRow(t.Context(), `select agui.append($1, $2, $3, parent_run_id => $4, parallel => true, scope => $5)`, pgx.QueryExecModeExec,
 		thread.id, batch.run, string(compactiontest.Batch(batch.events)), parent, thread.scope).Scan(&last)
-	return fmt.Sprint(last, " ", testdb.State(err))
+	return fmt.Sprint(last, " ", cmp.Or(testdb.State(err), fmt.Sprint(err)))
 }
 
 // restored is what a Store restores of a run as JSON, or its error.
