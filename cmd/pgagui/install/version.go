@@ -1,7 +1,6 @@
 package install
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -25,11 +24,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			result := versionResult{Version: cli.Version(), Go: runtime.Version()}
-			if p.JSON {
-				return p.PrintJSON(result)
-			}
-			_, err := fmt.Fprintf(p.Out, "pgagui %s (%s)\n", result.Version, result.Go)
-			return err
+			return p.PrintResult(result, "pgagui %s (%s)\n", result.Version, result.Go)
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -116,11 +115,7 @@ func (p *program) explore(command *cobra.Command, listen string, place explorer.
 }
 
 func (p *program) printExplore(link string) error {
-	if p.JSON {
-		return p.PrintJSON(map[string]string{"explorer": link})
-	}
-	_, err := fmt.Fprintf(p.Out, "%s\n", link)
-	return err
+	return p.PrintResult(map[string]string{"explorer": link}, "%s\n", link)
 }
 
 // reader is who opens a link of this program. The role of the database decides what they may do.

@@ -176,15 +176,11 @@ role agui_maintainer.`,
 			if err != nil {
 				return err
 			}
-			if p.JSON {
-				return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasRefused": refused})
-			}
 			text := "thread %s accepts appends again\n"
 			if !refused {
 				text = "nothing to allow: appends to thread %s were not refused\n"
 			}
-			_, err = fmt.Fprintf(p.Out, text, arguments[0])
-			return err
+			return p.PrintResult(map[string]any{"threadId": arguments[0], "wasRefused": refused}, text, arguments[0])
 		}),
 	}
 }

@@ -311,11 +311,7 @@ the role agui_maintainer.`,
 				if err != nil {
 					return err
 				}
-				if p.JSON {
-					return p.PrintJSON(held)
-				}
-				_, err = fmt.Fprintf(p.Out, "thread %s is held\n", arguments[0])
-				return err
+				return p.PrintResult(held, "thread %s is held\n", arguments[0])
 			})
 		},
 	}
@@ -335,15 +331,11 @@ func (p *program) holdLiftCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p.JSON {
-				return p.PrintJSON(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld})
-			}
 			text := "thread %s is not held any more\n"
 			if !wasHeld {
 				text = "nothing to lift: thread %s was not held\n"
 			}
-			_, err = fmt.Fprintf(p.Out, text, arguments[0])
-			return err
+			return p.PrintResult(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld}, text, arguments[0])
 		}),
 	}
 }

@@ -76,11 +76,8 @@ command needs the role agui_maintainer.`,
 					return err
 				}
 				secret = added
-				if p.JSON {
-					return p.PrintJSON(map[string]any{"name": hook.Name, "secret": secret})
-				}
-				_, err = fmt.Fprintf(p.Out, "webhook %s is added, %s\nits secret, which is not shown again: %s\n", hook.Name, cli.ScopeText(p.Scope, all), secret)
-				return err
+				return p.PrintResult(map[string]any{"name": hook.Name, "secret": secret},
+					"webhook %s is added, %s\nits secret, which is not shown again: %s\n", hook.Name, cli.ScopeText(p.Scope, all), secret)
 			})
 		},
 	}
@@ -333,11 +330,7 @@ func (p *program) webhookRequestsCommand(done string, do func(ctx context.Contex
 			if err != nil {
 				return err
 			}
-			if p.JSON {
-				return p.PrintJSON(map[string]any{"requests": count})
-			}
-			_, err = fmt.Fprintf(p.Out, "%s %s\n", cli.CountText(count, "request"), done)
-			return err
+			return p.PrintResult(map[string]any{"requests": count}, "%s %s\n", cli.CountText(count, "request"), done)
 		}),
 	}
 }

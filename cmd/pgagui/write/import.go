@@ -134,11 +134,8 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 		importer.HasTimestamps = importer.HasTimestamps || eventjson.TextMember(message, "created_at") != ""
 	}
 	p.warnAboutTimes(importer)
-	if p.JSON {
-		return p.PrintJSON(map[string]any{"threadId": threadID, "messages": len(messages), "lastSeq": lastSeq})
-	}
-	_, err = fmt.Fprintf(p.Out, "%s, up to seq %d\n", cli.CountText(len(messages), "message"), lastSeq)
-	return err
+	return p.PrintResult(map[string]any{"threadId": threadID, "messages": len(messages), "lastSeq": lastSeq},
+		"%s, up to seq %d\n", cli.CountText(len(messages), "message"), lastSeq)
 }
 
 // warnAboutTimes prints a warning if events were not recorded at their timestamps, unless --now is

@@ -237,11 +237,7 @@ func (p *program) printVersion(version int64, err error) error {
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return p.PrintJSON(map[string]int64{"version": version})
-	}
-	_, err = fmt.Fprintln(p.Out, version)
-	return err
+	return p.PrintResult(map[string]int64{"version": version}, "%d\n", version)
 }
 
 func (p *program) sessionPut(ctx context.Context, store *pgagui.Store, threadID, file string, session []byte) error {

@@ -41,6 +41,15 @@ func (p *Program) PrintJSON(result any) error {
 	return err
 }
 
+// PrintResult prints a result as a line of JSON with --json, and otherwise the text.
+func (p *Program) PrintResult(result any, format string, arguments ...any) error {
+	if p.JSON {
+		return p.PrintJSON(result)
+	}
+	_, err := fmt.Fprintf(p.Out, format, arguments...)
+	return err
+}
+
 // PrintTable writes rows in columns. It escapes control characters, which ids and titles may
 // contain. On a terminal, unless --wide is set, it cuts cells of the flexible columns (from 0), so
 // that the lines fit.
