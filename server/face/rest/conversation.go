@@ -13,11 +13,7 @@ import (
 )
 
 // getConversation returns messages, state and interrupts at a point of a thread.
-func (s handler) getConversation(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getConversation(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	restored, err := s.Tenant(r.Context()).Restore(r.Context(), r.PathValue("thread"), at)
 	if err != nil {
 		return err
@@ -25,10 +21,16 @@ func (s handler) getConversation(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, restored.JSON)
 }
 
-// atOf returns the point of a thread that a request names, if that is all that it names.
-func atOf(r *http.Request) (pgagui.At, error) {
-	q := face.QueryOf(r)
-	return q.At(""), q.Check()
+// atPoint serves what is asked of a point of a thread, if the query names nothing else.
+func atPoint(serve func(http.ResponseWriter, *http.Request, pgagui.At) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q := face.QueryOf(r)
+		at := q.At("")
+		if err := q.Check(); err != nil {
+			return err
+		}
+		return serve(w, r, at)
+	}
 }
 
 func (s handler) getMessages(w http.ResponseWriter, r *http.Request) error {
@@ -75,11 +77,7 @@ func (s handler) getLastMessages(w http.ResponseWriter, r *http.Request, q *face
 	return s.AnswerJSON(w, r, body.List("messages", texts).List("places", places).End())
 }
 
-func (s handler) getState(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getState(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	state, err := s.Tenant(r.Context()).State(r.Context(), r.PathValue("thread"), at)
 	if err != nil {
 		return err
@@ -88,11 +86,7 @@ func (s handler) getState(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, body.Raw("state", state).End())
 }
 
-func (s handler) getAttachments(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getAttachments(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	attachments, err := s.Tenant(r.Context()).Attachments(r.Context(), r.PathValue("thread"), at)
 	if err != nil {
 		return err
@@ -100,11 +94,7 @@ func (s handler) getAttachments(w http.ResponseWriter, r *http.Request) error {
 	return answerList(s, w, r, "attachments", attachments)
 }
 
-func (s handler) getAttachment(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getAttachment(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil {
 		return problem.Errorf(http.StatusBadRequest, "%q is no number of an attachment (expected an integer, from 1)", r.PathValue("n"))
@@ -116,11 +106,7 @@ func (s handler) getAttachment(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerFile(w, r, attachment.MIMEType, attachment.Filename, data)
 }
 
-func (s handler) getInterrupts(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getInterrupts(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	interrupts, err := s.Tenant(r.Context()).Interrupts(r.Context(), r.PathValue("thread"), at)
 	if err != nil {
 		return err
@@ -183,11 +169,7 @@ func (s handler) getToolCalls(w http.ResponseWriter, r *http.Request) error {
 	return answerList(s, w, r, "toolCalls", calls)
 }
 
-func (s handler) getActivities(w http.ResponseWriter, r *http.Request) error {
-	at, err := atOf(r)
-	if err != nil {
-		return err
-	}
+func (s handler) getActivities(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
 	activities, err := s.Tenant(r.Context()).Activities(r.Context(), r.PathValue("thread"), at)
 	if err != nil {
 		return err
