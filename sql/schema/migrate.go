@@ -186,7 +186,7 @@ func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, setting
 }
 
 // goOnFrom makes of an unreleased build the version of this program. Another tool records at most which number it has run, and that stays.
-func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state State) (err error) {
+func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state State) error {
 	next, err := settings.sources.from(*state.build)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOtherBuild, err)
@@ -209,6 +209,11 @@ func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state
 	if state.OtherTool {
 		return nil
 	}
+	return setVersion(databaseURL, settings, next.Version)
+}
+
+// setVersion sets the version table.
+func setVersion(databaseURL string, settings *settings, version uint) (err error) {
 	engine, err := newEngine(databaseURL, settings)
 	if err != nil {
 		return err
@@ -217,7 +222,7 @@ func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state
 		sourceErr, databaseErr := engine.Close()
 		err = errors.Join(err, sourceErr, databaseErr)
 	}()
-	return readable(engine.Force(int(next.Version)))
+	return readable(engine.Force(engineVersion(version)))
 }
 
 // engineVersion is how golang-migrate calls a version.
@@ -230,9 +235,9 @@ func engineVersion(version uint) int {
 
 // repair sees to what is beside the migrations of an install that has them all: the version table, the roles, the privileges and
 // the record of the catalog. Only the owner can; for others there is nothing to do.
-func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings *settings, state State) (err error) {
+func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings *settings, state State) error {
 	var isOwner bool
-	err = control.QueryRow(ctx, `select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'agui_internal'`).Scan(&isOwner)
+	err := control.QueryRow(ctx, `select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'agui_internal'`).Scan(&isOwner)
 	if err != nil || !isOwner {
 		return err
 	}
@@ -253,15 +258,7 @@ func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings
 	if err != nil || isRight {
 		return err
 	}
-	engine, err := newEngine(databaseURL, settings)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		sourceErr, databaseErr := engine.Close()
-		err = errors.Join(err, sourceErr, databaseErr)
-	}()
-	return readable(engine.Force(int(state.Version)))
+	return setVersion(databaseURL, settings, state.Version)
 }
 
 // grantAccess creates the roles and the privileges that are missing, and says which.
