@@ -220,6 +220,44 @@ func TestInputsInPartsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
+// The messages that an input has in common with the one before it come back with what stands between them here, not there.
+func TestKnownMessagesKeepTheirSeparators(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			long := func(id string) string {
+				return fmt.Sprintf(`{"id":"%s","role":"user","content":"%s"}`, id, strings.Repeat(id+" word ", 600))
+			}
+			a, b, c := long("a"), long("b"), long("c")
+			for thread, messages := range map[string][]string{
+				"numbers":        {`[1,2,` + a + `]`, `[132,` + a + `]`},
+				"fractions":      {`[1, 2, ` + a + `]`, `[1.52, ` + a + `]`},
+				"another space":  {`[` + a + `, ` + b + `]`, `[` + a + `,` + "\n" + b + `]`, `[` + a + ` ,` + b + `, ` + c + `]`},
+				"one, then more": {`[` + a + `]`, `[` + a + `, ` + b + `]`, `[` + a + `, ` + b + `, ` + c + `]`},
+				"a space less":   {`[` + a + `, ` + b + `]`, `[` + a + `,` + b + `]`, `[` + a + `,` + b + `,` + c + `]`},
+			} {
+				for i, list := range messages {
+					input := []byte(`{"messages":` + list + `,"tools":[]}`)
+					run := fmt.Sprint(i)
+					if err := appendWithInput(t, pool, thread, run, input); err != nil {
+						t.Fatal(err)
+					}
+					compact(t, pool)
+					text, inParts, _ := inputOf(t, pool, thread, run)
+					if text != string(input) {
+						t.Errorf("%s: the input\n%.60s… came back as\n%.60s…", thread, input, text)
+					}
+					if isRegular := thread == "one, then more" || thread == "a space less"; isRegular && !inParts {
+						t.Errorf("%s: input %s stays whole", thread, run)
+					}
+				}
+			}
+		})
+	}
+}
+
 // turn returns the input of a turn of a conversation: its whole history, with tools and a state.
 func turn(number int) []byte {
 	var messages []string

@@ -17,8 +17,8 @@ as $$
 declare
     opening text;
     sections jsonb;
-    known    record;  -- the messages of the input before
-    part     record;
+    part     record;  -- a message of the input before
+    joined   bytea;   -- with what stands before it
     until    int;
 begin
     select stored.sections into sections
@@ -54,24 +54,24 @@ begin
             return;
     end;
 
-    select listed.separator, listed.part_nos into known
-    from jsonb_to_recordset(sections) as listed (kind text, separator text, part_nos int4range[])
-    where listed.kind = 'message';
-    separator := known.separator;
     -- A window that slides begins with a later message of the input before.
     until := first_at;
     for part in
         select stored.part_no, convert_to(stored.body::text, 'UTF8') as body
-        from agui_internal.parts_in(known_messages.thread_key, 'message', known.part_nos) as stored
+        from jsonb_to_recordset(sections) as listed (kind text, part_nos int4range[])
+        cross join lateral agui_internal.parts_in(known_messages.thread_key, 'message', listed.part_nos) as stored
+        where listed.kind = 'message'
     loop
-        if substring(known_messages.input from until for octet_length(part.body)) = part.body then
+        joined := case when part_nos is null then part.body else convert_to(separator, 'UTF8') || part.body end;
+        if substring(known_messages.input from until for octet_length(joined)) = joined then
             part_nos := part_nos || part.part_no;
-            until := until + octet_length(part.body) + octet_length(separator);
+            until := until + octet_length(joined);
+            -- That of this input: the one before may have another, or a single message.
+            separator := coalesce(separator, case when substring(known_messages.input from until for 2) = ', ' then ', ' else ',' end);
         else
             exit when part_nos is not null;
         end if;
     end loop;
-    until := until - octet_length(separator);
 
     rest_at := case
         when substring(known_messages.input from until for 1) = ']' then until
