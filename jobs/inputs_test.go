@@ -258,6 +258,42 @@ func TestKnownMessagesKeepTheirSeparators(t *testing.T) {
 	}
 }
 
+// Messages that stay in the skeleton, as few short ones do, have the places that they have in an input that is whole.
+func TestMessagesThatStayInTheSkeletonHavePlaces(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			const hello, long = `{"id":"q","role":"user","content":"Hello"}`, `{"id":"q2","role":"user","content":"And?"}`
+			tools := `"tools":[{"name":"search","description":"` + strings.Repeat("about ", 1000) + `"}]`
+			for i, messages := range []string{`[` + hello + `]`, `[ ` + hello + ` , ` + long + ` ]`, `[` + hello + `],"messages":[` + hello + `,` + long + `]`} {
+				if err := appendWithInput(t, pool, "t", fmt.Sprint(i), []byte(`{"messages":`+messages+`,`+tools+`}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			places := func() (text string) {
+				t.Helper()
+				if err := pool.QueryRow(t.Context(), `
+					select string_agg(concat_ws(' ', last.message_id, last.run_id, last.first_seq, origin.run_id), ', ' order by last.position)
+					from agui.last_messages('t') as last
+					left join lateral agui.message_origin('t', last.message_id) as origin on true`).Scan(&text); err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+			before := places()
+			compact(t, pool)
+			if n := count(t, pool, `select count(*) from agui.run_input where sections @> '[{"kind":"tools"}]' and not sections @> '[{"kind":"message"}]'`); n != 3 {
+				t.Fatalf("the messages of %d inputs stay in the skeleton, want 3", n)
+			}
+			if after := places(); after != before {
+				t.Errorf("the places were\n%s\nand are\n%s", before, after)
+			}
+		})
+	}
+}
+
 // turn returns the input of a turn of a conversation: its whole history, with tools and a state.
 func turn(number int) []byte {
 	var messages []string

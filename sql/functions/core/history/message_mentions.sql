@@ -96,13 +96,24 @@ begin
         where event.lane is null and event.type <> all (lists)
     ),
     beside as (
-        select stored.run_no, stored.input, stored.sections, coalesce(start.seq, span.from_seq) as seq, start.told, start.at
+        select stored.run_no, stored.input, stored.part_nos, coalesce(start.seq, span.from_seq) as seq, start.told, start.at
         from unnest(run_nos, from_seqs, through_seqs) as span (run_no, from_seq, through_seq)
         -- An input beside the events counts at the first RUN_STARTED, unless that has one, or else
         -- at the first event.
         cross join lateral (
-            select given.*
+            select
+                given.run_no,
+                list.part_nos,
+                -- The messages may stay in the skeleton.
+                case when list.part_nos is null then coalesce(given.input, agui_internal.joined_input(key, given.skeleton, given.sections)::json) end as input
             from agui.run_input as given
+            left join lateral (
+                select coalesce(range_agg(range.part_nos), '{}') as part_nos
+                from jsonb_to_recordset(given.sections) as section (kind text, part_nos int4range[])
+                left join lateral unnest(section.part_nos) as range (part_nos) on true
+                where section.kind = 'message'
+                having count(*) > 0
+            ) as list on true
             where given.thread_key = key
                 and given.run_no = span.run_no
                 and span.from_seq = (select run.first_seq from agui.run as run where run.thread_key = key and run.run_no = span.run_no)
@@ -156,13 +167,7 @@ begin
     union all
     select beside.run_no, beside.seq, beside.seq, 'RUN_STARTED', true, part.message_id, null, null, null, null, beside.told, beside.told, beside.at, beside.at
     from beside
-    left join lateral (
-        select range_agg(range.part_nos) as part_nos
-        from jsonb_to_recordset(beside.sections) as section (kind text, part_nos int4range[])
-        cross join unnest(section.part_nos) as range (part_nos)
-        where section.kind = 'message'
-    ) as list on true
-    left join unnest(message_mentions.part_nos, message_mentions.part_ids) as part (part_no, message_id) on list.part_nos @> part.part_no
+    left join unnest(message_mentions.part_nos, message_mentions.part_ids) as part (part_no, message_id) on beside.part_nos @> part.part_no
     where beside.input is null;
 end
 $function$;

@@ -15,20 +15,28 @@ begin
     if exists (
         select
         from agui.run_input as stored
+        left join lateral jsonb_to_recordset(stored.sections) as section (kind text, part_nos int4range[])
+            on section.kind = 'message'
+        -- The messages may stay in the skeleton.
+        cross join lateral (
+            select case
+                when section.part_nos is null
+                    then coalesce(stored.input::text, agui_internal.joined_input(stored.thread_key, stored.skeleton, stored.sections))
+            end as text
+        ) as input
         where stored.thread_key = run.thread_key
             and stored.run_no = run.run_no
             and case
-                when stored.input is null then exists (
+                when input.text is null then exists (
                     select
-                    from jsonb_to_recordset(stored.sections) as section (kind text, part_nos int4range[])
-                    cross join lateral agui_internal.parts_in(stored.thread_key, section.kind, section.part_nos) as part
-                    where section.kind = 'message' and part.message_id = wanted
+                    from agui_internal.parts_in(stored.thread_key, 'message', section.part_nos) as part
+                    where part.message_id = wanted
                 )
                 else (
-                    strpos(stored.input::text, spelled) > 0
-                    or strpos(stored.input::text, escaped) > 0
-                    or slashed and strpos(stored.input::text, '\/') > 0
-                ) and agui_internal.lists_message(agui_internal.json_guarded(stored.input) -> 'messages', wanted)
+                    strpos(input.text, spelled) > 0
+                    or strpos(input.text, escaped) > 0
+                    or slashed and strpos(input.text, '\/') > 0
+                ) and agui_internal.lists_message(agui_internal.json_guarded(input.text::json) -> 'messages', wanted)
             end
     ) then
         return true;
