@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -256,7 +257,7 @@ func TestAttachedWhereIDsAreTakenUp(t *testing.T) {
 // A client that reconnects keeps the messages that it has. After it attaches, it has each message of a real agent once, whatever it had seen before.
 func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 	t.Parallel()
-	for _, file := range recordings(t) {
+	for _, file := range recorded.Files(t, "..") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			store := pgagui.New(testdb.Pool(t), nil)
@@ -264,7 +265,7 @@ func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 			random := rand.New(rand.NewPCG(*firstSeed, 3))
 			threads := map[string]bool{}
 			for _, run := range readRecording(t, file) {
-				threads[run.threadID] = true
+				threads[run.ThreadID] = true
 			}
 			for thread := range threads {
 				var log []json.RawMessage

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -23,7 +24,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 	seeds := uint64(streamsOfAKind(30))
 	pools := map[string]func(t *testing.T, pool *pgxpool.Pool){
 		"recordings": func(t *testing.T, pool *pgxpool.Pool) {
-			for _, file := range recordings(t) {
+			for _, file := range recorded.Files(t, "..") {
 				appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), readRecording(t, file))
 			}
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -280,11 +281,11 @@ func TestReplayGivesTheClientWhatRestoreSays(t *testing.T) {
 	t.Parallel()
 	client := startOracle(t, "--verify")
 	pool := testdb.Pool(t)
-	for _, file := range recordings(t) {
+	for _, file := range recorded.Files(t, "..") {
 		runs := readRecording(t, file)
 		appendRecording(t, pgagui.New(pool, &pgagui.Config{Scope: file}), runs)
 		for _, run := range runs {
-			checkReplay(t, pool, client, file, run.threadID, run.runID)
+			checkReplay(t, pool, client, file, run.ThreadID, run.RunID)
 		}
 	}
 

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -236,32 +238,21 @@ func (c goldenCase) lineage(t *testing.T) (events []loggedEvent) {
 	lineages := map[string][]loggedEvent{}
 	seq := int64(0)
 	for _, run := range c.runs(t) {
-		lineages[run.runID] = slices.Clone(lineages[run.parentID])
-		for _, event := range run.events {
+		lineages[run.RunID] = slices.Clone(lineages[run.ParentRunID])
+		for _, event := range run.Events {
 			seq++
-			lineages[run.runID] = append(lineages[run.runID], loggedEvent{seq, event})
+			lineages[run.RunID] = append(lineages[run.RunID], loggedEvent{seq, event})
 		}
 	}
 	return lineages[c.Run]
 }
 
 // runs splits the events at every RUN_STARTED. A run that names no parent follows the one before it.
-func (c goldenCase) runs(t *testing.T) (runs []recordedRun) {
+func (c goldenCase) runs(t *testing.T) []recorded.Run {
 	t.Helper()
-	for _, event := range c.Events {
-		var opening struct{ Type, ThreadID, RunID, ParentRunID string }
-		if err := json.Unmarshal(event, &opening); err != nil {
-			t.Fatal(err)
-		}
-		if opening.Type == "RUN_STARTED" {
-			run := recordedRun{threadID: opening.ThreadID, runID: opening.RunID, parentID: opening.ParentRunID}
-			if run.parentID == "" && len(runs) > 0 {
-				run.parentID = runs[len(runs)-1].runID
-			}
-			runs = append(runs, run)
-		}
-		last := &runs[len(runs)-1]
-		last.events = append(last.events, event)
+	runs := recorded.Split(t, c.Events)
+	for i := 1; i < len(runs); i++ {
+		runs[i].ParentRunID = cmp.Or(runs[i].ParentRunID, runs[i-1].RunID)
 	}
 	return runs
 }
@@ -271,11 +262,11 @@ func (c goldenCase) foldBranches(t *testing.T) meaning {
 	t.Helper()
 	folds := map[string]*compaction.Fold{"": compaction.New()}
 	for _, run := range c.runs(t) {
-		fold := folds[run.parentID].Clone()
-		for _, event := range run.events {
+		fold := folds[run.ParentRunID].Clone()
+		for _, event := range run.Events {
 			fold.Apply(event)
 		}
-		folds[run.runID] = fold
+		folds[run.RunID] = fold
 	}
 	return meaningOf(t, folds[c.Run])
 }
@@ -289,7 +280,7 @@ func (c goldenCase) store(t *testing.T, pool *pgxpool.Pool, number int) (threadI
 	}
 	threadID = fmt.Sprint("runs-", number)
 	for _, run := range c.runs(t) {
-		if _, err := pgagui.New(pool, nil).Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: run.runID}, run.events, pgagui.AppendOptions{}); err != nil {
+		if _, err := pgagui.New(pool, nil).Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: run.RunID}, run.Events, pgagui.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -364,12 +365,12 @@ func TestLastMessagesHaveTheirPlaces(t *testing.T) {
 func TestLastMessagesOfRecordings(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	for _, file := range recordings(t) {
+	for _, file := range recorded.Files(t, "..") {
 		store := pgagui.New(pool, &pgagui.Config{Scope: file})
 		runs := readRecording(t, file)
 		appendRecording(t, store, runs)
 		for _, run := range runs {
-			checkLastMessages(t, store, run.threadID, pgagui.At{RunID: run.runID}, 3)
+			checkLastMessages(t, store, run.ThreadID, pgagui.At{RunID: run.RunID}, 3)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,9 +15,9 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
-	"github.com/pgagui/pgagui/internal/eventfile"
 	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/timeline"
@@ -170,67 +169,26 @@ func isArrayPlace(path string) bool {
 // Every recording, at every event, as it was appended and after compaction.
 func TestMomentsAreWhatRestoreGives(t *testing.T) {
 	t.Parallel()
-	own, err := filepath.Glob("../testdata/recordings/*.ndjson")
-	if err != nil || len(own) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	shared, err := filepath.Glob("../../shared/recordings/*.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(own, shared...) {
-		if strings.HasSuffix(file, ".requests.ndjson") {
-			continue
-		}
+	for _, file := range recorded.Files(t, "..") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
 			store := pgagui.New(pool, &pgagui.Config{Scope: file})
-			runs := recordedRuns(t, file)
+			runs := recorded.Read(t, file)
 			for _, run := range runs {
-				appendRun(t, store, run.RunRef, run.events, pgagui.AppendOptions{ParentRunID: run.parentID})
+				appendRun(t, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID}, run.Events, pgagui.AppendOptions{ParentRunID: run.ParentRunID})
 			}
 			for _, run := range runs {
-				checkRun(t, pool, store, run.RunRef)
+				checkRun(t, pool, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID})
 			}
 			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			for _, run := range runs {
-				checkRun(t, pool, store, run.RunRef)
+				checkRun(t, pool, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID})
 			}
 		})
 	}
-}
-
-type recordedRun struct {
-	pgagui.RunRef
-	parentID string
-	events   []json.RawMessage
-}
-
-func recordedRuns(t *testing.T, file string) (runs []recordedRun) {
-	t.Helper()
-	source, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
-	for event, err := range eventfile.Read(file, source) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		var opening struct{ Type, ThreadID, RunID, ParentRunID string }
-		if err := json.Unmarshal(event.Raw, &opening); err != nil {
-			t.Fatal(err)
-		}
-		if opening.Type == "RUN_STARTED" {
-			runs = append(runs, recordedRun{RunRef: pgagui.RunRef{ThreadID: opening.ThreadID, RunID: opening.RunID}, parentID: opening.ParentRunID})
-		}
-		last := &runs[len(runs)-1]
-		last.events = append(last.events, event.Raw)
-	}
-	return runs
 }
 
 // Generated streams, each with the one before it as its parent: of any order, with chunks, inputs beside the events, and unusual JSON.

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/recorded"
 )
 
 // recordedRun is what an agent answered to one request.
@@ -21,50 +20,17 @@ type recordedRun struct {
 	events []string
 }
 
-// recordings are the answers of real agents: the project's own recordings, and more where the folder ../shared/recordings is there.
-func recordings(t *testing.T) map[string][]recordedRun {
-	t.Helper()
-	all := map[string][]recordedRun{}
-	for _, pattern := range []string{"../../testdata/recordings/*.ndjson", "../../../shared/recordings/*.ndjson"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if !strings.HasSuffix(file, ".requests.ndjson") {
-				all[filepath.Base(file)] = readRecording(t, file)
-			}
-		}
-	}
-	if len(all) == 0 {
-		t.Fatal("there are no recordings")
-	}
-	return all
-}
-
 func readRecording(t *testing.T, file string) (runs []recordedRun) {
 	t.Helper()
-	source, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close()
-	for event, err := range eventfile.Read(file, source) {
-		if err != nil {
+	for _, run := range recorded.Read(t, file) {
+		var read recordedRun
+		if err := json.Unmarshal(run.Events[0], &read); err != nil {
 			t.Fatal(err)
 		}
-		var opening struct {
-			Type string
-			recordedRun
+		for _, event := range run.Events {
+			read.events = append(read.events, string(event))
 		}
-		if err := json.Unmarshal(event.Raw, &opening); err != nil {
-			t.Fatal(err)
-		}
-		if opening.Type == "RUN_STARTED" {
-			runs = append(runs, opening.recordedRun)
-		}
-		last := &runs[len(runs)-1]
-		last.events = append(last.events, string(event.Raw))
+		runs = append(runs, read)
 	}
 	return runs
 }
@@ -89,7 +55,10 @@ func (r recordedRun) questions(number int, c *client) (questions []any) {
 // What real agents answered: two clients, one of which reloads in the middle of each run, hold what the log means.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
-	all := recordings(t)
+	all := map[string][]recordedRun{}
+	for _, file := range recorded.Files(t, "../..") {
+		all[filepath.Base(file)] = readRecording(t, file)
+	}
 	newStage(t).onEachVersion(t, func(s *scenario) {
 		for file, runs := range all {
 			clients := map[string]*client{} // by thread
