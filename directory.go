@@ -84,8 +84,8 @@ func (d *directory) pin(key live.Key, bucket int) {
 	d.pinned[key.Scope] = bucket
 }
 
-// learn learns from a refusal of threads, of which it returns the keys. detail is that of UI027.
-func (d *directory) learn(detail string) (refused []live.Key) {
+// learn learns from a refusal of threads. detail is that of UI027.
+func (d *directory) learn(detail string) {
 	var places []struct {
 		Scope, ThreadID, Node string
 		Bucket                int
@@ -93,11 +93,10 @@ func (d *directory) learn(detail string) (refused []live.Key) {
 		OfThread              bool
 	}
 	if json.Unmarshal([]byte(detail), &places) != nil {
-		return nil
+		return
 	}
 	for _, place := range places {
 		key := live.Key{Scope: place.Scope, ThreadID: place.ThreadID}
-		refused = append(refused, key)
 		if place.OfThread {
 			d.put(key, place.Node)
 			continue
@@ -110,7 +109,6 @@ func (d *directory) learn(detail string) (refused []live.Key) {
 		}
 		d.mu.Unlock()
 	}
-	return refused
 }
 
 // put notes that a node has a thread, whatever its bucket says.
