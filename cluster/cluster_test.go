@@ -66,27 +66,24 @@ func newThree(t *testing.T, fill func(*pgxpool.Pool), on ...cluster.Node) *three
 	return c
 }
 
-// at calls f with the node that has a thread, wherever it is sent.
-func (c *three) at(ctx context.Context, f func(*pgagui.Store) error) error {
+// at calls f with the node that has a thread, wherever it is sent: for the time of a move two nodes name each other.
+func (c *three) at(f func(*pgagui.Store) error) (err error) {
 	name := "a"
-	deadline := time.Now().Add(20 * time.Second)
-	for try := 0; ; try++ {
-		if try > 2 { // as clients do: for the time of a move two nodes name each other
-			time.Sleep(5 * time.Millisecond)
-		}
-		err := f(pgagui.New(c.pools[name], nil))
-		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != "UI027" || time.Now().After(deadline) {
-			return err
+	wait.Until(func() bool {
+		err = f(pgagui.New(c.pools[name], nil))
+		refusal, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || refusal.Code != "UI027" {
+			return true
 		}
 		var places []struct{ Node string }
-		if err := json.Unmarshal([]byte(refusal.Detail), &places); err != nil {
-			return err
+		if unreadable := json.Unmarshal([]byte(refusal.Detail), &places); unreadable != nil || c.pools[places[0].Node] == nil {
+			err = fmt.Errorf("sent to the nodes %v: %w", places, errors.Join(unreadable, err))
+			return true
 		}
-		if name = places[0].Node; c.pools[name] == nil {
-			return fmt.Errorf("sent to node %q", name)
-		}
-	}
+		name = places[0].Node
+		return false
+	})
+	return err
 }
 
 // rows are the threads that have rows on each node.
@@ -201,7 +198,7 @@ func (w *writers) runOnce(threadID, runID string, events int) {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			var last int64
-			err := w.c.at(ctx, func(store *pgagui.Store) (err error) {
+			err := w.c.at(func(store *pgagui.Store) (err error) {
 				last, err = store.Append(ctx, pgagui.RunRef{ThreadID: threadID, RunID: runID}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{AfterSeq: seen})
 				return err
 			})
@@ -230,7 +227,7 @@ func (w *writers) end() {
 	w.working.Wait()
 	for _, threadID := range slices.Sorted(maps.Keys(w.written)) {
 		var stored []string
-		err := w.c.at(w.c.t.Context(), func(store *pgagui.Store) error {
+		err := w.c.at(func(store *pgagui.Store) error {
 			stored = nil
 			for event, err := range store.Events(w.c.t.Context(), threadID, pgagui.EventsOptions{}) {
 				if err != nil {

@@ -28,7 +28,7 @@ func bucketOf(t *testing.T, c *three, threadID string) int {
 }
 
 func (c *three) append(threadID, runID, events string) error {
-	return c.at(c.t.Context(), func(store *pgagui.Store) error {
+	return c.at(func(store *pgagui.Store) error {
 		var list []json.RawMessage
 		if err := json.Unmarshal([]byte(events), &list); err != nil {
 			return err

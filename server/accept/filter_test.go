@@ -34,7 +34,7 @@ func pass(f *accept.Filter, events []json.RawMessage, isCut bool) (sent [][]byte
 }
 
 // seeds returns how many generated streams a test takes: PGAGUI_FILTER_STREAMS, or fewer.
-func seeds(t *testing.T) uint64 {
+func seeds() uint64 {
 	if count, err := strconv.ParseUint(os.Getenv("PGAGUI_FILTER_STREAMS"), 10, 32); err == nil {
 		return count
 	}
@@ -58,7 +58,7 @@ func printed(events [][]byte) string {
 func TestValidStreamsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	var streams [][][]byte
-	for seed := range seeds(t) {
+	for seed := range seeds() {
 		streams = append(streams, asBytes(compactiontest.Stream(seed, compactiontest.Options{Unicode: seed%2 == 0, Numbers: seed%3 == 0})))
 	}
 	accepted := 0
@@ -96,7 +96,7 @@ func TestClientsAcceptWhatPasses(t *testing.T) {
 	t.Parallel()
 	var streams [][][]byte
 	var origins []string
-	for seed := range seeds(t) {
+	for seed := range seeds() {
 		for i, options := range disorder {
 			events := compactiontest.Stream(seed, options)
 			f := accept.New(run, 0)
@@ -113,7 +113,7 @@ func TestClientsAcceptWhatPasses(t *testing.T) {
 }
 
 // mustAccept fails the test unless both clients accept the streams.
-func mustAccept(t *testing.T, streams [][][]byte, origins []string) [][2]outcome {
+func mustAccept(t *testing.T, streams [][][]byte, origins []string) {
 	t.Helper()
 	outcomes := judge(t, streams)
 	failed := 0
@@ -131,7 +131,6 @@ func mustAccept(t *testing.T, streams [][][]byte, origins []string) [][2]outcome
 	if failed > 0 {
 		t.Fatalf("%d of %d are refused", failed, 2*len(streams))
 	}
-	return outcomes
 }
 
 // unmatchedEnds says how a stream breaks the rule that each run has one end, except that RUN_ERROR may follow RUN_FINISHED.
@@ -167,7 +166,7 @@ func TestClientsAcceptAnAttachmentAndWhatFollows(t *testing.T) {
 	t.Parallel()
 	var streams [][][]byte
 	var origins []string
-	for seed := range seeds(t) {
+	for seed := range seeds() {
 		for i, options := range append([]compactiontest.Options{{}, {Unicode: true}}, disorder...) {
 			events := compactiontest.Stream(seed, options)
 			cut := int(seed*7919+uint64(i)*31) % (len(events) + 1)
@@ -187,7 +186,7 @@ func TestAStreamGoesOnThroughANewFilter(t *testing.T) {
 	t.Parallel()
 	var streams [][][]byte
 	var origins []string
-	for seed := range seeds(t) {
+	for seed := range seeds() {
 		for i, options := range append([]compactiontest.Options{{}}, disorder...) {
 			events := compactiontest.Stream(seed, options)
 			cut := int(seed*7919+uint64(i)*31) % (len(events) + 1)
@@ -227,7 +226,7 @@ func TestNoContentIsLost(t *testing.T) {
 	t.Parallel()
 	var streams [][][]byte
 	var events [][]json.RawMessage
-	for seed := range seeds(t) {
+	for seed := range seeds() {
 		stream := compactiontest.Stream(seed, compactiontest.Options{Broken: true, Unicode: seed%2 == 0})
 		began := false
 		stream = slices.DeleteFunc(stream, func(event json.RawMessage) bool {
