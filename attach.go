@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,9 +58,7 @@ func (s *Store) Attach(ctx context.Context, threadID string, options AttachOptio
 // attach is Attach without the conversion of the error. With allRuns the history ends where the first
 // of several runs in progress began.
 func (s *Store) attach(ctx context.Context, threadID string, options AttachOptions, allRuns bool) (*Attachment, error) {
-	if options.Shape == "" {
-		options.Shape = compaction.SnapshotShape
-	}
+	options.Shape = cmp.Or(options.Shape, compaction.SnapshotShape)
 	row, err := s.of(threadID).Attach(ctx, db.AttachParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AllRuns: allRuns, AfterSeq: options.AfterSeq, Shape: string(options.Shape), Scope: s.scope,

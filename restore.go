@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -177,9 +178,7 @@ type ReplayOptions struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrInvalidEvents (a log that is no stream),
 // ErrKeyCollision, ErrUnknownShape, ErrQuarantined, ErrFoldLimit.
 func (s *Store) Replay(ctx context.Context, threadID string, options ReplayOptions) ([]json.RawMessage, error) {
-	if options.Shape == "" {
-		options.Shape = compaction.SnapshotShape
-	}
+	options.Shape = cmp.Or(options.Shape, compaction.SnapshotShape)
 	rows, err := s.of(threadID).Replay(ctx, db.ReplayParams{
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Shape: string(options.Shape), Scope: s.scope,

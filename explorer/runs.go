@@ -1,6 +1,7 @@
 package explorer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,10 +71,7 @@ func (q *request) readAnswers(ctx context.Context, thread, run, next string) (an
 		given := answer{Question: short(interrupt.Message, 400), Reason: short(interrupt.Reason, 80), Status: "Not answered"}
 		for _, one := range resume {
 			if one.InterruptID == interrupt.ID {
-				given.Status = map[string]string{"resolved": "Answered", "cancelled": "Cancelled"}[one.Status]
-				if given.Status == "" {
-					given.Status = short(one.Status, 40)
-				}
+				given.Status = cmp.Or(map[string]string{"resolved": "Answered", "cancelled": "Cancelled"}[one.Status], short(one.Status, 40))
 				given.Payload, _ = cut(pretty(one.Payload))
 			}
 		}

@@ -1,6 +1,7 @@
 package otelagui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ const (
 // otlptracehttp. The caller shuts the exporter down. The sampler is that of the environment
 // (OTEL_TRACES_SAMPLER); it decides alike each time that a run is sent.
 func NewTraces(store *pgagui.Store, exporter sdktrace.SpanExporter, options TracesOptions) *Traces {
-	if options.Consumer == "" {
-		options.Consumer = "traces"
-	}
+	options.Consumer = cmp.Or(options.Consumer, "traces")
 	if options.Interval == 0 {
 		options.Interval = defaultInterval
 	}

@@ -2,6 +2,7 @@ package otelagui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -248,9 +249,7 @@ func (r *runReader) takeCall(event pgagui.Event, of members) {
 	if slices.Contains(r.types.results, event.Type) {
 		call.hasResult, call.lastAt = true, event.RecordedAt
 		call.result, _ = of.text("content")
-		if call.result == "" {
-			call.result = string(of["content"])
-		}
+		call.result = cmp.Or(call.result, string(of["content"]))
 		call.errorText, call.isError = toolError(of)
 		return
 	}

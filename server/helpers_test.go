@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -177,9 +178,7 @@ func serveStore(t *testing.T, store *pgagui.Store, options server.Options) *proc
 	if options.Limits == (access.LimitOptions{}) {
 		options.Limits = access.LimitOptions{RequestsPerSecond: -1, Streams: -1}
 	}
-	if options.Recorder.CheckEvery == 0 {
-		options.Recorder.CheckEvery = 20 * time.Millisecond
-	}
+	options.Recorder.CheckEvery = cmp.Or(options.Recorder.CheckEvery, 20*time.Millisecond)
 	if options.Grace == 0 {
 		options.Grace = 10 * time.Millisecond
 	}

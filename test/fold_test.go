@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -189,10 +190,7 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 		select agui.thread_key('', id), first_seq, now(), n, 1, events::json
 		from unnest($1::text[], $2::int[], $3::int[], $4::text[]) as batch (id, first_seq, n, events)`,
 		batchThreads, firstSeqs, counts, batches)
-	reader := r.reader
-	if reader == nil {
-		reader = r.pool
-	}
+	reader := cmp.Or(r.reader, r.pool)
 	rows, err := reader.Query(ctx, `
 		select agui.restore(id) from unnest($1::text[]) with ordinality as thread (id, position) order by position`, threads)
 	if err != nil {

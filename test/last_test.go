@@ -113,9 +113,7 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 			case "REASONING_ENCRYPTED_VALUE":
 				about(cmp.Or(messageOfCall[e.EntityID], e.EntityID), event.Seq)
 			case "TOOL_CALL_START", "TOOL_CALL_CHUNK":
-				if messageOfCall[e.ToolCallID] == "" {
-					messageOfCall[e.ToolCallID] = cmp.Or(e.ParentMessageID, e.ToolCallID)
-				}
+				messageOfCall[e.ToolCallID] = cmp.Or(messageOfCall[e.ToolCallID], e.ParentMessageID, e.ToolCallID)
 				brings(messageOfCall[e.ToolCallID], event.Seq)
 				fallthrough
 			case "TOOL_CALL_ARGS", "TOOL_CALL_END":
@@ -577,10 +575,7 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 			case told.Type == "RUN_STARTED" && told.Input != nil:
 				answers(run.FirstSeq, run.StartedAt, told.Input)
 			case told.Type == "TOOL_CALL_RESULT" && (told.Error != "" || strings.HasPrefix(told.Content, "Error")):
-				message := told.Error
-				if message == "" {
-					message = told.Content
-				}
+				message := cmp.Or(told.Error, told.Content)
 				add(pgagui.ThreadError{Seq: event.Seq, Kind: pgagui.ToolFailed, RunEnd: pgagui.RunEnd{ErrorMessage: message}, ToolCallID: told.ToolCallID, Tool: toolOf(run.ID, told.ToolCallID), RecordedAt: event.RecordedAt})
 			case event.Seq == run.LastSeq && (run.Status == pgagui.Failed || run.Status == pgagui.Cancelled || run.Status == pgagui.CutOff):
 				add(pgagui.ThreadError{Seq: event.Seq, Kind: pgagui.ThreadErrorKind(run.Status), RunEnd: run.RunEnd, RecordedAt: event.RecordedAt})

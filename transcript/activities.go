@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,9 +146,7 @@ func readStep(element []byte, keys []string) (s step) {
 		s.note = strings.TrimPrefix(s.note+", "+progress, ", ")
 	}
 	s.children = object.takeList(append([]string{"children", "substeps", "subtasks"}, keys...))
-	if s.title == "" {
-		s.title = s.id
-	}
+	s.title = cmp.Or(s.title, s.id)
 	s.rest = object
 	return s
 }

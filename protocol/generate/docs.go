@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,10 +44,7 @@ func docs(l *protocol.List, page []byte) ([]byte, error) {
 }
 
 func kindsInDocs(t *protocol.Type, f *protocol.Field) string {
-	kinds := strings.Join(f.Kinds(), ", ")
-	if kinds == "" {
-		kinds = "any"
-	}
+	kinds := cmp.Or(strings.Join(f.Kinds(), ", "), "any")
 	if f.IsNeeded() {
 		kinds += ", required"
 		if other := t.Alternative(f.Name); other != nil {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -118,8 +119,6 @@ func partInGo(name string) string {
 }
 
 func actionInGo(does string) string {
-	if does == "" {
-		does = "nothing"
-	}
+	does = cmp.Or(does, "nothing")
 	return "does" + inGo(does)
 }

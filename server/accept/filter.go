@@ -2,6 +2,7 @@ package accept
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -67,9 +68,7 @@ const maxEvent = 10<<20 - 1<<10
 // New returns a filter for a stream that begins with a run. clients are those for which it must be
 // valid; 0 means all.
 func New(run Run, clients Clients) *Filter {
-	if clients == 0 {
-		clients = allClients
-	}
+	clients = cmp.Or(clients, allClients)
 	f := &Filter{clients: clients, state: newState()}
 	f.begin(run)
 	return f

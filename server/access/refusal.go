@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -120,10 +121,7 @@ func (a Audit) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 var errInternal = errors.New("internal error")
 
 func (a Audit) log(r *http.Request, refusal *Refusal) {
-	logger := a.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger := cmp.Or(a.Logger, slog.Default())
 	attributes := []slog.Attr{
 		slog.String("remote", r.RemoteAddr),
 		slog.String("method", r.Method),

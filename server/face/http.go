@@ -1,6 +1,7 @@
 package face
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,9 +52,7 @@ type Options struct {
 
 // New returns the HTTP of a core, with the endpoints of faces.
 func New(server *core.Server, options Options, faces ...Face) (*HTTP, error) {
-	if options.WriteTimeout == 0 {
-		options.WriteTimeout = 30 * time.Second
-	}
+	options.WriteTimeout = cmp.Or(options.WriteTimeout, 30*time.Second)
 	cors, err := access.CORS(options.Origins, headersOf(server.Options.Agents)...)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package face
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -101,9 +102,6 @@ func InputOf(r *http.Request, text []byte) (*core.Input, error) {
 // PlaceOf returns where a client resumes: behind the frame of the header Last-Event-ID, or else of
 // another id. Zero if there is none.
 func PlaceOf(r *http.Request, otherwise string) (core.Place, error) {
-	text := r.Header.Get("Last-Event-ID")
-	if text == "" {
-		text = otherwise
-	}
+	text := cmp.Or(r.Header.Get("Last-Event-ID"), otherwise)
 	return core.ReadPlace(text)
 }

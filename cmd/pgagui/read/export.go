@@ -3,6 +3,7 @@ package read
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -250,9 +251,7 @@ func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent,
 	if parent == "" && request.Parent != nil {
 		parent = *request.Parent
 	}
-	if parent == "" {
-		parent = head
-	}
+	parent = cmp.Or(parent, head)
 	if b.file == nil {
 		if input != nil {
 			b.inputs++

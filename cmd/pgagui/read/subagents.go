@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,10 +49,7 @@ func (p *program) subagents(ctx context.Context, store *pgagui.Store, threadID s
 		return err
 	}
 	return cli.PrintList(p.Program, subagents, "", []string{"SUBAGENT", "ID", "STATUS", "EVENTS", "TIME", "RUN"}, func(subagent pgagui.Subagent) []string {
-		name := subagent.Name
-		if name == "" {
-			name = "(no name)"
-		}
+		name := cmp.Or(subagent.Name, "(no name)")
 		status := string(subagent.Status)
 		if subagent.ErrorMessage != "" {
 			status += ": " + cli.Shorten(subagent.ErrorMessage, 60)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -176,9 +177,7 @@ const configVariable = "PGAGUI_CONFIG"
 func readServeConfig(file string, given *pflag.FlagSet) (*serveConfig, error) {
 	config := &serveConfig{}
 	settings := config.settings()
-	if file == "" {
-		file = os.Getenv(configVariable)
-	}
+	file = cmp.Or(file, os.Getenv(configVariable))
 	if file != "" {
 		if err := readConfigFile(file, settings); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -367,10 +368,7 @@ func (e *examination) about(about probed, sent, received time.Time) {
 	default:
 		e.add("version", Note, "use commands of the server's version: others may need another schema", "the server is %s, this program is %s", about.Version, e.options.Version)
 	}
-	rights := about.Rights
-	if rights == "" {
-		rights = "none"
-	}
+	rights := cmp.Or(about.Rights, "none")
 	who := fmt.Sprintf("%q may use the scope %q with the rights: %s", about.Subject, about.Scope, rights)
 	if about.Expires != nil {
 		who += ", until " + about.Expires.UTC().Format(time.DateTime)

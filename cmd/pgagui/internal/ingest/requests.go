@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -136,10 +137,7 @@ func (r *Requests) take(run RunName) (*Request, error) {
 	if r == nil {
 		return nil, nil
 	}
-	found := r.byName[run]
-	if found == nil {
-		found = r.byName[RunName{RunID: run.RunID}]
-	}
+	found := cmp.Or(r.byName[run], r.byName[RunName{RunID: run.RunID}])
 	for _, threadID := range []string{run.ThreadID, ""} {
 		if rest := r.inOrder[threadID]; found == nil && len(rest) > 0 {
 			found, r.inOrder[threadID] = rest[0], rest[1:]
