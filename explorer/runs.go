@@ -20,27 +20,24 @@ func (q *request) withRuns(ctx context.Context, parts []part, head threadHead, r
 	for _, run := range runs {
 		byID[run.ID] = run
 	}
-	current, answered := "", 0
+	answered := 0
 	marked := map[string]bool{}
-	for i := range parts {
-		p := &parts[i]
-		if p.Place != nil && p.Place.RunID != current {
-			next, isThere := byID[p.Place.RunID]
-			if isThere && !marked[next.ID] { // a list of messages may have changed their order
+	var before pgagui.Run // none at first
+	for _, p := range parts {
+		if p.Place != nil && !marked[p.Place.RunID] { // a list of messages may have changed their order
+			if next, isThere := byID[p.Place.RunID]; isThere {
 				marked[next.ID] = true
-				if before, wasThere := byID[current]; wasThere {
-					switch before.Status {
-					case pgagui.Failed, pgagui.CutOff, pgagui.Cancelled:
-						all = append(all, part{Key: fmt.Sprint("end-", before.Number), End: endOf(before)})
-					case pgagui.Interrupted:
-						if answered++; answered <= mostAnswered && next.ParentRunID == before.ID {
-							answers, err := q.readAnswers(ctx, head.ID, before.ID, next.ID)
-							if err != nil {
-								return nil, err
-							}
-							if len(answers) > 0 {
-								all = append(all, part{Key: fmt.Sprint("answers-", before.Number), Answers: answers})
-							}
+				switch before.Status {
+				case pgagui.Failed, pgagui.CutOff, pgagui.Cancelled:
+					all = append(all, part{Key: fmt.Sprint("end-", before.Number), End: endOf(before)})
+				case pgagui.Interrupted:
+					if answered++; answered <= mostAnswered && next.ParentRunID == before.ID {
+						answers, err := q.readAnswers(ctx, head.ID, before.ID, next.ID)
+						if err != nil {
+							return nil, err
+						}
+						if len(answers) > 0 {
+							all = append(all, part{Key: fmt.Sprint("answers-", before.Number), Answers: answers})
 						}
 					}
 				}
@@ -49,10 +46,10 @@ func (q *request) withRuns(ctx context.Context, parts []part, head threadHead, r
 					mark.Duration = durationText(next.EndedAt.Sub(next.StartedAt))
 				}
 				all = append(all, part{Key: fmt.Sprint("begin-", next.Number), Run: mark})
-				current = next.ID
+				before = next
 			}
 		}
-		all = append(all, *p)
+		all = append(all, p)
 	}
 	return all, nil
 }
