@@ -199,7 +199,6 @@ func TestALargeTree(t *testing.T) {
 func TestTheTreeIsReadByIndex(t *testing.T) {
 	t.Parallel()
 	_, pool := newStore(t)
-	ctx := context.Background()
 	model := treeModel{parents: []int{0}}
 	for run := range 2000 {
 		model.parents = append(model.parents, run)
@@ -215,18 +214,7 @@ func TestTheTreeIsReadByIndex(t *testing.T) {
 		"queue":        `select * from agui.run where log_bytes is null and status <> 'running' order by thread_key, run_no limit 1`,
 	}
 	for name, query := range plans {
-		rows, err := pool.Query(ctx, `explain `+query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plan []string
-		for rows.Next() {
-			var line string
-			if err := rows.Scan(&line); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, line)
-		}
+		plan := testdb.List[string](t, pool, `explain `+query)
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan") || !strings.Contains(text, "Index") {
 			t.Errorf("%s:\n%s", name, text)
 		}

@@ -91,20 +91,7 @@ func (c *three) rows() map[string][]string {
 	c.t.Helper()
 	found := map[string][]string{}
 	for name, pool := range c.pools {
-		rows, err := pool.Query(c.t.Context(), `select scope || '/' || thread_id from agui.thread order by 1`)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		for rows.Next() {
-			var thread string
-			if err := rows.Scan(&thread); err != nil {
-				c.t.Fatal(err)
-			}
-			found[name] = append(found[name], thread)
-		}
-		if rows.Err() != nil {
-			c.t.Fatal(rows.Err())
-		}
+		found[name] = testdb.List[string](c.t, pool, `select scope || '/' || thread_id from agui.thread order by 1`)
 	}
 	return found
 }
@@ -131,16 +118,8 @@ func (c *three) checkPlaces() {
 		} else if first != buckets {
 			c.t.Errorf("node %s has another map:\n%s\n%s", name, buckets, first)
 		}
-		rows, err := pool.Query(c.t.Context(), `
-			select problem from agui.thread as thread cross join lateral agui.verify(thread.thread_id, thread.scope) where severity <> 'note'`)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		for rows.Next() {
-			var problem string
-			if err := rows.Scan(&problem); err != nil {
-				c.t.Fatal(err)
-			}
+		for _, problem := range testdb.List[string](c.t, pool, `
+			select problem from agui.thread as thread cross join lateral agui.verify(thread.thread_id, thread.scope) where severity <> 'note'`) {
 			c.t.Errorf("node %s: %s", name, problem)
 		}
 	}

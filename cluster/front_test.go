@@ -227,14 +227,7 @@ var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][0-9:.]+([+-]\d\d:?\d\d|\+
 func (c *three) checkMerged(t *testing.T, front *pgxpool.Pool) {
 	var runs, threads, found []string
 	collect := func(list *[]string, db *pgxpool.Pool, query string) {
-		rows, err := db.Query(t.Context(), query)
-		if err != nil {
-			t.Fatal(query, err)
-		}
-		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(query, err)
-		}
+		got := testdb.List[string](t, db, query)
 		*list = append(*list, got...)
 	}
 	const (

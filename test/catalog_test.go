@@ -67,15 +67,7 @@ func TestCatalog(t *testing.T) {
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,
 	}
 	for rule, query := range rules {
-		rows, err := pool.Query(context.Background(), query)
-		if err != nil {
-			t.Fatalf("%s: %v", rule, err)
-		}
-		for rows.Next() {
-			var object string
-			if err := rows.Scan(&object); err != nil {
-				t.Fatal(err)
-			}
+		for _, object := range testdb.List[string](t, pool, query) {
 			t.Errorf("%s: not so for %s", rule, object)
 		}
 	}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -93,24 +92,8 @@ func appendLongRun(t testing.TB, pool *pgxpool.Pool, thread string, size int) {
 
 func batchesOf(t testing.TB, pool *pgxpool.Pool, thread string) []json.RawMessage {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), `
+	return testdb.List[json.RawMessage](t, pool, `
 		select events from agui.batch where thread_key = agui.thread_key('', $1) order by first_seq`, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var batches []json.RawMessage
-	for rows.Next() {
-		var batch json.RawMessage
-		if err := rows.Scan(&batch); err != nil {
-			t.Fatal(err)
-		}
-		batches = append(batches, batch)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return batches
 }
 
 func bytesAllocated(t *testing.T, batches []json.RawMessage) uint64 {

@@ -289,7 +289,7 @@ func (g *callGenerator) given(call appendCall, run *writtenRun, events []string,
 // storedLog is all that appending writes but the times.
 func storedLog(t *testing.T, db querier) []string {
 	t.Helper()
-	rows, err := db.Query(context.Background(), `
+	return testdb.List[string](t, db, `
 		select concat_ws(' ', 'thread', thread_key, scope, thread_id) from agui.thread
 		union all
 		select concat_ws(' ', 'input', thread_key, run_no, input) from agui.run_input
@@ -298,14 +298,6 @@ func storedLog(t *testing.T, db querier) []string {
 		union all
 		select concat_ws(' ', 'batch', thread_key, to_char(first_seq, '000000'), n, run_no, events) from agui.batch
 		order by 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
 }
 
 // One call of agui.append_many does what its calls of agui.append do one after the other, and answers the same.
@@ -548,14 +540,7 @@ func TestManyWritersOfManyThreads(t *testing.T) {
 
 func wantNoProblem(t *testing.T, db querier, thread string) {
 	t.Helper()
-	rows, err := db.Query(context.Background(), `select problem from agui.verify($1)`, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	problems, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := testdb.List[string](t, db, `select problem from agui.verify($1)`, thread)
 	for _, problem := range problems {
 		t.Errorf("verify thread %s: %s", thread, problem)
 	}

@@ -1,15 +1,12 @@
 package test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -106,7 +103,6 @@ func cutOffRun(seed uint64, options compactiontest.Options) []json.RawMessage {
 // RUN_FINISHED, before which the client wants nothing left open, could be its last event.
 func TestARunThatIsCutOffIsValid(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := startOracle(t, "--verify")
 	pool := testdb.Pool(t)
 	var runs [][]json.RawMessage
@@ -136,14 +132,7 @@ func TestARunThatIsCutOffIsValid(t *testing.T) {
 			t.Fatalf("%v %v", answers, err)
 		}
 		testdb.Exec(t, pool, `select agui.abandon($1, 'run-1', $2)`, fmt.Sprint("t", i), reason)
-		rows, err := pool.Query(ctx, `select payload::text from agui.events($1) order by seq`, fmt.Sprint("t", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		log, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := testdb.List[string](t, pool, `select payload::text from agui.events($1) order by seq`, fmt.Sprint("t", i))
 		closed[i] = toMessages(log)
 		finished[i] = append(toMessages(log[:len(log)-1]), json.RawMessage(`{"type":"RUN_FINISHED","threadId":"t","runId":"run-1"}`))
 		for _, event := range log[len(run):] {

@@ -22,15 +22,8 @@ func beginRuns(t *testing.T, pool *pgxpool.Pool, threads ...string) {
 // runsOf says of all runs what they are, in the order of their threads.
 func runsOf(t *testing.T, db querier, expression string) string {
 	t.Helper()
-	rows, err := db.Query(context.Background(), `
+	runs := testdb.List[string](t, db, `
 		select thread.thread_id || ' ' || `+expression+` from agui.run as run join agui.thread as thread using (thread_key) order by thread.thread_id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
 	return fmt.Sprint(runs)
 }
 
@@ -107,16 +100,9 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 		other = begin(t, pool, pgx.ReadCommitted)
 		testdb.Exec(t, other, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`)
 		tx = begin(t, pool, pgx.ReadCommitted)
-		rows, err := tx.Query(ctx, `
+		signals := testdb.List[string](t, tx, `
 			select concat_ws(' ', call_no, status, stop_requested_at is not null, stop_reason, cut_off_reason)
 			from agui.keep_alive($1, array_fill('r'::text, array[6]))`, append(threads, "never begun"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		signals, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
 		if got, want := fmt.Sprint(signals), "[1 running t enough 2 finished f 3 cut_off f too long away]"; got != want {
 			t.Errorf("after %s: heard %s, want %s", call.before, got, want)
 		}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -25,18 +23,11 @@ func TestALargeRowKeepsItsIds(t *testing.T) {
 		"session_state":    `(thread_key, run_no, key, version, document) select key, 1, id, 1, value`,
 	}
 	pool := testdb.Pool(t)
-	found, err := pool.Query(t.Context(), `
+	tables := testdb.List[string](t, pool, `
 		select relname::text from pg_class
 		where relnamespace = 'agui'::regnamespace and relkind = 'r'
 			and exists (select from pg_attribute where attrelid = pg_class.oid and attnum > 0 and attstorage = 'm')
 		order by relname collate "C"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
 	if want := slices.Sorted(maps.Keys(rows)); !slices.Equal(tables, want) {
 		t.Errorf("tables with a large value in the row: %s, tested are %s", tables, want)
 	}

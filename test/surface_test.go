@@ -83,15 +83,7 @@ func TestSQLSurface(t *testing.T) {
 // list gives the only column of a query.
 func list(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) []string {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), query, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
+	return testdb.List[string](t, pool, query, arguments...)
 }
 
 // The comment of a public function ends with the SQLSTATEs of class UI that it raises ("Errors: UI001 unknown thread, …."): those in

@@ -377,14 +377,7 @@ func (f calledFunction) isRefused(answer, role string) bool {
 
 func rowsOf(t *testing.T, connection *pgx.Conn, relation string) string {
 	t.Helper()
-	rows, err := connection.Query(t.Context(), `select (to_jsonb(row) - 'written_in' - '{changed_in,thread_uid,erased_in}'::text[])::text from `+relation+` as row`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := testdb.List[string](t, connection, `select (to_jsonb(row) - 'written_in' - '{changed_in,thread_uid,erased_in}'::text[])::text from `+relation+` as row`)
 	for i := range lines {
 		lines[i] = masked(lines[i])
 	}

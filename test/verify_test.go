@@ -777,18 +777,10 @@ func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 // verifyInSQL is what agui.verify says of a thread, notes last.
 func verifyInSQL(t *testing.T, pool *pgxpool.Pool, thread string) []string {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), `
+	return testdb.List[string](t, pool, `
 		select concat(case severity when 'note' then 'note: ' end, run_id || ': ', problem)
 		from agui.verify($1) with ordinality as found (run_id, problem, severity, position)
 		order by severity, position`, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	problems, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return problems
 }
 
 // verifyThreads runs the job and returns what it says of each thread, by key.

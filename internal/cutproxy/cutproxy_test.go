@@ -46,14 +46,7 @@ func mustInsert(t *testing.T, connection pgagui.DB, n int) {
 
 func wantNumbers(t *testing.T, beside *pgx.Conn, want ...int) {
 	t.Helper()
-	rows, err := beside.Query(t.Context(), `select n from number order by n`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testdb.List[int](t, beside, `select n from number order by n`)
 	if !slices.Equal(got, want) {
 		t.Errorf("the table has %v, want %v", got, want)
 	}

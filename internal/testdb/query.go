@@ -61,6 +61,19 @@ func Ask[T any](t testing.TB, db Querier, query string, arguments ...any) (value
 	return value
 }
 
+// List returns the values of a query.
+func List[T any](t testing.TB, db interface {
+	Query(ctx context.Context, query string, arguments ...any) (pgx.Rows, error)
+}, query string, arguments ...any) []T {
+	t.Helper()
+	rows, _ := db.Query(t.Context(), query, arguments...) // CollectRows returns the error
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return values
+}
+
 // State returns the SQLSTATE of an error, or "" if it has none.
 func State(err error) string {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
