@@ -44,7 +44,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 							`{"id":"given","role":"activity","activityType":"PLAN","content":{"n": `+listed+`}}]}`,
 						`{"type":"RUN_FINISHED"}`,
 					))
-					for _, message := range list(t, pool, `select message.message::text from agui.messages($1) as message`, fmt.Sprint(i, " and ", j)) {
+					for _, message := range testdb.List[string](t, pool, `select message.message::text from agui.messages($1) as message`, fmt.Sprint(i, " and ", j)) {
 						if !strings.Contains(message, listed) {
 							t.Errorf("%s, listed as %s, is %s", patched, listed, message)
 						}

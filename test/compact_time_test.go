@@ -72,7 +72,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 						t.Fatalf("after %s, %s:\n%s\nbefore:\n%s", after, reader, got[reader], want[reader])
 					}
 				}
-				for _, problem := range list(t, pool, `
+				for _, problem := range testdb.List[string](t, pool, `
 					select thread_id || ', ' || problem.run_id || ': ' || problem.problem
 					from agui.thread cross join lateral agui_internal.verify_snapshots(thread.thread_key) as problem`) {
 					t.Fatalf("after %s: %s", after, problem)
@@ -84,13 +84,13 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 					select count(*) from agui.snapshot join agui.run using (thread_key, run_no) where run.log_bytes is null`)
 			}
 			do(`call agui.compact()`)
-			whole := list(t, pool, snapshots)
+			whole := testdb.List[string](t, pool, snapshots)
 			foldInPieces(t, pool, 1)
 
 			forget()
 			do(`call agui.compact(max_time => '1 hour')`)
 			check("compaction in pieces")
-			if got := list(t, pool, snapshots); !slices.Equal(got, whole) {
+			if got := testdb.List[string](t, pool, snapshots); !slices.Equal(got, whole) {
 				t.Errorf("compaction in pieces made\n%s\nin one piece\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
 			}
 
@@ -114,16 +114,16 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			if partials == 0 {
 				t.Error("no call ended within a run")
 			}
-			if notes := list(t, pool, `select job_note::text from agui_internal.job_note`); len(notes) > 0 {
+			if notes := testdb.List[string](t, pool, `select job_note::text from agui_internal.job_note`); len(notes) > 0 {
 				t.Errorf("notes are left: %s", notes)
 			}
-			got := list(t, pool, snapshots)
+			got := testdb.List[string](t, pool, snapshots)
 			// Each call also decides whether existing snapshots stay, so these are compared with those of calls that compact one run each.
 			forget()
-			for range list(t, pool, `select run_id from agui.run`) {
+			for range testdb.List[string](t, pool, `select run_id from agui.run`) {
 				do(`call agui.compact(1)`)
 			}
-			if whole = list(t, pool, snapshots); !slices.Equal(got, whole) {
+			if whole = testdb.List[string](t, pool, snapshots); !slices.Equal(got, whole) {
 				t.Errorf("%d calls made\n%s\none call for each run\n%s", calls, strings.Join(got, "\n"), strings.Join(whole, "\n"))
 			}
 
@@ -146,7 +146,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 				do(`call agui.compact_running(1, max_time => '1 microsecond')`)
 			}
 			check("compact_running")
-			behind := list(t, pool, `
+			behind := testdb.List[string](t, pool, `
 				select run_id from agui.run
 				left join agui.snapshot using (thread_key, run_no)
 				where status = 'running' and snapshot.through_seq is distinct from (
@@ -189,7 +189,7 @@ func TestNoFoldStopsBeforeTheStartOfItsRun(t *testing.T) {
 				if got := readers(t, pool); !maps.Equal(got, want) {
 					t.Fatalf("reads as %s, want %s", got, want)
 				}
-				through = append(through, list(t, pool, `select coalesce(snapshot.through_seq, 0) || ' ' || (log_bytes is not null)
+				through = append(through, testdb.List[string](t, pool, `select coalesce(snapshot.through_seq, 0) || ' ' || (log_bytes is not null)
 					from agui.run left join agui.snapshot using (thread_key, run_no)`)...)
 			}
 			wanted := []string{"4 false", "5 false", "6 true", "6 true", "6 true"}
@@ -212,7 +212,7 @@ func TestACallWithoutTimeDoesNothing(t *testing.T) {
 	for _, call := range []string{`agui.compact(max_time => '0')`, `agui.compact_running(1, max_time => '-1 second')`} {
 		testdb.Exec(t, pool, `call `+call)
 	}
-	if kept := list(t, pool, `select thread_key::text from agui.snapshot`); len(kept) > 0 {
+	if kept := testdb.List[string](t, pool, `select thread_key::text from agui.snapshot`); len(kept) > 0 {
 		t.Error("there is a snapshot")
 	}
 }

@@ -320,7 +320,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			inputs = append(inputs, string(run.input))
 		}
 	}
-	rows := list(t, pool, `select input::text from agui.input where thread_key = agui.thread_key('', $1) order by run_no`, thread)
+	rows := testdb.List[string](t, pool, `select input::text from agui.input where thread_key = agui.thread_key('', $1) order by run_no`, thread)
 	if !slices.Equal(rows, inputs) {
 		t.Errorf("%s: the inputs are %q, want %q", thread, rows, inputs)
 	}
@@ -371,7 +371,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- compact(ctx, pool) }()
 				wait.For(t, "the compactor is held", func() bool {
-					return list(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)[0] == "1"
+					return testdb.List[string](t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)[0] == "1"
 				})
 
 				var events []json.RawMessage
@@ -390,7 +390,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 				const unmarked = `select count(*)::text from agui.run where n is null and log_bytes is null`
-				if got := list(t, pool, unmarked); got[0] != "1" {
+				if got := testdb.List[string](t, pool, unmarked); got[0] != "1" {
 					t.Error("the run is marked as compacted, although something was appended to it meanwhile")
 				}
 				all := append(rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
@@ -413,7 +413,7 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 				if err := compact(ctx, pool); err != nil {
 					t.Fatal(err)
 				}
-				if got := list(t, pool, `select n::text from agui.run where log_bytes is not null`); !slices.Equal(got, []string{fmt.Sprint(len(all))}) {
+				if got := testdb.List[string](t, pool, `select n::text from agui.run where log_bytes is not null`); !slices.Equal(got, []string{fmt.Sprint(len(all))}) {
 					t.Errorf("the next compactor counted %s events, want %d", got, len(all))
 				}
 				check()
@@ -493,15 +493,15 @@ func TestHistoriesReadTheInputBesideTheEvents(t *testing.T) {
 		`select concat_ws(' ', tool_call_id, name, parent_message_id, run_id, first_seq, last_seq, status) from agui.tool_calls($1)`,
 		`select concat_ws(' ', message_id, activity_type, run_id, first_seq, last_seq) from agui.activities($1)`,
 	} {
-		want := list(t, pool, query, "carried")
-		if got := list(t, pool, query, "beside"); len(got) == 0 || !slices.Equal(got, want) {
+		want := testdb.List[string](t, pool, query, "carried")
+		if got := testdb.List[string](t, pool, query, "beside"); len(got) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s: beside the events\n%s\nin RUN_STARTED\n%s", query, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		// There the result is event 1, not 2.
 		for i := range want {
 			want[i] = strings.Replace(strings.Replace(want[i], " 1 2 ", " 1 1 ", 1), "2 tool_result", "1 tool_result", 1)
 		}
-		if got := list(t, pool, query, "no start"); !slices.Equal(got, want) {
+		if got := testdb.List[string](t, pool, query, "no start"); !slices.Equal(got, want) {
 			t.Errorf("%s: without RUN_STARTED\n%s\nwant\n%s", query, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}

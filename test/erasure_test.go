@@ -23,8 +23,8 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 		} {
 			testdb.Exec(t, pool, statement)
 		}
-		row := list(t, pool, `select erasure::text from agui.erasure where reason is not null`)[0]
-		for _, guess := range append(list(t, pool, `
+		row := testdb.List[string](t, pool, `select erasure::text from agui.erasure where reason is not null`)[0]
+		for _, guess := range append(testdb.List[string](t, pool, `
 			select part from (select replace(agui.thread_key('clinic', 'alice')::text, '-', '')) as key (digits),
 				unnest(array[left(key.digits, 8), left(key.digits, 16), right(key.digits, 12)]) as part`), "alice", "clinic") {
 			if strings.Contains(strings.ReplaceAll(row, "-", ""), guess) {
@@ -32,7 +32,7 @@ func TestNamesCannotBeGuessedFromErasures(t *testing.T) {
 			}
 		}
 		// Both are of one scope; the database of another install has other keys for them.
-		scopes := list(t, pool, `select distinct left(erased_key::text, 18) from agui.erasure`)
+		scopes := testdb.List[string](t, pool, `select distinct left(erased_key::text, 18) from agui.erasure`)
 		if len(scopes) != 1 {
 			t.Errorf("two threads of a scope have keys that begin with %v", scopes)
 		}
@@ -72,8 +72,8 @@ func TestErasuresNeedTheirSalt(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]'), agui.erase('t')`); err != nil {
 		t.Error(err)
 	}
-	was := list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0]
-	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil || was != list(t, pool, `select salt::text from agui_internal.erasure_salt`)[0] {
+	was := testdb.List[string](t, pool, `select salt::text from agui_internal.erasure_salt`)[0]
+	if _, err := pool.Exec(t.Context(), `call agui.grant_access()`); err != nil || was != testdb.List[string](t, pool, `select salt::text from agui_internal.erasure_salt`)[0] {
 		t.Errorf("the salt has changed (%v)", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	run(`analyze`)
 	const named = `select coalesce(string_agg(tablename || '.' || attname, ' ' order by 1), '') from pg_stats
 		where schemaname = 'agui' and concat(most_common_vals, histogram_bounds) like '%s3cret%'`
-	if list(t, pool, named)[0] == "" {
+	if testdb.List[string](t, pool, named)[0] == "" {
 		t.Fatal("the statistics hold no name: the test shows nothing")
 	}
 	run(`select agui.erase('s3cret thread')`)
@@ -117,7 +117,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 				}
 			}
 		}
-		left = list(t, pool, named)[0]
+		left = testdb.List[string](t, pool, named)[0]
 		return left == ""
 	})
 	if left != "" {

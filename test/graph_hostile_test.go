@@ -87,7 +87,7 @@ func TestGraphCheckpointsTakeArraysWithAnyBounds(t *testing.T) {
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{"channel_versions":{"a":1,"b":2}}', channels => '[5:6]={a,b}', versions => '[-3:-2]={1,2}', types => '[0:1]={json,json}', channel_values => '["A","B"]')`)
 	testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '[5:6]={a,b}', '[0:1]={json,json}', '["A","B"]', '[2:3]={7,8}')`)
-	got := list(t, pool, `select concat_ws(' ', channel, version, place, body) from agui.checkpoint_contents('t') where kind in ('value', 'write') order by 1`)
+	got := testdb.List[string](t, pool, `select concat_ws(' ', channel, version, place, body) from agui.checkpoint_contents('t') where kind in ('value', 'write') order by 1`)
 	if want := `a 1 "A", a 7 "A", b 2 "B", b 8 "B"`; strings.Join(got, ", ") != want {
 		t.Errorf("the contents are %s, want %s", strings.Join(got, ", "), want)
 	}
@@ -100,7 +100,7 @@ func TestGraphWritesOfOneCallThatShareAPlace(t *testing.T) {
 	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
 	for range 2 { // the call is idempotent
 		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', 'c', 'task', '{r,r,a,b}', '{json,json,json,json}', '[[1],[1,2],"first","second"]', '{-4,-4,3,3}')`)
-		got := list(t, pool, `select concat_ws(' ', channel, place, body) from agui.checkpoint_contents('t') where kind = 'write' order by place`)
+		got := testdb.List[string](t, pool, `select concat_ws(' ', channel, place, body) from agui.checkpoint_contents('t') where kind = 'write' order by place`)
 		if want := `r -4 [1,2], a 3 "first"`; strings.Join(got, ", ") != want {
 			t.Errorf("the writes are %s, want %s", strings.Join(got, ", "), want)
 		}
@@ -125,7 +125,7 @@ func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {
 			_, err := pool.Exec(t.Context(), calls[1])
 			second <- err
 		}()
-		for list(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)[0] == "0" {
+		for testdb.List[string](t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)[0] == "0" {
 			if t.Context().Err() != nil {
 				t.Fatal("the second call did not wait")
 			}

@@ -66,7 +66,7 @@ func TestGraphCheckpointsComeBackByteForByte(t *testing.T) {
 				}
 			}
 			model.compare(t, pool, thread)
-			if problems := list(t, pool, `select problem from agui.verify($1) where severity = 'damage'`, thread); len(problems) > 0 {
+			if problems := testdb.List[string](t, pool, `select problem from agui.verify($1) where severity = 'damage'`, thread); len(problems) > 0 {
 				t.Errorf("damage: %s", problems)
 			}
 		})
@@ -290,10 +290,10 @@ func TestGraphCheckpointsStoreEachElementOnce(t *testing.T) {
 	slices.Reverse(elements)
 	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'reversed', '{}', channels => '{messages}', versions => '{reversed}', types => '{json}', channel_values => $1)`,
 		"[["+strings.Join(elements, ",")+"]]")
-	if parts := list(t, pool, `select count(*)::text from agui.channel_part`); parts[0] != fmt.Sprint(steps) {
+	if parts := testdb.List[string](t, pool, `select count(*)::text from agui.channel_part`); parts[0] != fmt.Sprint(steps) {
 		t.Errorf("%s parts are stored, want %d", parts[0], steps)
 	}
-	if ranges := list(t, pool, `select max(cardinality(part_nos))::text from agui.channel_value where version <> 'reversed'`); ranges[0] != "1" {
+	if ranges := testdb.List[string](t, pool, `select max(cardinality(part_nos))::text from agui.channel_value where version <> 'reversed'`); ranges[0] != "1" {
 		t.Errorf("a value refers to %s ranges of parts, want one", ranges[0])
 	}
 }
@@ -331,13 +331,13 @@ func TestGraphCheckpointsOfParallelTasks(t *testing.T) {
 	for err := range errs {
 		t.Error(err)
 	}
-	if got := list(t, pool, `select count(*) || ' writes' from agui.checkpoint_contents('t', namespace => '') where kind = 'write'`); got[0] != "240 writes" {
+	if got := testdb.List[string](t, pool, `select count(*) || ' writes' from agui.checkpoint_contents('t', namespace => '') where kind = 'write'`); got[0] != "240 writes" {
 		t.Errorf("there are %s, want 240", got[0])
 	}
-	if twice := list(t, pool, `select channel_no || ' ' || body::text from agui.channel_part group by channel_no, body::text having count(*) > 1`); len(twice) > 0 {
+	if twice := testdb.List[string](t, pool, `select channel_no || ' ' || body::text from agui.channel_part group by channel_no, body::text having count(*) > 1`); len(twice) > 0 {
 		t.Errorf("stored twice: %s", twice)
 	}
-	if problems := list(t, pool, `select problem from agui.verify('t')`); len(problems) > 0 {
+	if problems := testdb.List[string](t, pool, `select problem from agui.verify('t')`); len(problems) > 0 {
 		t.Errorf("damage: %s", problems)
 	}
 }
@@ -366,7 +366,7 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 	put("3", "2", "")
 	put("4", "3", "")
 	put("branch", "2", "")
-	got := list(t, pool, `select channel || ' ' || coalesce(task_id, 'value') || ' ' || (body #>> '{}') from agui.channel_history('t', '{list,other,unknown}', '4') order by place`)
+	got := testdb.List[string](t, pool, `select channel || ' ' || coalesce(task_id, 'value') || ' ' || (body #>> '{}') from agui.channel_history('t', '{list,other,unknown}', '4') order by place`)
 	want := []string{
 		"other task b o after 1", "list value seed", "list task a a after 2", "list task b b after 2", "other task b o after 2",
 		"list task a a after 3", "list task b b after 3", "other task b o after 3",
@@ -377,14 +377,14 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 	// What names itself as its parent keeps the one that it has.
 	put("4", "4", "")
 	put("own", "own", "")
-	lineage := list(t, pool, `select checkpoint_id || ' after ' || coalesce(parent_id, 'none') from agui.checkpoint_contents('t') where kind = 'document' and checkpoint_id in ('4', 'own') order by 1`)
+	lineage := testdb.List[string](t, pool, `select checkpoint_id || ' after ' || coalesce(parent_id, 'none') from agui.checkpoint_contents('t') where kind = 'document' and checkpoint_id in ('4', 'own') order by 1`)
 	if want := []string{"4 after 3", "own after none"}; !slices.Equal(lineage, want) {
 		t.Errorf("the parents are %q, want %q", lineage, want)
 	}
 	// A cycle ends.
 	put("x", "y", "")
 	put("y", "x", "")
-	if got := list(t, pool, `select count(*)::text from agui.channel_history('t', '{list}', 'x'), agui.checkpoint_lineage('t', 'x')`); got[0] == "0" {
+	if got := testdb.List[string](t, pool, `select count(*)::text from agui.channel_history('t', '{list}', 'x'), agui.checkpoint_lineage('t', 'x')`); got[0] == "0" {
 		t.Error("a cycle has no history")
 	}
 }
@@ -418,11 +418,11 @@ func TestGraphCheckpointsRefuse(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", call, err, want)
 		}
 	}
-	if rows := list(t, pool, `select checkpoint_id from agui.checkpoints('t')`); !slices.Equal(rows, []string{"saved"}) {
+	if rows := testdb.List[string](t, pool, `select checkpoint_id from agui.checkpoints('t')`); !slices.Equal(rows, []string{"saved"}) {
 		t.Errorf("refused calls left %s", rows)
 	}
 	testdb.Exec(t, pool, `select agui.put_checkpoint('t', 'c', '{}')`)
-	if removed := list(t, pool, `select agui.remove_checkpoints('t')::text`); removed[0] != "2" {
+	if removed := testdb.List[string](t, pool, `select agui.remove_checkpoints('t')::text`); removed[0] != "2" {
 		t.Errorf("%s were removed, want 2", removed[0])
 	}
 	testdb.Exec(t, pool, `select agui.save_checkpoint('t', 'saved', '2')`) // no tombstone
@@ -439,14 +439,14 @@ func TestGraphCheckpointsAreFilteredByMetadata(t *testing.T) {
 		`{}`: "3 2 1 0", `{"step":1}`: "1 0", `{"source":"loop"}`: "0", `{"text":"\u0000\ud800"}`: "2", `{"text":"\\u0000\\ud800"}`: "3", `{"other":1}`: "",
 	} {
 		for _, namespace := range []any{nil, ""} {
-			if got := list(t, pool, `select checkpoint_id from agui.checkpoint_contents('t', namespace => $1, filter => $2) where kind = 'document'`, namespace, filter); strings.Join(got, " ") != want {
+			if got := testdb.List[string](t, pool, `select checkpoint_id from agui.checkpoint_contents('t', namespace => $1, filter => $2) where kind = 'document'`, namespace, filter); strings.Join(got, " ") != want {
 				t.Errorf("%s finds %s, want %s", filter, got, want)
 			}
 		}
 	}
 	// Of all threads of the scope, and of no other.
 	testdb.Exec(t, pool, `select agui.put_checkpoint('other', '9', '{}', '{"source":"loop"}'), agui.put_checkpoint('t', '8', '{}', '{"source":"loop"}', scope => 's')`)
-	if got := list(t, pool, `select thread_id || ' ' || checkpoint_id from agui.checkpoint_contents(filter => '{"source":"loop"}', max_rows => 2) where kind = 'document'`); strings.Join(got, ", ") != "other 9, t 0" {
+	if got := testdb.List[string](t, pool, `select thread_id || ' ' || checkpoint_id from agui.checkpoint_contents(filter => '{"source":"loop"}', max_rows => 2) where kind = 'document'`); strings.Join(got, ", ") != "other 9, t 0" {
 		t.Errorf("all threads have %s", got)
 	}
 }

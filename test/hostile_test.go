@@ -189,7 +189,7 @@ func TestNothingOfTheCallersPathRuns(t *testing.T) {
 	if calls := hostile.Calls(t, connection); calls > 0 {
 		t.Errorf("%d calls of doubles", calls)
 	}
-	for _, name := range list(t, pool, `select distinct proname::text from pg_proc where pronamespace = 'agui'::regnamespace and proname <> 'refuse_log_change'`) {
+	for _, name := range testdb.List[string](t, pool, `select distinct proname::text from pg_proc where pronamespace = 'agui'::regnamespace and proname <> 'refuse_log_change'`) {
 		if !routines[name] {
 			t.Errorf("agui.%s is not called here", name)
 		}

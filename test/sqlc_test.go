@@ -103,7 +103,7 @@ func sqlcSchema(t *testing.T) string {
 		t.Fatal(err)
 	}
 	text.WriteString("\n")
-	for _, function := range list(t, pool, `
+	for _, function := range testdb.List[string](t, pool, `
 		select format('create function agui.%s(%s) returns %s language sql as %L;', p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), '')
 		from pg_proc as p
 		where p.pronamespace = 'agui'::regnamespace and p.prokind = 'f'

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -53,7 +52,7 @@ const surfaceQuery = `
 // Names, arguments, defaults and result columns that anyone writes against stay as they are, and nothing else is public.
 func TestSQLSurface(t *testing.T) {
 	t.Parallel()
-	lines := list(t, testdb.Pool(t), surfaceQuery)
+	lines := testdb.List[string](t, testdb.Pool(t), surfaceQuery)
 	got := strings.Join(lines, "\n") + "\n"
 	if *updateSurface {
 		if err := os.WriteFile(surfaceFile, []byte(got), 0o644); err != nil {
@@ -78,12 +77,6 @@ func TestSQLSurface(t *testing.T) {
 	if t.Failed() {
 		t.Log("where this is meant: go test ./test -run SQLSurface -update-surface")
 	}
-}
-
-// list gives the only column of a query.
-func list(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) []string {
-	t.Helper()
-	return testdb.List[string](t, pool, query, arguments...)
 }
 
 // The comment of a public function ends with the SQLSTATEs of class UI that it raises ("Errors: UI001 unknown thread, …."): those in

@@ -63,7 +63,7 @@ func newLair(t *testing.T) *lair {
 	}
 	l := &lair{tenancy: newTenancyIn(t, address)}
 	var err error
-	l.version, err = strconv.Atoi(list(t, l.owner, `select current_setting('server_version_num')`)[0])
+	l.version, err = strconv.Atoi(testdb.List[string](t, l.owner, `select current_setting('server_version_num')`)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func newLair(t *testing.T) *lair {
 
 func (l *lair) storedElsewhere(t *testing.T) string {
 	t.Helper()
-	return strings.Join(list(t, l.owner, `
+	return strings.Join(testdb.List[string](t, l.owner, `
 		select concat_ws(' ', thread.scope, thread.thread_id, activity.title, (select count(*) from agui.batch where batch.thread_key = thread.thread_key))
 		from agui.thread
 		left join agui.thread_activity as activity using (thread_key)
@@ -128,11 +128,11 @@ func (l *lair) forget(t *testing.T, place string) {
 // check fails if the code of tenant a did not run at a place as the role that is expected, or reached what is not its own.
 func (l *lair) check(t *testing.T, place, ranAs string, queries ...string) {
 	t.Helper()
-	if ran := list(t, l.owner, `select count(distinct query)::text from lair.loot where place = $1 and ran_as = $2 and query = any ($3)`, place, ranAs, queries); ran[0] != fmt.Sprint(len(queries)) {
+	if ran := testdb.List[string](t, l.owner, `select count(distinct query)::text from lair.loot where place = $1 and ran_as = $2 and query = any ($3)`, place, ranAs, queries); ran[0] != fmt.Sprint(len(queries)) {
 		t.Errorf("%s: %s of %d attempts were made as %s:\n%s", place, ran[0], len(queries), ranAs,
-			strings.Join(list(t, l.owner, `select left(row::text, 300) from lair.loot as row where place = $1`, place), "\n"))
+			strings.Join(testdb.List[string](t, l.owner, `select left(row::text, 300) from lair.loot as row where place = $1`, place), "\n"))
 	}
-	for _, leak := range list(t, l.owner, `
+	for _, leak := range testdb.List[string](t, l.owner, `
 		select format('%s (session %s) gives %s', query, session, left(got, 200)) from lair.loot
 		where place = $1 and query = any ($2) and got like '%secret of b%'`, place, queries) {
 		t.Errorf("%s: %s", place, leak)
@@ -186,7 +186,7 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 		create index on lair.vacuumed (lair.spy('vacuumed', i))`)
 	testdb.Exec(t, l.asA, `insert into lair.vacuumed select generate_series(1, 3)`)
 	wait.For(t, "autovacuum", func() bool {
-		return list(t, l.owner, `
+		return testdb.List[string](t, l.owner, `
 			select (count(distinct query) = $1 and bool_and((select autoanalyze_count > 0 from pg_stat_all_tables where relid = 'lair.vacuumed'::regclass)))::text
 			from lair.loot
 			where place = 'vacuumed' and session = 'postgres'`, len(all))[0] == "true"
@@ -250,7 +250,9 @@ func TestTenantsCodeInOtherSessions(t *testing.T) {
 		alter table lair.replicated enable always trigger spy`)
 	testdb.Exec(t, l.owner, `create subscription lair connection '`+strings.Replace(l.url, "/postgres?", "/source?", 1)+`' publication everything with (create_slot = false, slot_name = 'lair', copy_data = false)`)
 	testdb.Exec(t, source, `insert into lair.replicated values (1)`)
-	wait.For(t, "replication", func() bool { return list(t, l.owner, `select count(*)::text from lair.replicated`)[0] == "1" })
+	wait.For(t, "replication", func() bool {
+		return testdb.List[string](t, l.owner, `select count(*)::text from lair.replicated`)[0] == "1"
+	})
 	if l.version >= 160000 {
 		l.check(t, "replicated", l.a, all...)
 	} else {
@@ -265,7 +267,7 @@ func TestTenantsReadOnAStandby(t *testing.T) {
 	servers := testdb.NewReplicated(t)
 	tenants := newTenancyIn(t, servers.Primary.URL("postgres"))
 	wait.For(t, "the standby", func() bool {
-		return list(t, servers.StandbyPool, `select (pg_last_wal_replay_lsn() >= $1::pg_lsn)::text`, list(t, tenants.owner, `select pg_current_wal_lsn()::text`)[0])[0] == "true"
+		return testdb.List[string](t, servers.StandbyPool, `select (pg_last_wal_replay_lsn() >= $1::pg_lsn)::text`, testdb.List[string](t, tenants.owner, `select pg_current_wal_lsn()::text`)[0])[0] == "true"
 	})
 	asA := asRole(t, servers.Standby.URL("postgres"), tenants.a)
 	for _, query := range []string{
@@ -273,7 +275,7 @@ func TestTenantsReadOnAStandby(t *testing.T) {
 		`select string_agg(row::text, '') from agui.messages('t', 'r1', scope => 'a') as row`,
 		`select string_agg(row::text, '') from agui.event as row`,
 	} {
-		if got := list(t, asA, query)[0]; !strings.Contains(got, "secret of a") || strings.Contains(got, "secret of b") {
+		if got := testdb.List[string](t, asA, query)[0]; !strings.Contains(got, "secret of a") || strings.Contains(got, "secret of b") {
 			t.Errorf("%s gives %s", query, got)
 		}
 	}

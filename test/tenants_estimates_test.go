@@ -22,10 +22,10 @@ func TestEstimatesTellNothingOfOtherScopes(t *testing.T) {
 		analyze`)
 	estimate := func(table, condition string) string {
 		t.Helper()
-		return list(t, tenants.asA, fmt.Sprintf(`explain (format json) select from generate_series(1, 1000000) cross join agui.%s where %s`, table, condition))[0]
+		return testdb.List[string](t, tenants.asA, fmt.Sprintf(`explain (format json) select from generate_series(1, 1000000) cross join agui.%s where %s`, table, condition))[0]
 	}
-	scopeKey := list(t, tenants.owner, `select distinct scope_key::text from agui.thread_activity join agui.thread using (thread_key) where scope = 'b'`)[0]
-	scopeHash := list(t, tenants.owner, `select left(agui.thread_key('b', '')::text, 18)`)[0]
+	scopeKey := testdb.List[string](t, tenants.owner, `select distinct scope_key::text from agui.thread_activity join agui.thread using (thread_key) where scope = 'b'`)[0]
+	scopeHash := testdb.List[string](t, tenants.owner, `select left(agui.thread_key('b', '')::text, 18)`)[0]
 	for _, try := range []struct{ table, column, known, unknown string }{
 		{"thread", "scope", "'b'", "'nobody'"},
 		{"thread", "thread_id", "'known to b'", "'nobody'"},
@@ -48,7 +48,7 @@ func TestEstimatesTellNothingOfOtherScopes(t *testing.T) {
 // No texts or bytes of a table that is protected have statistics, but for words of this project.
 func TestTextsHaveNoStatistics(t *testing.T) {
 	t.Parallel()
-	for _, column := range list(t, testdb.Pool(t), `
+	for _, column := range testdb.List[string](t, testdb.Pool(t), `
 		select format('%s.%s', attribute.attrelid::regclass, attribute.attname)
 		from pg_attribute as attribute
 		join pg_class as class on class.oid = attribute.attrelid and class.relkind in ('r', 'i')

@@ -108,7 +108,7 @@ func TestTenantsAreAloneInRandomCalls(t *testing.T) {
 				t.Errorf("%s has in %s\n%s\nalone\n%s", tenant.scope, table, together, alone)
 			}
 		}
-		if problems := list(t, owner, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where severity = 'damage'`); len(problems) > 0 {
+		if problems := testdb.List[string](t, owner, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where severity = 'damage'`); len(problems) > 0 {
 			t.Errorf("damage: %s", problems)
 		}
 	}
@@ -414,7 +414,7 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 		}
 	}
 	restored := func() []string {
-		return list(t, asTenant, `select agui.restore(thread_id)::text from agui.thread order by thread_id`)
+		return testdb.List[string](t, asTenant, `select agui.restore(thread_id)::text from agui.thread order by thread_id`)
 	}
 	before := restored()
 	if len(before) != total {
@@ -425,7 +425,7 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 		if after := restored(); !slices.Equal(after, before) {
 			t.Errorf("compacted by %s the threads are\n%s\nbefore\n%s", by, after, before)
 		}
-		if n := list(t, owner, `select count(*)::text from agui.run where log_bytes is not null`)[0]; n != fmt.Sprint(want) {
+		if n := testdb.List[string](t, owner, `select count(*)::text from agui.run where log_bytes is not null`)[0]; n != fmt.Sprint(want) {
 			t.Errorf("compacted by %s: %s runs", by, n)
 		}
 	}
@@ -436,7 +436,7 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 		t.Fatal(err)
 	}
 	compacted("an operator, in Go", 2*total)
-	for _, problem := range list(t, asOperator, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where problem ~ 'snapshot'`) { // the logs break rules that agui.append keeps
+	for _, problem := range testdb.List[string](t, asOperator, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where problem ~ 'snapshot'`) { // the logs break rules that agui.append keeps
 		t.Error(problem)
 	}
 

@@ -110,7 +110,7 @@ func newTenancyIn(t *testing.T, url string) *tenancy {
 // relations are the tables and views of both schemas that agui_reader or agui_maintainer may read.
 func relations(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
-	found := list(t, pool, `
+	found := testdb.List[string](t, pool, `
 		select oid::regclass::text from pg_class
 		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind in ('r', 'v', 'm', 'p')
 			and (has_table_privilege('agui_reader', oid, 'select') or has_table_privilege('agui_maintainer', oid, 'select'))
@@ -127,7 +127,7 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 	tenants := newTenancy(t)
 	seen := func(pool *pgxpool.Pool, relation string) string {
 		t.Helper()
-		return strings.Join(list(t, pool, `select row::text from `+relation+` as row order by 1`), "\n")
+		return strings.Join(testdb.List[string](t, pool, `select row::text from `+relation+` as row order by 1`), "\n")
 	}
 	// The same for all scopes.
 	shared := []string{"agui.setting", "agui_internal.setting", "agui_internal.installed_object", "agui_internal.search", "agui_internal.usage_mapping", "agui_internal.uptime", "agui_internal.node", "agui_internal.bucket"}
@@ -158,12 +158,12 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 	// Counts are of the scope; for pg_monitor and operators of all.
 	for _, call := range []string{`agui.stats()`, `agui.lag()`, `agui.stats(exact => true)`, `agui.lag(exact => true)`} {
 		columns := `select (to_jsonb(row) - 'compaction_lag' - 'repack_lag' - 'oldest_sign_of_life' - 'is_exact')::text from ` + call + ` as row`
-		ofA := list(t, tenants.asA, columns)[0]
+		ofA := testdb.List[string](t, tenants.asA, columns)[0]
 		var alone, all map[string]*float64
 		if err := json.Unmarshal([]byte(ofA), &alone); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal([]byte(list(t, tenants.owner, columns)[0]), &all); err != nil {
+		if err := json.Unmarshal([]byte(testdb.List[string](t, tenants.owner, columns)[0]), &all); err != nil {
 			t.Fatal(err)
 		}
 		for column, value := range all {
@@ -179,12 +179,12 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 		}
 		testdb.Exec(t, tenants.owner, `grant pg_monitor to `+tenants.unmapped)
 		for name, pool := range map[string]*pgxpool.Pool{"an operator": tenants.asOperator, "a member of pg_monitor": tenants.asNone} {
-			if got, want := list(t, pool, columns)[0], list(t, tenants.owner, columns)[0]; got != want {
+			if got, want := testdb.List[string](t, pool, columns)[0], testdb.List[string](t, tenants.owner, columns)[0]; got != want {
 				t.Errorf("%s: %s sees %s, want %s", call, name, got, want)
 			}
 		}
 		testdb.Exec(t, tenants.owner, `revoke pg_monitor from `+tenants.unmapped)
-		if got := list(t, tenants.asNone, `select (to_jsonb(row) - 'is_exact')::text from `+call+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
+		if got := testdb.List[string](t, tenants.asNone, `select (to_jsonb(row) - 'is_exact')::text from `+call+` as row`)[0]; strings.Trim(regexp.MustCompile(`"[a-z_]+": |[{},]`).ReplaceAllString(got, ""), "0nul ") != "" {
 			t.Errorf("%s: a role without a mapping sees %s", call, got)
 		}
 	}
@@ -192,7 +192,7 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 	for role, want := range map[*pgxpool.Pool]string{
 		tenants.asA: tenants.a + ",a,tenant", tenants.asPool: tenants.pool + ",,pool", tenants.asOperator: "4", tenants.owner: "4", tenants.asNone: "",
 	} {
-		got := list(t, role, `select concat_ws(',', role_name, coalesce(scope, ''), kind) from agui.tenant`)
+		got := testdb.List[string](t, role, `select concat_ws(',', role_name, coalesce(scope, ''), kind) from agui.tenant`)
 		if want == "4" && len(got) != 4 || want != "4" && strings.Join(got, ";") != want {
 			t.Errorf("agui.tenant shows %s, want %s", got, want)
 		}
@@ -203,7 +203,7 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 func TestEveryTableAndViewIsCovered(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	for _, problem := range list(t, tenants.owner, `
+	for _, problem := range testdb.List[string](t, tenants.owner, `
 		select relation.oid::regclass || ' has no policy'
 		from pg_class as relation
 		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key', 'is_all')
@@ -305,7 +305,7 @@ func TestAPoolHasTheScopeThatItNames(t *testing.T) {
 			t.Errorf("a pool with the scope %s reads %s", scope, got)
 		}
 		// After the transaction the setting reads ''.
-		if got := list(t, tenants.asPool, secret); got[0] != "" {
+		if got := testdb.List[string](t, tenants.asPool, secret); got[0] != "" {
 			t.Errorf("after the transaction it reads %s", got)
 		}
 	}
@@ -504,7 +504,7 @@ func firstAnswer(ctx context.Context, connection *pgx.Conn, call string) (answer
 func TestAForeignCallAmongManyIsAnsweredAlone(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	got := list(t, tenants.asB, `
+	got := testdb.List[string](t, tenants.asB, `
 		select format('%s %s %s', call_no, last_seq, error_code)
 		from agui.append_many('{t,t,new,t}', '{r2,r2,r,r1}',
 			array['[{"type":"CUSTOM"}]','[{"type":"CUSTOM"}]','[{"type":"RUN_STARTED"}]','[{"type":"CUSTOM"}]']::json[], scopes => '{b,a,b,b}')
@@ -513,7 +513,7 @@ func TestAForeignCallAmongManyIsAnsweredAlone(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if n := list(t, tenants.owner, `select count(*)::text from agui.event where scope = 'a' and thread_id = 't'`)[0]; n != "4" {
+	if n := testdb.List[string](t, tenants.owner, `select count(*)::text from agui.event where scope = 'a' and thread_id = 't'`)[0]; n != "4" {
 		t.Errorf("the thread of scope a has %s events", n)
 	}
 }
@@ -545,7 +545,7 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 			t.Fatalf("off: %s", got)
 		}
 	}
-	if left := list(t, tenants.owner, `select polrelid::regclass::text from pg_policy union all select oid::regclass::text from pg_class where relrowsecurity`); len(left) > 0 {
+	if left := testdb.List[string](t, tenants.owner, `select polrelid::regclass::text from pg_policy union all select oid::regclass::text from pg_class where relrowsecurity`); len(left) > 0 {
 		t.Errorf("off: %s", left)
 	}
 	testdb.Exec(t, tenants.owner, `call agui.enable_row_security()`)
@@ -555,7 +555,7 @@ func TestRowSecurityGoesOnAndOff(t *testing.T) {
 	// grant_access restores what was dropped or turned off by hand.
 	testdb.Exec(t, tenants.owner, `alter table agui.batch disable row level security; drop policy agui_scope on agui.run`)
 	testdb.Exec(t, tenants.owner, `call agui.grant_access()`)
-	if got := list(t, tenants.asB, `select count(*)::text from agui.event where scope = 'a'`)[0]; got != "0" {
+	if got := testdb.List[string](t, tenants.asB, `select count(*)::text from agui.event where scope = 'a'`)[0]; got != "0" {
 		t.Errorf("after grant_access b sees %s events of a", got)
 	}
 }
@@ -566,12 +566,12 @@ func TestPoliciesOfOthersStay(t *testing.T) {
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `alter table agui.thread enable row level security; create policy mine on agui.thread using (true)`)
 	testdb.Exec(t, pool, `call agui.grant_access()`)
-	if got := list(t, pool, `select polname::text from pg_policy`); !slices.Equal(got, []string{"mine"}) {
+	if got := testdb.List[string](t, pool, `select polname::text from pg_policy`); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("grant_access made policies: %s", got)
 	}
 	testdb.Exec(t, pool, `call agui.enable_row_security()`)
 	testdb.Exec(t, pool, `call agui.disable_row_security()`)
-	if got := list(t, pool, `select polname::text from pg_policy union all select relname::text from pg_class where relrowsecurity`); !slices.Equal(got, []string{"mine", "thread"}) {
+	if got := testdb.List[string](t, pool, `select polname::text from pg_policy union all select relname::text from pg_class where relrowsecurity`); !slices.Equal(got, []string{"mine", "thread"}) {
 		t.Errorf("of the policy of others is left: %s", got)
 	}
 }
@@ -581,7 +581,7 @@ func TestMappings(t *testing.T) {
 	pool := testdb.Pool(t)
 	role := newRole(t, pool, `mapped`)
 	mapped := func() string {
-		return strings.Join(list(t, pool, `select concat_ws(' ', kind, scope) from agui.tenant`), ", ")
+		return strings.Join(testdb.List[string](t, pool, `select concat_ws(' ', kind, scope) from agui.tenant`), ", ")
 	}
 	for _, step := range []struct{ statement, want string }{
 		{`select agui.map_tenant('` + role + `', 'x')`, "tenant x"},
@@ -619,7 +619,7 @@ func TestMappings(t *testing.T) {
 		}
 	}
 	// The range of a scope is that of the keys of its threads.
-	for _, problem := range list(t, pool, `
+	for _, problem := range testdb.List[string](t, pool, `
 		select scope
 		from (values (''), ('a'), ('ä\b'), (repeat('x', 1024))) as given (scope)
 		where agui.thread_key(scope, 'thread') not between agui_internal.first_key(scope) and agui_internal.last_key(scope)
@@ -655,7 +655,7 @@ func TestScopesWhoseHashesMeetAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if got := list(t, pool, `select error_code from agui.append_many('{new}', '{r}', array['[{"type":"RUN_STARTED"}]'::json], scopes => '{a}')`); !slices.Equal(got, []string{"UI012"}) {
+	if got := testdb.List[string](t, pool, `select error_code from agui.append_many('{new}', '{r}', array['[{"type":"RUN_STARTED"}]'::json], scopes => '{a}')`); !slices.Equal(got, []string{"UI012"}) {
 		t.Errorf("append_many: %s", got)
 	}
 }
@@ -668,7 +668,7 @@ func TestJobsOfTenants(t *testing.T) {
 		select agui.abandon('t', 'r2', scope => 'a'), agui.abandon('t', 'r2', scope => 'b');
 		delete from agui_internal.job_note`)
 	waiting := func() string {
-		return list(t, tenants.owner, `
+		return testdb.List[string](t, tenants.owner, `
 			select format('%s %s', count(*) filter (where scope = 'a'), count(*) filter (where scope = 'b'))
 			from agui.run join agui.thread using (thread_key)
 			where log_bytes is null or repacked_at is null`)[0]
@@ -694,7 +694,7 @@ func TestJobsOfTenants(t *testing.T) {
 	}
 	testdb.Exec(t, tenants.asB, `select agui.lift_hold('t', scope => 'b')`)
 	testdb.Exec(t, tenants.asB, `call agui.erase_older('-1 hour', scope => null)`)
-	if got := list(t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {
+	if got := testdb.List[string](t, tenants.owner, `select string_agg(distinct scope, ',') from agui.thread`)[0]; got != "a" {
 		t.Errorf("after b erased all threads there are those of %s", got)
 	}
 	testdb.Exec(t, tenants.asOperator, `call agui.compact()`)
@@ -726,7 +726,7 @@ func TestForgedRowsLeadNowhere(t *testing.T) {
 	tenants := newTenancy(t)
 	connection := connectOne(t, tenants.asB)
 	const unknown = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
-	key := list(t, tenants.owner, `select agui.thread_key('a', 't')::text`)[0]
+	key := testdb.List[string](t, tenants.owner, `select agui.thread_key('a', 't')::text`)[0]
 	taking := 0
 	for _, f := range callable(t, tenants.owner) {
 		place := slices.IndexFunc(f.types, func(kind string) bool { return strings.HasPrefix(kind, "agui.") })
@@ -735,7 +735,7 @@ func TestForgedRowsLeadNowhere(t *testing.T) {
 		}
 		taking++
 		table := strings.TrimSuffix(f.types[place], "[]")
-		for _, row := range list(t, tenants.owner, `select row::text from `+table+` as row where thread_key = agui.thread_key('a', 't')`) {
+		for _, row := range testdb.List[string](t, tenants.owner, `select row::text from `+table+` as row where thread_key = agui.thread_key('a', 't')`) {
 			call := func(row string) string {
 				var given []string
 				for i, name := range f.arguments {
@@ -773,7 +773,7 @@ func TestQuestionsAreAboutTheCallersScope(t *testing.T) {
 		`agui.day_report(scope => 'b')`, `agui.list_runs(scope => 'b')`,
 	} {
 		answer := func(pool *pgxpool.Pool) string {
-			return strings.Join(list(t, pool, `select answer::text from `+question+` as answer`), "\n")
+			return strings.Join(testdb.List[string](t, pool, `select answer::text from `+question+` as answer`), "\n")
 		}
 		if strings.Contains(question, "'b'") && answer(tenants.asB) == "" && !strings.HasPrefix(question, "agui.list_runs") {
 			t.Errorf("%s: b gets nothing", question)
@@ -794,12 +794,12 @@ func TestErasuresComeToTheirScope(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
 	// Behind all that has ended.
-	after := list(t, tenants.owner, `
+	after := testdb.List[string](t, tenants.owner, `
 		select agui_internal.epoch() || ' changed ' || (pg_snapshot_xmin(pg_current_snapshot())::text::numeric - 1) || ' ffffffff-ffff-ffff-ffff-ffffffffffff 1'`)[0]
-	uid := list(t, tenants.owner, `select thread_uid::text from agui.thread where scope = 'b' order by thread_id limit 1`)[0]
+	uid := testdb.List[string](t, tenants.owner, `select thread_uid::text from agui.thread where scope = 'b' order by thread_id limit 1`)[0]
 	testdb.Exec(t, tenants.asB, `select agui.erase(thread_id, scope => 'b') from (select thread_id from agui.thread where scope = 'b' order by thread_id limit 1) as first`)
 	erased := func(pool *pgxpool.Pool, scope string) []string {
-		return list(t, pool, `select thread_uid::text from agui.changes('`+after+`', scope => `+scope+`) where is_erased`)
+		return testdb.List[string](t, pool, `select thread_uid::text from agui.changes('`+after+`', scope => `+scope+`) where is_erased`)
 	}
 	wait.For(t, "the erasure", func() bool { return len(erased(tenants.owner, "null")) > 0 })
 	for _, reader := range []struct {

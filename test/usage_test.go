@@ -477,19 +477,19 @@ func TestUsageInAnotherPlace(t *testing.T) {
 	projected := func() string {
 		t.Helper()
 		testdb.Exec(t, pool, `call agui.project()`)
-		return strings.Join(list(t, pool, facts), ", ")
+		return strings.Join(testdb.List[string](t, pool, facts), ", ")
 	}
 	if got := projected(); got != "r3 own 100 0" {
 		t.Errorf("before: %s", got)
 	}
 	testdb.Exec(t, pool, `select agui.map_usage('{metadata,llm}', '{"model":"name","inputTokens":"tokens.in","outputTokens":"tokens.out"}')`)
-	if got := strings.Join(list(t, pool, usage), ", "); got != "large 8 3, own 100 0, small 6 0" {
+	if got := strings.Join(testdb.List[string](t, pool, usage), ", "); got != "large 8 3, own 100 0, small 6 0" {
 		t.Errorf("of the thread: %s", got)
 	}
 	if got := projected(); got != "r1 large 7 3, r2 large 1 0, r2 small 2 0, r3 own 100 0, r4 small 4 0" {
 		t.Errorf("facts: %s", got)
 	}
-	if got := list(t, pool, `select problem from agui.verify('t') where severity = 'damage'`); len(got) > 0 {
+	if got := testdb.List[string](t, pool, `select problem from agui.verify('t') where severity = 'damage'`); len(got) > 0 {
 		t.Errorf("verify finds %q", got)
 	}
 	testdb.Exec(t, pool, `select agui.unmap_usage()`)
