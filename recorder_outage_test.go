@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -618,10 +618,7 @@ func TestAnErrorWithoutADatabaseCauseHasNone(t *testing.T) {
 func TestAppendDocumentsAllItsErrors(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, path)
 		return string(text)
 	}
 	comment, documentation := read("sql/functions/api/append/append.sql"), read("append.go")

@@ -24,6 +24,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -329,9 +330,7 @@ func TestTheDescriptionOfStandbys(t *testing.T) {
 		`["host=first", "host=${UNSET_ADDRESS}"]`:                       `node "a": the variable UNSET_ADDRESS of its address is not set`,
 		`[""]`: `a standby of node "a" has no address`,
 	} {
-		if err := os.WriteFile(path, []byte(`{"nodes":[{"name":"a","url":"host=primary","standbys":`+standbys+`}]}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, []byte(`{"nodes":[{"name":"a","url":"host=primary","standbys":`+standbys+`}]}`))
 		nodes, err := cluster.ReadFile(path)
 		if err == nil {
 			if got := fmt.Sprintf("%q", nodes[0].Standbys); got != want {
@@ -394,9 +393,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "nodes.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, text)
 	w := c.write("killed", 2)
 	killed := 0
 	for {

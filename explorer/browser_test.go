@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -352,9 +353,7 @@ func TestScreenshots(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), picture, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Write(t, filepath.Join(shots, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), picture)
 			}
 		}
 	}

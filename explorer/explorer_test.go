@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -231,10 +231,7 @@ func TestTheListOfThreads(t *testing.T) {
 // Each text is readable on each ground that it stands on, in light and in dark.
 func TestContrast(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("static/tokens.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, "static/tokens.css")
 	tokens := map[string][2]string{}
 	for _, match := range regexp.MustCompile(`--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)`).FindAllStringSubmatch(string(text), -1) {
 		tokens[match[1]] = [2]string{match[2], match[3]}
@@ -259,10 +256,7 @@ func TestContrast(t *testing.T) {
 		}
 	}
 	// No colour has another source.
-	styles, err := os.ReadFile("static/explorer.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	styles := testfile.Read(t, "static/explorer.css")
 	if found := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b[^{]*;|rgba?\(|hsl`).Find(styles); found != nil {
 		t.Errorf("explorer.css has the color %s", found)
 	}

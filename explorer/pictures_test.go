@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // The pictures of the documentation, of the recordings that pgagui demo imports: make pictures names the
@@ -30,9 +32,7 @@ func TestPictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name+".png"), small(t, picture), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(folder, name+".png"), small(t, picture))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server/access"
 )
 
@@ -36,9 +36,7 @@ func tokenFile(t testing.TB, lines ...[3]string) (tokens map[string]string, of *
 			hash := sha256.Sum256([]byte(tokens[line[0]]))
 			fmt.Fprintf(&text, "- name: %s\n  sha256: %s\n  scope: %q\n  rights: [%s]\n", line[0], hex.EncodeToString(hash[:]), line[1], line[2])
 		}
-		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, []byte(text.String()))
 	}
 	write("")
 	of, err := access.LoadTokens(file)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/protocol"
 )
@@ -94,10 +95,7 @@ func TestTypesAreThoseOfTheReference(t *testing.T) {
 // The limits that rules name are settings.
 func TestLimitsAreSettings(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, "../docs/settings.md")
 	checked := 0
 	for _, e := range protocol.Events().Types {
 		for _, f := range e.Fields {
@@ -117,14 +115,8 @@ func TestLimitsAreSettings(t *testing.T) {
 // README.md explains each member.
 func TestMembersAreExplained(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("events.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, "README.md")
+	source := testfile.Read(t, "events.json")
 	explained := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)`").FindAllSubmatch(page, -1) {
 		explained[string(row[1])] = true

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/protocol"
 )
 
@@ -73,10 +74,7 @@ func TestTypesAreSpelledInTheListAlone(t *testing.T) {
 		}
 	}
 
-	registered, err := os.ReadFile("spelled.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	registered := testfile.Read(t, "spelled.txt")
 	for line := range strings.Lines(string(registered)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -131,12 +129,9 @@ func TestNamesFitTheHotPaths(t *testing.T) {
 // SQL asks for sets of types by words. Each has types.
 func TestSetsExist(t *testing.T) {
 	t.Parallel()
-	made, err := os.ReadFile("../sql/functions/core/protocol/event_types.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := testfile.Read(t, "../sql/functions/core/protocol/event_types.sql")
 	calls := 0
-	err = filepath.WalkDir("../sql/functions", func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir("../sql/functions", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".sql" || strings.Contains(path, "core/protocol") {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // trial is an entry for a type that does not exist, and that begins a message.
@@ -37,17 +39,12 @@ func TestANewTypeIsOneEntry(t *testing.T) {
 		t.Skip("it builds and tests several packages")
 	}
 	t.Parallel()
-	source, err := os.ReadFile("events.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testfile.Read(t, "events.json")
 	const before = `    "TEXT_MESSAGE_CONTENT": {`
 	with := bytes.Replace(source, []byte(before), []byte(trial+before), 1)
 	folder := t.TempDir()
 	events := filepath.Join(folder, "events.json")
-	if err := os.WriteFile(events, with, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, events, with)
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +76,7 @@ func TestANewTypeIsOneEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, overlay)
 	output := run(t, root, "go", "test", "-overlay", file, "-tags", "trial", "-vet", "off", "-count", "1", "-v",
 		"-run", "Trial|TestEachActionHasItsCode|TestStreamsHoldAllTypesOfEvents",
 		"./test", "./server", "./server/accept", "./compaction", "./compaction/compactiontest")

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -34,9 +34,7 @@ func tokens(t *testing.T, entries ...string) (*access.Tokens, []string) {
 		made = append(made, token)
 	}
 	name := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(name, []byte(file.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, name, []byte(file.String()))
 	loaded, err := access.LoadTokens(name)
 	if err != nil {
 		t.Fatal(err)
@@ -183,9 +181,7 @@ func TestStreamsEndWhenTheirTokenIsWithdrawn(t *testing.T) {
 	}
 	write := func(entries ...string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(strings.Join(entries, "")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, []byte(strings.Join(entries, "")))
 	}
 	_, other := access.NewToken()
 	write(entry("mine", hash, "admin"), entry("other", other, "read"))

@@ -9,12 +9,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
 )
 
@@ -24,10 +24,7 @@ var updateDocs = flag.Bool("update-docs", false, "write the answers of the serve
 func TestTheRequestsOfTheDocs(t *testing.T) {
 	t.Parallel()
 	const page = "../docs/http.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, page)
 	a := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ThreadID, RunID string }
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -89,9 +86,7 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 		}
 	}
 	if *updateDocs {
-		if err := os.WriteFile(page, []byte(updated), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, page, []byte(updated))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
 )
 
@@ -217,10 +217,7 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 			t.Errorf("openapi.yaml has %s, which is no endpoint", endpoint)
 		}
 	}
-	file, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Read(t, "openapi.yaml")
 	served, err := io.ReadAll(p.request("GET", "/openapi.yaml", "").Body)
 	if err != nil || !bytes.Equal(served, file) {
 		t.Errorf("GET /openapi.yaml: %v, %d bytes, want %d", err, len(served), len(file))
@@ -235,10 +232,7 @@ func registeredEndpoints(t *testing.T) (endpoints []string) {
 	own, _ := filepath.Glob("*.go")
 	ofFaces, _ := filepath.Glob("face/*/*.go")
 	for _, file := range append(own, ofFaces...) {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testfile.Read(t, file)
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // readsTables are the statements of Go code that read tables of the schema, by query of sql/queries or by file. All others call
@@ -99,10 +101,7 @@ func TestGoCodeCallsFunctions(t *testing.T) {
 		t.Fatalf("no queries: %v", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, file)
 		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
 			name, _, _ := strings.Cut(query, " ")
 			look(filepath.Base(file)+" "+name, queryComment.ReplaceAllString(query, ""))

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // The comment of a function of the schema lists its errors, and so does the doc comment of each method
@@ -203,10 +205,7 @@ func codesOfFunctions(t *testing.T) map[string][]string {
 
 func sentinelsOfStates(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../errors.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, "../errors.go")
 	sentinels := map[string]string{}
 	for _, entry := range regexp.MustCompile(`"(\w{5})":\s+(Err\w+),`).FindAllStringSubmatch(string(text), -1) {
 		sentinels[entry[1]] = entry[2]

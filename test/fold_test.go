@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var (
@@ -255,9 +256,7 @@ func keepAsGoldenCase(t *testing.T, name string, stream []json.RawMessage) {
 	added := fmt.Appendf(nil, `{"name":%q,"rule":"The reducers agree with the client.","events":%s}`, name, compactiontest.Batch(stream))
 	// Joined as text, so that every case stays as it is spelled.
 	text := append([]byte("[\n"), bytes.Join(append(rawBytes(cases), added), []byte(",\n"))...)
-	if err := os.WriteFile(file, append(text, "\n]\n"...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, append(text, "\n]\n"...))
 	t.Logf("kept in test/%s: run make oracle-update, and look at what the client says", file)
 }
 

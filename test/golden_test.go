@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // goldenCase is a stream and what it means. The files are in golden, whose README.md says what the fields are; the official client
@@ -43,10 +43,7 @@ func goldenCases(t *testing.T) (cases []goldenCase) {
 		t.Fatalf("no golden cases: %v", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, file)
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.DisallowUnknownFields()
 		var inFile []goldenCase

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,15 +14,13 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // Before and after, as the proposal for compressed events has them.
 func TestHistoryOfTheProposal(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("golden/history/joined.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, "golden/history/joined.json")
 	var cases []struct {
 		Name   string
 		Events []json.RawMessage

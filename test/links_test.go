@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var (
@@ -62,10 +64,7 @@ func TestLinksOfTheDocumentationLead(t *testing.T) {
 
 // hasAnchor reports whether a page has a heading with the anchor that code hosts make of it.
 func hasAnchor(t *testing.T, page, anchor string) bool {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, page)
 	for _, found := range heading.FindAllStringSubmatch(string(text), -1) {
 		name := strings.ReplaceAll(strings.ToLower(notInAnchor.ReplaceAllString(found[1], "")), " ", "-")
 		if name == anchor {

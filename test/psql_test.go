@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -24,15 +25,7 @@ func TestTourInPsql(t *testing.T) {
 		t.Fatalf("%v: %s", err, got)
 	}
 	const golden = "../examples/tour.out"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Golden(t, golden, string(got), *update)
 	if string(got) != string(want) {
 		t.Errorf("psql printed\n%s\nwant\n%s\n(-update writes it)", got, want)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var readmeComment = regexp.MustCompile(`--.*`)
@@ -128,9 +128,7 @@ func _(ctx context.Context, pool, poolA, poolB, poolC *pgxpool.Pool, store *pgag
 	return nil
 }
 `, i+1, page, block)
-			if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, file, []byte(source))
 			overlay.Replace[filepath.Join(root, "otelagui", "readmecheck", filepath.Base(file))] = file
 		}
 	}
@@ -139,9 +137,7 @@ func _(ctx context.Context, pool, poolA, poolB, poolC *pgxpool.Pool, store *pgag
 		t.Fatal(err)
 	}
 	overlayFile := filepath.Join(directory, "overlay.json")
-	if err := os.WriteFile(overlayFile, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, overlayFile, text)
 	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", overlayFile, "./readmecheck")
 	build.Dir = filepath.Join(root, "otelagui") // the module that may import all of them
 	output, err := build.CombinedOutput()

@@ -3,7 +3,6 @@ package test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var updateReference = flag.Bool("update-reference", false, "write docs/reference/sql.md anew")
@@ -61,18 +61,12 @@ func TestSQLReference(t *testing.T) {
 	}
 	created := regexp.MustCompile(`(?m)^create or replace (?:function|procedure|aggregate|view) agui\.(\w+)`)
 	for _, source := range sources {
-		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, source)
 		for _, match := range created.FindAllStringSubmatch(string(text), -1) {
 			areaOf[match[1]] = strings.TrimPrefix(filepath.ToSlash(filepath.Dir(source)), "../sql/functions/")
 		}
 	}
-	readme, err := os.ReadFile("../sql/functions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testfile.Read(t, "../sql/functions/README.md")
 
 	var page strings.Builder
 	page.WriteString(referenceHeader)
@@ -101,13 +95,8 @@ func TestSQLReference(t *testing.T) {
 		t.Errorf("%d of %d objects are in an area of sql/functions/README.md", written, len(entries))
 	}
 	const file = "../docs/reference/sql.md"
-	if *updateReference {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if is, err := os.ReadFile(file); err != nil || string(is) != page.String() {
-		t.Errorf("%s is not what the catalog says (%v); write it anew: go test ./test -run Reference -update-reference", file, err)
+	if testfile.Golden(t, file, page.String(), *updateReference) != page.String() {
+		t.Errorf("%s is not what the catalog says; write it anew: go test ./test -run Reference -update-reference", file)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // A role that may read cannot write, one that may write cannot touch what is in the log.
@@ -202,15 +202,7 @@ func TestPrivilegeMatrix(t *testing.T) {
 	// Only a schema that is not released yet has this function.
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "function agui_internal.unreleased_build(") })
 	text := strings.Join(lines, "\n") + "\n"
-	if *updatePrivileges {
-		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Golden(t, golden, text, *updatePrivileges)
 	if text != string(want) {
 		wanted := strings.Split(string(want), "\n")
 		for _, line := range lines {

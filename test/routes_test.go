@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/routes"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var updateRoutes = flag.Bool("update-routes", false, "write docs/reference/routes.md anew")
@@ -206,12 +206,7 @@ This page is written from a list that a test compares with the catalog and with 
 		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", name, route.By, front)
 	}
 	const path = "../docs/reference/routes.md"
-	if *updateRoutes {
-		if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if kept, err := os.ReadFile(path); err != nil || string(kept) != page.String() {
-		t.Errorf("%s is outdated (%v): go test ./test -run Routes -update-routes", path, err)
+	if testfile.Golden(t, path, page.String(), *updateRoutes) != page.String() {
+		t.Errorf("%s is outdated: go test ./test -run Routes -update-routes", path)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -93,10 +94,7 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 			address := testdb.New(t)
 			pool := testdb.Connect(t, address)
 			store := pgagui.New(pool, nil)
-			document, err := os.ReadFile(filepath.Join("../session/testdata", file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			document := testfile.Read(t, filepath.Join("../session/testdata", file))
 			mustAppend(t, store, "t", "r1", run("r1", nil))
 			version, err := store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r1"})
 			if err != nil {
@@ -200,10 +198,7 @@ func TestCheckpointsOfFrameworksComeBackWithTheirLineage(t *testing.T) {
 	for _, file := range []string{
 		"workflow_checkpoint_python.json", "workflow_checkpoint_dotnet.json", "workflow_checkpoint_dotnet_stored.json", "langgraph_tuple.json", "langgraph_state.json", "langgraph_row.json",
 	} {
-		document, err := os.ReadFile(filepath.Join("../session/testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := testfile.Read(t, filepath.Join("../session/testdata", file))
 		last, err := session.ReadCheckpoint(document)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -253,10 +248,7 @@ func TestSessionStateReachesNoClient(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	ctx := t.Context()
-	document, err := os.ReadFile("../session/testdata/thread_snapshot.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testfile.Read(t, "../session/testdata/thread_snapshot.json")
 	var snapshot session.StoredThreadSnapshot
 	if err := json.Unmarshal(document, &snapshot); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/examples/sqlc/db"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/sqlc"
 )
@@ -120,9 +121,7 @@ func TestSQLCSchemaIsUpToDate(t *testing.T) {
 	t.Parallel()
 	want := sqlcSchema(t)
 	if *updateSQLC {
-		if err := os.WriteFile(filepath.Join("..", "sql", "sqlc", "agui.sql"), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join("..", "sql", "sqlc", "agui.sql"), []byte(want))
 	} else if sqlc.Schema != want {
 		t.Error("sql/sqlc/agui.sql is not what the installed schema is; write it anew: go test ./test -run SQLC -update-sqlc")
 	}
@@ -144,10 +143,7 @@ func TestSQLCInfersTypes(t *testing.T) {
 		t.Errorf("examples/sqlc/db is not what sqlc makes of it (run: make generate): %v\n%s", err, out)
 	}
 	for _, name := range []string{"queries.sql.go", "models.go"} {
-		generated, err := os.ReadFile(filepath.Join(project, "db", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		generated := testfile.Read(t, filepath.Join(project, "db", name))
 		for _, line := range regexp.MustCompile(`(?m)^.*interface\{\}.*$`).FindAllString(string(generated), -1) {
 			t.Errorf("%s: no type: %s", name, strings.TrimSpace(line))
 		}
@@ -191,10 +187,7 @@ func TestSQLCInfersTypes(t *testing.T) {
 		t.Errorf("threads: %+v, %v", threads, err)
 	}
 	// Together with a table of its own.
-	schema, err := os.ReadFile(filepath.Join(project, "schema.sql"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := testfile.Read(t, filepath.Join(project, "schema.sql"))
 	testdb.Exec(t, pool, string(schema))
 	if err := queries.SaveNote(ctx, db.SaveNoteParams{ThreadID: "t", Seq: 9, Note: "look at this"}); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package test
 import (
 	"context"
 	"flag"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var updateSurface = flag.Bool("update-surface", false, "write test/surface.txt anew")
@@ -54,15 +54,7 @@ func TestSQLSurface(t *testing.T) {
 	t.Parallel()
 	lines := testdb.List[string](t, testdb.Pool(t), surfaceQuery)
 	got := strings.Join(lines, "\n") + "\n"
-	if *updateSurface {
-		if err := os.WriteFile(surfaceFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(surfaceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := testfile.Golden(t, surfaceFile, got, *updateSurface)
 	wanted := strings.Split(strings.TrimSpace(string(golden)), "\n")
 	for _, line := range lines {
 		if !slices.Contains(wanted, line) {

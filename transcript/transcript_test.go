@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/transcript"
 )
 
@@ -39,10 +39,7 @@ func TestGoldenConversations(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testfile.Read(t, file)
 			var want golden
 			decoder := json.NewDecoder(bytes.NewReader(text))
 			decoder.DisallowUnknownFields()
@@ -57,15 +54,10 @@ func TestGoldenConversations(t *testing.T) {
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, []byte(got))
 		return
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Read(t, file)
 	if got != string(want) {
 		t.Errorf("written:\n%s\nwant, after %s:\n%s", got, file, want)
 	}

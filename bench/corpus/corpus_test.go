@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // shared is one corpus for all tests, because it takes time to collect the text.
@@ -40,10 +40,7 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 		if err := WriteFile(path, corpus.AllTypes(seed, 10)); err != nil {
 			t.Fatal(err)
 		}
-		written, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := testfile.Read(t, path)
 		return sha256.Sum256(written)
 	}
 	if file(one, 1, "a") != file(other, 1, "b") {

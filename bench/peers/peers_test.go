@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -76,9 +77,7 @@ const conversationEvents = 20
 func load(t *testing.T, p *Process) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "conversation.ndjson")
-	if err := os.WriteFile(file, []byte(conversation), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte(conversation))
 	if loaded := do(t, p, map[string]any{"do": "load", "file": file}); loaded != (answer{Runs: 2, Events: conversationEvents}) {
 		t.Fatalf("loaded %+v", loaded)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/bench"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestReportBecomesPlots(t *testing.T) {
@@ -18,9 +19,7 @@ func TestReportBecomesPlots(t *testing.T) {
 	}
 	folder := t.TempDir()
 	report := filepath.Join(folder, "report.json")
-	if err := os.WriteFile(report, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, report, text)
 	if err := run([]string{report, filepath.Join(folder, "plots")}); err != nil {
 		t.Fatal(err)
 	}

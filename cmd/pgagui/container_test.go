@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -63,9 +64,7 @@ func TestContainerImage(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	do("../..", "sh", "-c", compile[1]+" -o "+filepath.Join(context, "image/pgagui")+" "+compile[2])
-	if err := os.WriteFile(filepath.Join(folder, "Dockerfile"), []byte("FROM scratch\n"+strings.ReplaceAll(final, "--from=build /", "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(folder, "Dockerfile"), []byte("FROM scratch\n"+strings.ReplaceAll(final, "--from=build /", "")))
 	buildah := func(arguments ...string) []string {
 		return append([]string{"buildah", "--storage-driver", "vfs", "--root", filepath.Join(folder, "storage"), "--runroot", filepath.Join(folder, "run")}, arguments...)
 	}

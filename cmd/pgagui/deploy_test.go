@@ -21,6 +21,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -138,14 +139,10 @@ func TestServeRecipes(t *testing.T) {
 		t.Errorf("%d lines of the configuration are examples", got)
 	}
 	clitest.WriteCertificate(t, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), 1)
-	if err := os.WriteFile(filepath.Join(folder, "worker"), []byte(commands.DatabaseURL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(folder, "worker"), []byte(commands.DatabaseURL))
 	all := regexp.MustCompile(`(?m)^# (tls:|jwt:|worker:|  \w)`).ReplaceAllString(config, "$1")
 	for name, text := range map[string]string{"serve.yaml": config, "all.yaml": all} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(folder, name), []byte(text))
 	}
 	environment := "ASSISTANT_AUTHORIZATION=x "
 	if code, messages := shell(commands, environment+"pgagui serve --check --config "+filepath.Join(folder, "all.yaml")); code != cli.ExitOK {

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var updateReference = flag.Bool("update-reference", false, "write docs/reference/commands.md anew")
@@ -63,23 +63,15 @@ func TestCommandReference(t *testing.T) {
 		write(command)
 	}
 	file := clitest.Repository("docs/reference/commands.md")
-	if *updateReference {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if is, err := os.ReadFile(file); err != nil || string(is) != page.String() {
-		t.Errorf("%s is not what the commands say (%v); write it anew: go test ./cmd/pgagui -run Reference -update-reference", file, err)
+	if testfile.Golden(t, file, page.String(), *updateReference) != page.String() {
+		t.Errorf("%s is not what the commands say; write it anew: go test ./cmd/pgagui -run Reference -update-reference", file)
 	}
 }
 
 // The list of commands by purpose has them all.
 func TestShellPageHasEveryCommand(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(clitest.Repository("docs/shell.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, clitest.Repository("docs/shell.md"))
 	for _, command := range root.Command(&cli.Program{}).Commands() {
 		if command.IsAvailableCommand() && !strings.Contains(string(page), "pgagui "+command.Name()+" ") {
 			t.Errorf("docs/shell.md does not have pgagui %s", command.Name())

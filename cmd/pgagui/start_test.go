@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -121,9 +122,7 @@ func followPage(t *testing.T, page string) {
 	for _, block := range markdown.Blocks(t, page) {
 		switch {
 		case block.File != "":
-			if err := os.WriteFile(filepath.Join(reader.folder, block.File), []byte(block.Text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(reader.folder, block.File), []byte(block.Text))
 		case block.Language == "sh":
 			output = reader.run(t, page, block)
 		case block.Language == "text":

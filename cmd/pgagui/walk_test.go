@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // An application with its own migrations in golang-migrate installs pgagui, upgrades it, uses it
@@ -29,9 +29,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 		"1_users.up.sql": "create table public.users (id bigint primary key)", "1_users.down.sql": "drop table public.users",
 		"2_orders.up.sql": "create table public.orders (id bigint primary key)", "2_orders.down.sql": "drop table public.orders",
 	} {
-		if err := os.WriteFile(filepath.Join(application, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(application, name), []byte(text))
 	}
 	golangMigrate := func(folder, parameters string, work func(*migrate.Migrate) error) {
 		t.Helper()
@@ -64,10 +62,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 
 	// It installs pgagui with golang-migrate as docs/install.md describes, then continues with pgagui
 	// itself.
-	readme, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testfile.Read(t, "../../docs/install.md")
 	parameters := regexp.MustCompile(`\$DATABASE_URL\?(x-migrations-table=[^"]*)"`).FindSubmatch(readme)
 	if parameters == nil {
 		t.Fatal("docs/install.md does not say how to call golang-migrate")

@@ -6,22 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // The npm packages read the same table (js/postgres/test/database.test.ts).
 func TestClassesOfErrorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../testdata/errorclasses.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, "../../testdata/errorclasses.json")
 	var table map[string][]struct{ Code, Message string }
 	if err := json.Unmarshal(text, &table); err != nil {
 		t.Fatal(err)

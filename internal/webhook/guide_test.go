@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/internal/markdown"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -111,9 +112,7 @@ func TestGuideVerifiesSignatures(t *testing.T) {
 	}
 	folder := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(folder, name), []byte(text))
 	}
 	for language, program := range map[string][]string{"Go": {"go", "run", "main.go", "verify.go"}, "Node.js": {"node", "main.mjs"}} {
 		t.Run(language, func(t *testing.T) {

@@ -6,9 +6,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // requestWith returns a request with these Authorization headers.
@@ -44,9 +45,7 @@ func mustAuthenticate(t *testing.T, authenticator Authenticator, r *http.Request
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte(text))
 	return file
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestNewTokensDiffer(t *testing.T) {
@@ -96,17 +98,13 @@ func TestReloadKeepsTheTokensIfTheFileIsBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", "# nothing\n", "null", "[{name: a", entry("abc")} {
-		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, []byte(bad))
 		if err := tokens.Reload(); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v", bad, err)
 		}
 		mustAuthenticate(t, tokens, bearer(oldToken))
 	}
-	if err := os.WriteFile(file, []byte(entry(newHash)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte(entry(newHash)))
 	if err := tokens.Reload(); err != nil {
 		t.Fatal(err)
 	}

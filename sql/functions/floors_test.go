@@ -2,13 +2,13 @@ package functions_test
 
 import (
 	"io/fs"
-	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/sql/functions"
 )
 
@@ -83,10 +83,7 @@ func runsUp(areas []string, named map[string][]string, fileOf map[string]string)
 
 func TestArrowsRunDown(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testfile.Read(t, "README.md")
 	var areas []string
 	for _, match := range areaInReadme.FindAllStringSubmatch(string(readme), -1) {
 		areas = append(areas, match[1])

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -120,10 +120,7 @@ func TestStoreOfAReleaseIsWritten(t *testing.T) {
 	if !*dumpStore {
 		t.Skip("only with -dump-store, as part of a release")
 	}
-	released, err := os.ReadFile("released.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
+	released := testfile.Read(t, "released.sum")
 	version := uint(strings.Count(string(released), ".up.sql"))
 	address := testdb.Empty(t)
 	installReleased(t, address, version)
@@ -139,7 +136,5 @@ func TestStoreOfAReleaseIsWritten(t *testing.T) {
 	}
 	dump = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|--.*|)\n`).ReplaceAll(dump, nil)
 	begin := []byte("delete from agui_internal.setting;\ndelete from agui_internal.erasure_salt;\n")
-	if err := os.WriteFile(fmt.Sprintf("testdata/store_%06d.sql", version), bytes.Join([][]byte{begin, dump}, nil), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, fmt.Sprintf("testdata/store_%06d.sql", version), bytes.Join([][]byte{begin, dump}, nil))
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/hostile"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -92,9 +93,7 @@ func teamChain(t *testing.T, versions ...uint) string {
 		for suffix, text := range map[string]string{
 			"up": fmt.Sprintf("create table public.team_%d ();", version), "down": fmt.Sprintf("drop table public.team_%d;", version),
 		} {
-			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d_team.%s.sql", version, suffix)), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(folder, fmt.Sprintf("%d_team.%s.sql", version, suffix)), []byte(text))
 		}
 	}
 	return folder

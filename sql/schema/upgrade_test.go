@@ -24,6 +24,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -685,10 +686,7 @@ func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
 		if version < serves {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, file)
 		statements := strings.Split(string(text), ";\n\n")
 		if len(statements) < 50 {
 			t.Errorf("%s has %d statements", file, len(statements))
@@ -736,10 +734,7 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
 	for _, file := range []string{"000011_waiting.down.sql", "000011_waiting.up.sql"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, file)
 		if _, err := tx.Exec(t.Context(), string(text)); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}

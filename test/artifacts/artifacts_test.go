@@ -22,6 +22,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var (
@@ -46,10 +48,7 @@ func TestMain(m *testing.M) {
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(*dist, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, filepath.Join(*dist, name))
 	return text
 }
 

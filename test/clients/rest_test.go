@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -26,13 +27,8 @@ func TestClientFromOpenAPI(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	for _, name := range []string{"rest.ts", "tsconfig.json"} {
-		text, err := os.ReadFile(filepath.Join("rest", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		text := testfile.Read(t, filepath.Join("rest", name))
+		testfile.Write(t, filepath.Join(folder, name), text)
 	}
 	run := func(name string, arguments ...string) string {
 		t.Helper()

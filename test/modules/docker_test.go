@@ -1,11 +1,12 @@
 package modules
 
 import (
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // A go.mod also lists what only tests need.
@@ -19,10 +20,7 @@ func TestWhatDevelopmentServersBringIntoGoMod(t *testing.T) {
 	}
 	requiring := func(modules ...string) (files []string) {
 		for name := range strings.FieldsSeq(string(out)) {
-			text, err := os.ReadFile("../../" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testfile.Read(t, "../../"+name)
 			if slices.ContainsFunc(modules, func(module string) bool { return strings.Contains(string(text), module) }) {
 				files = append(files, name)
 			}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write importer.txt anew")
@@ -116,18 +118,13 @@ func (c consumer) run(name string, arguments ...string) string {
 
 func (c consumer) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.folder, name), []byte(text), 0o644); err != nil {
-		c.t.Fatal(err)
-	}
+	testfile.Write(c.t, filepath.Join(c.folder, name), []byte(text))
 }
 
 // Until the modules are in a registry, docs/install.md says how a module requires a checkout.
 func TestAModuleRequiresACheckout(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, "../../docs/install.md")
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -179,23 +176,12 @@ func main() { fmt.Println(pgagui.New(nil, nil)) }
 	compiled = slices.DeleteFunc(compiled, func(path string) bool { return path == "example.com/chat" })
 	slices.Sort(compiled)
 	got := strings.Join(compiled, "\n") + "\n"
-	if *update {
-		if err := os.WriteFile("importer.txt", []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile("importer.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Golden(t, "importer.txt", got, *update)
 	if got != string(want) {
 		t.Errorf("an importer compiles\n%s\nwant what is in importer.txt\n%s\nwhere that is meant: go test ./test/modules -update", got, want)
 	}
 
-	sums, err := os.ReadFile(filepath.Join(c.folder, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := testfile.Read(t, filepath.Join(c.folder, "go.sum"))
 	modules := c.run("go", "list", "-m", "all")
 	for _, unwanted := range []string{"spf13", "gonum", "go-fonts", "golang.org/x/term", "docker", "moby", "containerd"} {
 		if strings.Contains(modules, unwanted) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -114,10 +114,7 @@ func TestMigrateSQLPrintsWhatOtherToolsNeed(t *testing.T) {
 			if err != nil || len(files) != 1 {
 				t.Fatalf("version %d: %v, %v", version+1, files, err)
 			}
-			text, err := os.ReadFile(files[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testfile.Read(t, files[0])
 			fmt.Fprintf(&written, "-- %s\n\n%s\n", filepath.Base(files[0]), text)
 		}
 		if written.String() != all {

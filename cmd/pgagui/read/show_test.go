@@ -1,12 +1,12 @@
 package read
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestShowPrintsTheConversation(t *testing.T) {
@@ -34,10 +34,7 @@ func TestShowPrintsTheConversation(t *testing.T) {
 // shownInTheDocs returns the output of show that docs/shell.md has.
 func shownInTheDocs(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/shell.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, "../../../docs/shell.md")
 	_, behind, found := strings.Cut(string(page), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
 	if !found {
 		t.Fatal("docs/shell.md does not show what show prints")

@@ -25,6 +25,7 @@ import (
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/devpg/daemon"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -285,9 +286,7 @@ func TestDevClientSnippet(t *testing.T) {
 	_, snippet, _ := strings.Cut(d.guide, "(npm install @ag-ui/client):\n")
 	snippet, _, _ = strings.Cut(snippet, "\nCtrl-C")
 	file := filepath.Join(folder, "snippet.mjs")
-	if err := os.WriteFile(file, []byte(snippet), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte(snippet))
 	for turn := 1; turn <= 2; turn++ {
 		out, err := exec.CommandContext(t.Context(), "node", file).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "scripted") || !strings.HasSuffix(string(out), fmt.Sprintf("{ turns: %d }\n", turn)) || strings.Contains(string(out), "Error") {

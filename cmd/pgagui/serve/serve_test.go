@@ -36,6 +36,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/sampleagent"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -293,9 +294,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	if answer, text := s.Request(http.DefaultClient, stopper, "POST", "/threads/t/stop", `{}`); answer.StatusCode != http.StatusOK {
 		t.Errorf("after SIGHUP: %s %s", answer.Status, text)
 	}
-	if err := os.WriteFile(file, []byte("- name: x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte("- name: x"))
 	s.Signal(syscall.SIGHUP)
 	s.WaitForLine(t, `"msg":"reload: the tokens cannot be used, the server keeps the old ones"`)
 	if answer, text := s.Request(http.DefaultClient, token, "GET", "/threads/t/events", ""); answer.StatusCode != http.StatusOK {
@@ -309,9 +308,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 		{"agents: [{name: second, url: 'ftp://x'}]", `"msg":"reload: the agents cannot be used, the server keeps the old ones"`},
 		{"agents: [{", `"msg":"reload: the agents cannot be used, the server keeps the old ones"`},
 	} {
-		if err := os.WriteFile(agents, []byte(step.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, agents, []byte(step.text))
 		s.Signal(syscall.SIGHUP)
 		s.WaitForLine(t, step.line)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/ingest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // An export equals the imported recording byte for byte, and a second import adds nothing.
@@ -37,10 +38,7 @@ func TestExportGivesBackWhatWasImported(t *testing.T) {
 				t.Parallel()
 				commands := clitest.On(t, commands.DatabaseURL)
 				file := filepath.Join(folder, name)
-				content, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				content := testfile.Read(t, file)
 				commands.Must("import", file, "--scope", name)
 				for thread, lines := range linesByThread(t, string(content)) {
 					if got := commands.Must("export", thread, "--scope", name); got != clitest.JoinLines(lines) {

@@ -13,6 +13,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/ingest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -143,9 +144,7 @@ func TestExportAndImportWithRequests(t *testing.T) {
 	folder := t.TempDir()
 	events, inputs := filepath.Join(folder, "t.ndjson"), filepath.Join(folder, "t.requests.ndjson")
 	exported := there.Must("export", "t", "--requests", inputs)
-	if err := os.WriteFile(events, []byte(exported), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, events, []byte(exported))
 	if got := clitest.Parse[ingest.Imported](here, "import", events, "--requests", inputs); got.New != 27 || got.WithoutInput != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -293,10 +292,7 @@ func TestRecordingsWithTheirRequests(t *testing.T) {
 		if result.WithoutInput != 0 {
 			t.Errorf("%s: %+v", scope, result)
 		}
-		content, err := os.ReadFile(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, inputs)
 		for line := range strings.Lines(string(content)) {
 			var request struct {
 				ThreadID, RunID string

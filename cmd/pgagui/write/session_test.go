@@ -1,7 +1,6 @@
 package write
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestSessionStateIsKeptByteForByte(t *testing.T) {
@@ -17,9 +17,7 @@ func TestSessionStateIsKeptByteForByte(t *testing.T) {
 	clitest.ImportTree(t, commands)
 	const document = " {\"$type\": \"Memory\",\n\t\"a\": \"\\u0000\\ud83d\", \"a\": 1e400}\n\n"
 	file := filepath.Join(t.TempDir(), "memory.json")
-	if err := os.WriteFile(file, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, []byte(document))
 	if version := commands.Must("session", "put", "t", "memory", file, "--run", "r1"); version != "1\n" {
 		t.Errorf("version %q", version)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // notArchived are the columns and tables that belong to the database, or that jobs make anew.
@@ -239,14 +240,9 @@ func threadFiles(t *testing.T, directory string) (files []string) {
 // damage changes a bit in the middle of a file.
 func damage(t *testing.T, file string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, file)
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, content)
 }
 
 // What cannot be stored is named, a line each, and the other threads are stored.
@@ -304,10 +300,7 @@ func TestUnarchiveRefusesOnlyWhatDoesNotFit(t *testing.T) {
 // readManifest returns the file of each thread.
 func readManifest(t *testing.T, directory string) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(directory, "manifest.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, filepath.Join(directory, "manifest.ndjson"))
 	files := map[string]string{}
 	for line := range strings.Lines(string(content)) {
 		var thread struct{ ThreadID, File string }
@@ -482,15 +475,10 @@ func TestDamagedManifests(t *testing.T) {
 	directory := t.TempDir()
 	commands.Must("archive", directory)
 	path := filepath.Join(directory, "manifest.ndjson")
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := testfile.Read(t, path)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, []byte(text))
 	}
 	write(string(whole[:len(whole)-10]))
 	if result := clitest.Parse[unarchived](commands, "unarchive", directory, "--check"); result.Threads != 3 {
