@@ -400,9 +400,7 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 	// Times never fall along the log, and are never in the future.
 	mustAppend(t, store, "now", "r1", rawEvents(started("r1"), finished))
 	now := statusOf(t, store, "now", "r1").EndedAt
-	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "now", RunID: "r2"}, rawEvents(started("r2"), at(begin), at(future), at(begin+1)), pgagui.AppendOptions{TimesFromEvents: true}); err != nil {
-		t.Fatal(err)
-	}
+	mustAppend(t, store, "now", "r2", rawEvents(started("r2"), at(begin), at(future), at(begin+1)), pgagui.AppendOptions{TimesFromEvents: true})
 	for event, err := range store.Events(ctx, "now", pgagui.EventsOptions{RunID: "r2"}) {
 		if err != nil || event.RecordedAt.Before(now) || event.RecordedAt.After(time.Now().Add(time.Second)) {
 			t.Errorf("event %d is of %v (%v)", event.Seq, event.RecordedAt, err)
@@ -418,15 +416,11 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 		return after(afterSeq, pgagui.AppendOptions{TimesFromEvents: true})
 	}
 	// A run of long ago that has not ended counts as alive: its thread is not to be closed behind it.
-	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "r"}, rawEvents(at(begin), at(begin+1)), imported(0)); err != nil {
-		t.Fatal(err)
-	}
+	mustAppend(t, store, "open", "r", rawEvents(at(begin), at(begin+1)), imported(0))
 	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 		t.Errorf("a run beside the imported one: %v", err)
 	}
-	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "open", RunID: "r"}, rawEvents(at(begin+2*hour), finished), imported(2)); err != nil {
-		t.Fatal(err)
-	}
+	mustAppend(t, store, "open", "r", rawEvents(at(begin+2*hour), finished), imported(2))
 	if status := statusOf(t, store, "open", "r"); status.EndedAt.UnixMilli() != begin+2*hour {
 		t.Errorf("the run ended at %v", status.EndedAt)
 	}

@@ -34,9 +34,7 @@ func TestAttachmentsOfAConversation(t *testing.T) {
 			events = append(events, json.RawMessage(event))
 		}
 		events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{AfterSeq: new(int64(0)), Input: []byte(input)}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", run, events, pgagui.AppendOptions{AfterSeq: new(int64(0)), Input: []byte(input)})
 	}
 	appendRun("1", `{"messages":[`+question+`]}`)
 	appendRun("2", `{"messages":[`+question+`,{"id":"q2","role":"user","content":"only text"}]}`,

@@ -192,9 +192,7 @@ func TestCheckpointsAreFoundByTheRunsOfABranch(t *testing.T) {
 	mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: "begun before the run", RunID: "run-1", JSON: json.RawMessage(`1`)})
 	for _, run := range []struct{ id, parent string }{{"run-1", ""}, {"run-2", "run-1"}, {"run-3", "run-2"}, {"edit of run-2", "run-1"}} {
 		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, pgagui.AppendOptions{ParentRunID: run.parent, NoParent: run.parent == ""}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", run.id, events, pgagui.AppendOptions{ParentRunID: run.parent, NoParent: run.parent == ""})
 	}
 	for _, id := range []string{"a", "b"} {
 		mustCheckpoint(t, store, "t", pgagui.Checkpoint{ID: id, RunID: "run-2", JSON: json.RawMessage(`2`)})

@@ -25,9 +25,7 @@ func TestDiff(t *testing.T) {
 		for _, event := range events {
 			batch = append(batch, json.RawMessage(event))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, batch, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", runID, batch)
 	}
 	add("r1", `{"type":"RUN_STARTED"}`,
 		`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"a","role":"user","content":"1"},{"id":"b","role":"user","content":"2"},{"id":"c","role":"user","content":"3"}]}`,
@@ -68,9 +66,7 @@ func TestDiff(t *testing.T) {
 		json.RawMessage(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"c","role":"user","content":"3"},{"id":"a","role":"user","content":"1"},{"id":"b","role":"user","content":"2"}]}`),
 		json.RawMessage(`{"type":"RUN_FINISHED"}`),
 	}
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r4"}, other, pgagui.AppendOptions{NoParent: true}); err != nil {
-		t.Fatal(err)
-	}
+	mustAppend(t, store, "t", "r4", other, pgagui.AppendOptions{NoParent: true})
 	diff, err = store.Diff(t.Context(), "t", pgagui.DiffOptions{From: pgagui.At{RunID: "r1"}, To: pgagui.At{RunID: "r4"}})
 	if err != nil || len(diff.Messages) != 1 || diff.Messages[0].ID != "c" || diff.Messages[0].Change != pgagui.MessageMoved {
 		t.Errorf("two roots: %+v, error %v", diff, err)
@@ -95,9 +91,7 @@ func TestDiffOfGeneratedStates(t *testing.T) {
 				events = append(events, event)
 			}
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, thread, "r", events)
 		for seq := 1; seq < len(events); seq += 2 {
 			at := pgagui.At{Seq: int64(seq)}
 			diff, err := store.Diff(t.Context(), thread, pgagui.DiffOptions{From: at})

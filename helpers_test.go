@@ -95,6 +95,13 @@ func mustAppend(t testing.TB, store *pgagui.Store, threadID, runID string, raw [
 	return seq
 }
 
+func mustAbandon(t testing.TB, store *pgagui.Store, run pgagui.RunRef, options pgagui.AbandonOptions) {
+	t.Helper()
+	if _, err := store.Abandon(context.Background(), run, options); err != nil {
+		t.Fatalf("abandon run %s of thread %s: %v", run.RunID, run.ThreadID, err)
+	}
+}
+
 func afterSeq(seq int64) pgagui.AppendOptions { return pgagui.AppendOptions{AfterSeq: &seq} }
 
 // merged is what all of the options say.

@@ -200,9 +200,7 @@ func TestReapFindsTheEndsOfRestoredRows(t *testing.T) {
 		mustAppend(t, store, "late", "r", rawEvents(token(1)), afterSeq(seq+2))
 	}
 	mustAppend(t, store, "gone", "r", rawEvents(started("r")))
-	if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: `the disk "C:\" is full`}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: `the disk "C:\" is full`})
 	mustAppend(t, store, "busy", "r", rawEvents(started("r")))
 	const rows = `select array_agg(format('%s %s %s', thread_key, status, end_seq) order by thread_key) from agui.run`
 	var before, after []string
@@ -232,12 +230,9 @@ func TestReapFindsTheEndsOfRestoredRows(t *testing.T) {
 func TestAnImportedRunThatWasCutOffIsCutOff(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	ctx := context.Background()
 	const reason = `the disk "C:\" is full 😀`
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`))
-	if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: reason}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: reason})
 	log := rawEvents(payloads(t, store, "t", "r")...)
 
 	mustAppend(t, store, "imported", "r", log, pgagui.AppendOptions{TimesFromEvents: true})
@@ -270,9 +265,7 @@ func TestWhyARunEnded(t *testing.T) {
 	mustAppend(t, store, "stopped", "r", rawEvents(cancelled))
 	mustAppend(t, store, "done", "r", rawEvents(started("r"), `{"type":"RUN_FINISHED","result":{"reason":"none"}}`))
 	mustAppend(t, store, "gone", "r", rawEvents(started("r")))
-	if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: "power cut"}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: "power cut"})
 	for thread, want := range map[string]pgagui.RunEnd{
 		// As in other texts of the API: what text cannot hold stays an escape.
 		"failed":    {ErrorCode: "E11", ErrorMessage: "no \"answer\"\n" + `\u0000C:\u005c`},
@@ -319,9 +312,7 @@ func TestListRuns(t *testing.T) {
 		failures = append([]string{fmt.Sprintf("%s r%d-0", thread, i)}, failures...)
 	}
 	mustAppend(t, store, "gone", "g", rawEvents(started("g")))
-	if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "g"}, pgagui.AbandonOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "gone", RunID: "g"}, pgagui.AbandonOptions{})
 	list := func(options pgagui.ListRunsOptions) (got []string, pages int) {
 		t.Helper()
 		for {

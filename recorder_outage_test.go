@@ -42,9 +42,7 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 		const stepBegins, messageBegins = `{"type":"STEP_STARTED","stepName":"write"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`
 		mustRecord(t, recording, started("r"), stepBegins, messageBegins, token(1))
 		mustFlush(t, recording)
-		if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
-			t.Fatal(err)
-		}
+		mustAbandon(t, store, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"})
 		mustAppend(t, store, thread, "other", rawEvents(started("other"))) // goes on from it, and is in progress
 		rest := []string{token(2), token(3), `{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STEP_FINISHED","stepName":"write"}`, finished}
 		if !hasEnd {

@@ -475,9 +475,7 @@ func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
 	recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
-	if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"})
 	<-recording.Context().Done()
 	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrRunCutOff) || !strings.Contains(cause.Error(), "we thought it gone") {
 		t.Errorf("it ended by %v", cause)
@@ -499,9 +497,7 @@ func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	if cause := context.Cause(recording.Context()); cause != pgagui.ErrStopRequested {
 		t.Errorf("it ended by %v", cause)
 	}
-	if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: ""}); err != nil {
-		t.Fatal(err)
-	}
+	mustAbandon(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: ""})
 	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || status.CutOffReason != "its writer is gone" || status.StopReason != "" {
 		t.Errorf("status %+v, error %v", status, err)

@@ -113,9 +113,7 @@ func TestEveryBeginningAndEndMovesTheThread(t *testing.T) {
 		},
 		"abandoned": func(thread string) {
 			mustAppend(t, store, thread, "r", rawEvents(started("r")))
-			if _, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"}); err != nil {
-				t.Fatal(err)
-			}
+			mustAbandon(t, store, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"})
 		},
 		"after the end": func(thread string) {
 			seq := mustAppend(t, store, thread, "r", rawEvents(started("r"), finished))

@@ -254,9 +254,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 
 	all := bucketsFrom(0, cluster.Buckets)
 	w = c.write("gathered", 2)
-	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove(all, "c")
 	w.end()
 	c.checkPlaces()
 	if after := c.contents(); !maps.Equal(before, after) {

@@ -31,13 +31,9 @@ import (
 func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
-	if err := c.append("t", "r", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r", `[`+start+`,`+end+`]`)
 	all := bucketsFrom(0, cluster.Buckets)
-	if _, err := c.Move(t.Context(), all, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove(all, "b")
 	tx, err := c.pools["c"].Begin(t.Context()) // lets the copy wait
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +62,7 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove(all, "c")
 	c.checkPlaces()
 }
 
@@ -82,9 +76,7 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 	}
 	c := newThree(t, nil, cluster.Node{Name: "b", URL: server.URL("postgres")})
 	for _, thread := range []string{"alone", "t"} {
-		if err := c.append(thread, "r1", `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(thread, "r1", `[`+start+`,`+end+`]`)
 	}
 	crash := func() {
 		t.Helper()
@@ -107,12 +99,8 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 	}
 	all := bucketsFrom(0, cluster.Buckets)
 
-	if _, err := c.Move(t.Context(), slices.DeleteFunc(slices.Clone(all), func(n int) bool { return n == bucketOf(t, c, "alone") }), "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.MoveThread(t.Context(), "", "alone", "b"); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove(slices.DeleteFunc(slices.Clone(all), func(n int) bool { return n == bucketOf(t, c, "alone") }), "b")
+	c.mustMoveThread("", "alone", "b")
 	crash()
 	if rows := c.rows(); !slices.Equal(rows["b"], []string{"/alone", "/t"}) || len(rows["a"]) > 0 {
 		t.Errorf("the node that got threads was lost: threads are on %v", rows)
@@ -122,9 +110,7 @@ func TestMovesAreOnTheDisk(t *testing.T) {
 	}
 
 	testdb.Exec(t, c.pools["b"], `checkpoint`)
-	if _, err := c.Move(t.Context(), all, "c", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove(all, "c")
 	crash()
 	for _, thread := range []string{"alone", "t", "new"} {
 		if _, err := c.pools["b"].Exec(t.Context(), `select agui.append($1, 'r2', '[`+start+`]')`, thread); testdb.State(err) != "UI027" {

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -107,9 +106,7 @@ func TestGeneratedThreadsMeanTheSameInACluster(t *testing.T) {
 	testdb.Exec(t, fronted.pools["b"], `call agui.compact()`)
 	for _, c := range []*three{direct, fronted} {
 		for to, buckets := range map[string][]int{"b": bucketsFrom(0, 170), "c": bucketsFrom(341, 510), "a": bucketsFrom(682, 850)} {
-			if _, err := c.Move(t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMove(buckets, to)
 		}
 	}
 	store(func(all []generatedBatch) []generatedBatch { return all[len(all)/2:] })

@@ -334,9 +334,7 @@ func TestAFrontFollowsMoves(t *testing.T) {
 	const begun = `'[{"type":"RUN_STARTED"}]'`
 	testdb.Exec(t, front, `select agui.append('alone', 'r', `+begun+`)`)
 	testdb.Exec(t, front, `select agui.append('near', 'r', `+begun+`)`)
-	if _, err := c.MoveThread(t.Context(), "", "alone", "c"); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMoveThread("", "alone", "c")
 	testdb.Exec(t, front, `select agui.append('alone', 'r', '[{"type":"CUSTOM","name":"x","value":1}]')`)
 	for call, want := range map[string]string{
 		`select agui.head('alone')`: "r",

@@ -27,6 +27,27 @@ func bucketOf(t *testing.T, c *three, threadID string) int {
 	return testdb.Ask[int](t, c.pools["a"], `select agui.bucket('', $1)`, threadID)
 }
 
+func (c *three) mustAppend(threadID, runID, events string) {
+	c.t.Helper()
+	if err := c.append(threadID, runID, events); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *three) mustMove(buckets []int, to string) {
+	c.t.Helper()
+	if _, err := c.Move(c.t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *three) mustMoveThread(scope, threadID, to string) {
+	c.t.Helper()
+	if _, err := c.MoveThread(c.t.Context(), scope, threadID, to); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (c *three) append(threadID, runID, events string) error {
 	return c.at(func(store *pgagui.Store) error {
 		var list []json.RawMessage
@@ -44,9 +65,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	for _, thread := range []string{"open", "other", "old"} {
-		if err := c.append(thread, "r", `[`+start+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(thread, "r", `[`+start+`]`)
 	}
 	old, err := c.pools["a"].BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
@@ -54,9 +73,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	}
 	defer func() { _ = old.Rollback(context.Background()) }()
 	testdb.Exec(t, old, `select from agui.thread`)
-	if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "old")}, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove([]int{bucketOf(t, c, "old")}, "b")
 	if _, err := old.Exec(t.Context(), `select agui.append('old', 'r', '[{"type":"CUSTOM"}]')`); testdb.State(err) != "40001" && testdb.State(err) != "UI027" {
 		t.Errorf("a writer with an old snapshot: %v", err)
 	}
@@ -102,13 +119,9 @@ func TestAThreadMovesAlone(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	for _, thread := range []string{"hot", "erased"} {
-		if err := c.append(thread, "r1", `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(thread, "r1", `[`+start+`,`+end+`]`)
 		for _, to := range []string{"b", "b"} { // the second time there is nothing to do
-			if _, err := c.MoveThread(t.Context(), "", thread, to); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMoveThread("", thread, to)
 		}
 	}
 	testdb.Exec(t, c.pools["b"], `select agui.erase('erased')`)
@@ -130,9 +143,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 	}
 	for _, to := range []string{"c", "a", "a"} {
 		for _, bucket := range []string{"hot", "erased"} {
-			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, bucket)}, to, cluster.MoveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMove([]int{bucketOf(t, c, bucket)}, to)
 		}
 		if n := testdb.Ask[int](t, c.pools[to], `select count(*) from agui.runs('hot')`); n != 2 {
 			t.Errorf("%d runs, want 2", n)
@@ -157,13 +168,9 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 			t.Parallel()
 			c := newThree(t, nil)
 			for _, thread := range []string{"fenced", "copied", "given", "alone", "quiet"} {
-				if err := c.append(thread, "r1", `[`+start+`,`+end+`]`); err != nil {
-					t.Fatal(err)
-				}
+				c.mustAppend(thread, "r1", `[`+start+`,`+end+`]`)
 			}
-			if _, err := c.MoveThread(t.Context(), "", "alone", "b"); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMoveThread("", "alone", "b")
 			copied := bucketOf(t, c, "copied")
 			claimed := testdb.Ask[string](t, c.pools["a"], `select id from (select 'claimed ' || n as id from generate_series(1, 100000) as n) as candidate where agui.bucket('', id) = $1 limit 1`, copied)
 			testdb.Exec(t, c.pools["a"], `select agui.claim_run($1, 'r1', 'me')`, claimed) // keeps the bucket
@@ -179,18 +186,14 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 			wait.For(t, "the lock of the mover to be free", func() bool {
 				return testdb.Ask[bool](t, c.pools["a"], `select not exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()))`)
 			})
-			if err := c.append(claimed, "r1", `[`+start+`,`+end+`]`); err != nil {
-				t.Fatal(err)
-			}
+			c.mustAppend(claimed, "r1", `[`+start+`,`+end+`]`)
 			if rows := c.rows(); len(rows["a"]) != 5 || !slices.Equal(rows["c"], []string{"/copied", "/given"}) {
 				t.Fatalf("threads are on %v", rows)
 			}
 			testdb.Exec(t, c.pools["a"], `select agui_internal.fence_threads(array[agui.thread_key('', 'fenced')], 'c')`)
 			testdb.Exec(t, c.pools["b"], `select agui_internal.fence_threads(array[agui.thread_key('', 'alone')], 'c')`)
 			all := bucketsFrom(0, cluster.Buckets)
-			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "quiet")}, next, cluster.MoveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMove([]int{bucketOf(t, c, "quiet")}, next)
 			for _, thread := range []string{"fenced", "copied", "given", "alone"} {
 				if err := c.append(thread, "r2", `[`+start+`,`+end+`]`); err != nil {
 					t.Errorf("%s: %v", thread, err)
@@ -199,9 +202,7 @@ func TestTheNextMoveFinishesTheLastOne(t *testing.T) {
 			if rows := c.rows(); len(rows["a"])+len(rows["b"])+len(rows["c"]) != 6 {
 				t.Errorf("rows are left: %v", rows)
 			}
-			if _, err := c.Move(t.Context(), all, next, cluster.MoveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMove(all, next)
 			c.checkPlaces()
 			if n := testdb.Ask[int](t, c.pools[next], `select count(*) from agui.run`); n != 10 {
 				t.Errorf("%d runs, want 10", n)
@@ -220,20 +221,14 @@ func TestTheNextMoveSendsOnWhatOthersHaveRowsOf(t *testing.T) {
 			c := newThree(t, nil)
 			run := func(id string) {
 				t.Helper()
-				if err := c.append("t", id, `[`+start+`,`+end+`]`); err != nil {
-					t.Fatal(err)
-				}
+				c.mustAppend("t", id, `[`+start+`,`+end+`]`)
 			}
 			moveTo := func(node string) {
 				t.Helper()
-				if _, err := c.MoveThread(t.Context(), "", "t", node); err != nil {
-					t.Fatal(err)
-				}
+				c.mustMoveThread("", "t", node)
 			}
 			run("r1")
-			if _, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, home, cluster.MoveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustMove([]int{bucketOf(t, c, "t")}, home)
 			moveTo("a")
 			// Its rows stay there while a request of a webhook waits.
 			if _, err := jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""); err != nil {
@@ -306,13 +301,9 @@ func TestReadersMove(t *testing.T) {
 	}
 	move := func(to string) {
 		t.Helper()
-		if _, err := c.MoveThread(t.Context(), "", "t", to); err != nil {
-			t.Fatal(err)
-		}
+		c.mustMoveThread("", "t", to)
 	}
-	if err := c.append("t", "r1", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r1", `[`+start+`,`+end+`]`)
 	testdb.Exec(t, c.pools["a"], `select agui.mark_read('copy', 't', 2), agui.mark_read('own', 't', 1, scope => '')`)
 	send("a", 1)
 	move("b")
@@ -322,15 +313,11 @@ func TestReadersMove(t *testing.T) {
 	}
 	// An end that waits for its endpoint is sent by the node where it happened.
 	answerWith(http.StatusServiceUnavailable)
-	if err := c.append("t", "r2", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r2", `[`+start+`,`+end+`]`)
 	send("b", 2)
 	answerWith(http.StatusOK)
 	move("c")
-	if err := c.append("t", "r3", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r3", `[`+start+`,`+end+`]`)
 	send("c", 3)
 	if ids, requests := sent(); ids != 2 || requests != 2 {
 		t.Errorf("%d ends were sent in %d requests, want r1 and r3", ids, requests)
@@ -359,9 +346,7 @@ func TestReadersMove(t *testing.T) {
 func TestAChangeLooksUpTheNodeOnce(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
-	if err := c.append("t", "r", `[`+start+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r", `[`+start+`]`)
 	for _, call := range []string{`agui.set_thread('t', title => 'x')`, `agui.set_hold('t', 'law')`, `agui.lift_hold('t')`} {
 		connection, err := pgx.Connect(t.Context(), c.nodes[0].URL) // whose counts begin at 0
 		if err != nil {
@@ -386,9 +371,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	for _, thread := range []string{"erased", "lifted"} {
-		if err := c.append(thread, "r", `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(thread, "r", `[`+start+`,`+end+`]`)
 		testdb.Exec(t, c.pools["a"], `select agui.erase($1)`, thread)
 	}
 	testdb.Exec(t, c.pools["a"], `select agui.lift_erasure('lifted')`)
@@ -426,9 +409,7 @@ func TestADamagedThreadStays(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	for _, run := range []string{"r1", "r2"} {
-		if err := c.append("damaged", run, `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend("damaged", run, `[`+start+`,`+end+`]`)
 	}
 	testdb.Exec(t, c.pools["a"], `do $$ begin
 		perform agui_internal.allow_log_change(true);
@@ -449,9 +430,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	holds, release := make(chan struct{}), make(chan struct{})
-	if err := c.append("t", "r", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r", `[`+start+`,`+end+`]`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Move(t.Context(), []int{bucketOf(t, c, "t")}, "b", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
@@ -501,9 +480,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 func TestAThreadComesBackToItsRows(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
-	if err := c.append("t", "r", `[`+start+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r", `[`+start+`]`)
 	bucket := []int{bucketOf(t, c, "t")}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := c.Move(ctx, bucket, "b", cluster.MoveOptions{OnProgress: func(moved cluster.Moved) {
@@ -513,9 +490,7 @@ func TestAThreadComesBackToItsRows(t *testing.T) {
 	}}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := c.append("t", "r", `[`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	c.mustAppend("t", "r", `[`+end+`]`)
 	wait.For(t, "the lock of the mover to be free", func() bool {
 		_, err := c.Move(t.Context(), bucket, "a", cluster.MoveOptions{})
 		if err != nil && !errors.Is(err, cluster.ErrMoving) {

@@ -115,9 +115,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 	}
 	bucket := testdb.Ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = 'b'`)
 	for n := range 12 {
-		if err := c.append(fmt.Sprint("t", n), "r1", `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(fmt.Sprint("t", n), "r1", `[`+start+`,`+end+`]`)
 	}
 	before := c.rows()
 	erased := strings.TrimPrefix(before["a"][0], "/")
@@ -135,18 +133,14 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 			t.Errorf("node %s has %v, want %v", name, threads, want)
 		}
 	}
-	if _, err := c.Move(t.Context(), []int{0}, "a", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove([]int{0}, "a")
 	for name, pool := range c.pools {
 		if n := testdb.Ask[int](t, pool, `select bucket from agui_internal.pinned_scope`); n != bucket {
 			t.Errorf("node %s knows bucket %d", name, n)
 		}
 	}
 	for n := range 20 {
-		if err := c.append(fmt.Sprint("new", n), "r", `[`+start+`,`+end+`]`); err != nil {
-			t.Fatal(err)
-		}
+		c.mustAppend(fmt.Sprint("new", n), "r", `[`+start+`,`+end+`]`)
 	}
 	if n := testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id like 'new%'`); n != 20 {
 		t.Errorf("%d of 20 new threads are on the node of the bucket", n)
@@ -168,9 +162,7 @@ func TestAPinWaitsForClaims(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	bucket := bucketOf(t, c, "claimed")
-	if _, err := c.Move(t.Context(), []int{0}, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.mustMove([]int{0}, "b")
 	if bucket == 0 {
 		t.Fatal("the claimed thread is in bucket 0")
 	}

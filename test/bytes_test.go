@@ -185,9 +185,7 @@ func TestBothReducersSpellAlike(t *testing.T) {
 		}
 	}
 	inSQL := readers(t, pool)
-	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	compactInGo(t, pool)
 	for reader, inGo := range readers(t, pool) {
 		if inGo != inSQL[reader] {
 			t.Errorf("%s: in Go\n%s\nin SQL\n%s", reader, inGo, inSQL[reader])

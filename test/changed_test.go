@@ -52,7 +52,7 @@ func TestARunChangesWhenItBeginsAndEnds(t *testing.T) {
 		{`select agui.import_events('old', 'r', '[{"type":"CUSTOM"}]', after_seq => 1)`, none},
 		{`select agui.import_events('old', 'r', '[{"type":"RUN_FINISHED"}]', after_seq => 2)`, []string{"old/r"}},
 	} {
-		horizon := answerOf[int64](t, pool, `select pg_snapshot_xmin(pg_current_snapshot())::text::bigint`)
+		horizon := testdb.Ask[int64](t, pool, `select pg_snapshot_xmin(pg_current_snapshot())::text::bigint`)
 		if _, err := pool.Exec(context.Background(), step.does); err != nil {
 			t.Fatalf("%s: %v", step.does, err)
 		}

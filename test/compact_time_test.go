@@ -29,6 +29,13 @@ func foldInPieces(t *testing.T, pool *pgxpool.Pool, batches int) {
 	testdb.Exec(t, pool, definition)
 }
 
+func compactInGo(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // If a fold runs out of time, the next call continues it, in pieces of one batch here. Readers get the same bytes all the time, and at the end
 // the snapshots are those that a single call makes.
 func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
@@ -132,9 +139,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			for range 9 {
 				do(`call agui.compact(max_time => '1 microsecond')`)
 			}
-			if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			compactInGo(t, pool)
 			check("compaction in Go of what SQL has begun")
 
 			// As if the last runs were in progress.

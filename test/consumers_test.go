@@ -86,7 +86,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 				burn(pool)
 			}
 			const isLower = `select max(changed_in) > pg_current_xact_id() from agui.run`
-			if is := answerOf[bool](t, pool, isLower); is != (age == "younger") {
+			if is := testdb.Ask[bool](t, pool, isLower); is != (age == "younger") {
 				t.Fatalf("numbers of the cluster are lower: %t", is)
 			}
 			consumer := pgagui.New(pool, nil).Consumer("copy")
@@ -108,7 +108,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 			got.readUntil(t, consumer, "erased "+got["kept 1"])
 			// The endpoint gets requests from the database that the dump comes from.
 			for _, is := range []bool{true, false} {
-				if elsewhere := answerOf[bool](t, pool, `select is_elsewhere from agui.webhooks()`); elsewhere != is {
+				if elsewhere := testdb.Ask[bool](t, pool, `select is_elsewhere from agui.webhooks()`); elsewhere != is {
 					t.Errorf("its webhook is of another database: %t, want %t", elsewhere, is)
 				}
 				testdb.Exec(t, pool, `select agui.take_over_webhooks()`)
@@ -136,7 +136,7 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 		if err := got.read(t, consumer); err != nil {
 			t.Fatal(err)
 		}
-		return answerOf[bool](t, pool, `select position like '% changed %' from agui.consumer`)
+		return testdb.Ask[bool](t, pool, `select position like '% changed %' from agui.consumer`)
 	})
 	erased := "erased " + got["erased 3"]
 	for _, is := range []struct{ end, run string }{{"rollback prepared", "rolled back"}, {"commit prepared", "committed"}} {

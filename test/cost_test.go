@@ -273,7 +273,7 @@ func TestAPageOfThreadsCostsWhatItShows(t *testing.T) {
 		`()`: `50 t`,
 		`(archived => true, title => 'number 120')`: `3 f`,
 	} {
-		if got := answerOf[string](t, pool, searched+arguments); got != want {
+		if got := testdb.Ask[string](t, pool, searched+arguments); got != want {
 			t.Errorf("agui.thread_page%s: %s, want %s", arguments, got, want)
 		}
 	}
@@ -322,8 +322,8 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 				before := statistics()
 				if compact != "" {
 					testdb.Exec(t, pool, compact)
-				} else if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
-					t.Fatal(err)
+				} else {
+					compactInGo(t, pool)
 				}
 				// In SQL its size is read too: to choose a sequence, where the run of the batch ends one also
 				// for the sequence before, and to mark the run.
@@ -453,7 +453,7 @@ func TestBranchesAreCountedInAnIndex(t *testing.T) {
 		if pages := pagesRead(t, tx, statement); pages > 60 {
 			t.Errorf("%s reads %d pages, want 60 at most", statement, pages)
 		}
-		if n := answerOf[int](t, pool, fmt.Sprintf(`select branches from agui.get_thread('%s')`, thread)); n != branches {
+		if n := testdb.Ask[int](t, pool, fmt.Sprintf(`select branches from agui.get_thread('%s')`, thread)); n != branches {
 			t.Errorf("%s has %d branches, want %d", thread, n, branches)
 		}
 	}
@@ -468,7 +468,7 @@ func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
 	before := int64(0)
 	read := func() int64 {
 		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-		total := answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'run'`)
+		total := testdb.Ask[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'run'`)
 		rows := total - before
 		before = total
 		return rows
@@ -582,7 +582,7 @@ func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
 		read := func(table string) int64 {
 			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			before := tables[table]
-			tables[table] = answerOf[int64](t, pool, fmt.Sprintf(`
+			tables[table] = testdb.Ask[int64](t, pool, fmt.Sprintf(`
 				select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'agui' and relname = '%s'`, table))
 			return tables[table] - before
 		}

@@ -451,9 +451,7 @@ func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
 	}
 	client := startOracle(t)
 	checkRecording(t, store, recording, client)
-	if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	compactInGo(t, pool)
 	checkRecording(t, store, recording, client)
 	if _, err := store.Maintenance().RebuildSnapshots(ctx, thread); err != nil {
 		t.Fatal(err)

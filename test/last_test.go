@@ -16,7 +16,6 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
-	"github.com/pgagui/pgagui/jobs"
 )
 
 // placeOf is where a message is, found by reading the whole lineage from its root.
@@ -330,9 +329,7 @@ func TestLastMessagesHaveTheirPlaces(t *testing.T) {
 	for what, work := range map[string]func(*testing.T, *pgxpool.Pool){
 		"as appended": func(*testing.T, *pgxpool.Pool) {},
 		"compacted": func(t *testing.T, pool *pgxpool.Pool) {
-			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			compactInGo(t, pool)
 		},
 		"repacked": func(t *testing.T, pool *pgxpool.Pool) {
 			testdb.Exec(t, pool, `call agui.compact()`)

@@ -22,19 +22,6 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-func answerOf[T any](t testing.TB, db querier, statement string, arguments ...any) T {
-	t.Helper()
-	rows, err := db.Query(context.Background(), statement, arguments...)
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	return answer
-}
-
 // next begins the next run of a thread, and returns the error in the words of the database; nil: it has begun.
 func next(pool *pgxpool.Pool, thread string) *pgconn.PgError {
 	_, err := pool.Exec(context.Background(), `select agui.append($1, 'next', '[{"type":"RUN_STARTED"}]')`, thread)
@@ -74,8 +61,8 @@ func hasWholeLease(t *testing.T, pool *pgxpool.Pool, order ...string) (cameInTim
 			refused = next(pool, "bare")
 		}
 	}
-	cutOff := answerOf[int](t, pool, `select count(*)::int from agui.run where status <> 'running'`)
-	if !answerOf[bool](t, pool, `select clock_timestamp() < agui_internal.reachable_since() + agui_internal.lease()`) {
+	cutOff := testdb.Ask[int](t, pool, `select count(*)::int from agui.run where status <> 'running'`)
+	if !testdb.Ask[bool](t, pool, `select clock_timestamp() < agui_internal.reachable_since() + agui_internal.lease()`) {
 		return false
 	}
 	if refused == nil || refused.Code != "UI006" {
@@ -86,7 +73,7 @@ func hasWholeLease(t *testing.T, pool *pgxpool.Pool, order ...string) (cameInTim
 	}
 	testdb.Exec(t, pool, `select agui.set_setting('lease', '1 millisecond')`)
 	testdb.Exec(t, pool, `call agui.reap()`)
-	if n := answerOf[int](t, pool, `select count(*)::int from agui.run where cut_off_reason is not null`); n != 2 {
+	if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.run where cut_off_reason is not null`); n != 2 {
 		t.Errorf("after a lease %d runs are cut off", n)
 	}
 	if refused := next(pool, "recorded"); refused != nil {
@@ -132,7 +119,7 @@ func TestRunsHaveTheirWholeLeaseAfterACrashOfAProcess(t *testing.T) {
 		_, pool := startCluster(t, map[string]string{"restart_after_crash": "on"})
 		leaveRuns(t, pool, lease)
 		passLease(lease)
-		testdb.KillBackend(t, pool, answerOf[int](t, pool, `select pg_backend_pid()`))
+		testdb.KillBackend(t, pool, testdb.Ask[int](t, pool, `select pg_backend_pid()`))
 		return hasWholeLease(t, pool, "append", "reap")
 	})
 }
@@ -146,7 +133,7 @@ func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
 				server, pool := startCluster(t, map[string]string{})
 				leaveRuns(t, pool, lease)
 				// A server that starts as a standby of none: what it promotes is a log of its own, as that of any standby.
-				data := answerOf[string](t, pool, `select current_setting('data_directory')`)
+				data := testdb.Ask[string](t, pool, `select current_setting('data_directory')`)
 				if err := server.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -192,7 +179,7 @@ func TestRunsHaveTheirWholeLeaseAfterATimeWithoutCalls(t *testing.T) {
 			testdb.Exec(t, pool, `update agui_internal.uptime set checked_at = now() - $1::interval`, test.away)
 			testdb.Exec(t, pool, test.call)
 			testdb.Exec(t, pool, `call agui.reap()`)
-			running := answerOf[int](t, pool, `select count(*)::int from agui.run where status = 'running'`)
+			running := testdb.Ask[int](t, pool, `select count(*)::int from agui.run where status = 'running'`)
 			if want := map[bool]int{true: 2, false: 0}[test.isKept]; running != want {
 				t.Errorf("%d runs are in progress, want %d", running, want)
 			}
@@ -213,7 +200,7 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 		testdb.Exec(t, pool, `update agui.batch set recorded_at = recorded_at - make_interval(secs => $1)`, seconds)
 	}
 	stale := func() string {
-		return answerOf[string](t, pool, `
+		return testdb.Ask[string](t, pool, `
 			select coalesce(string_agg(thread_id, ', ' order by thread_id), '')
 			from agui.thread where (agui.status(thread_id)).is_stale`)
 	}
@@ -226,7 +213,7 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 	if got := stale(); got != "recorded" {
 		t.Errorf("after the short lease these are stale: %s", got)
 	}
-	if n := answerOf[int](t, pool, `select stale_runs::int from agui.lag()`); n != 1 {
+	if n := testdb.Ask[int](t, pool, `select stale_runs::int from agui.lag()`); n != 1 {
 		t.Errorf("agui.lag counts %d stale runs", n)
 	}
 	age(31)
@@ -234,7 +221,7 @@ func TestARunWithHeartbeatsHasTheShortLease(t *testing.T) {
 		t.Errorf("a little later these are stale: %s", got)
 	}
 	testdb.Exec(t, pool, `call agui.reap()`)
-	if got := answerOf[string](t, pool, `select string_agg(cut_off_reason, ', ') from agui.run`); got != "no sign of life for 00:00:30" {
+	if got := testdb.Ask[string](t, pool, `select string_agg(cut_off_reason, ', ') from agui.run`); got != "no sign of life for 00:00:30" {
 		t.Errorf("cut off: %s", got)
 	}
 	age(300)
@@ -271,7 +258,7 @@ func TestAppendsDoNotTouchLeases(t *testing.T) {
 	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
 	tx := begin(t, pool, pgx.ReadCommitted)
 	touched := func() int {
-		return answerOf[int](t, tx, `
+		return testdb.Ask[int](t, tx, `
 			select sum(seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd)::int
 			from pg_stat_xact_user_tables
 			where schemaname = 'agui_internal' and relname in ('setting', 'uptime')`)
@@ -290,17 +277,17 @@ func TestUptimeIsWrittenRarely(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
-	written := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`)
+	written := testdb.Ask[string](t, pool, `select xmin::text from agui_internal.uptime`)
 	for range 20 {
 		testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
 		testdb.Exec(t, pool, `call agui.reap()`)
 	}
-	if got := answerOf[string](t, pool, `select xmin::text from agui_internal.uptime`); got != written {
+	if got := testdb.Ask[string](t, pool, `select xmin::text from agui_internal.uptime`); got != written {
 		t.Error("it is written again within 10 seconds")
 	}
 	testdb.Exec(t, pool, `update agui_internal.uptime set checked_at = now() - interval '10 seconds'`)
 	testdb.Exec(t, pool, `select agui.keep_alive('{}', '{}')`)
-	if !answerOf[bool](t, pool, `select checked_at > now() - interval '5 seconds' and up_since = '-infinity' from agui_internal.uptime`) {
+	if !testdb.Ask[bool](t, pool, `select checked_at > now() - interval '5 seconds' and up_since = '-infinity' from agui_internal.uptime`) {
 		t.Error("it is not written after 10 seconds, or up_since has moved")
 	}
 	// If another transaction writes to the row of the uptime, a heartbeat does not wait for it.
@@ -333,17 +320,17 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s = %q: SQLSTATE %s", test.name, test.value, refused.Code)
 			}
 		} else {
-			got = answerOf[string](t, pool, `select trim_scale(value)::text from agui.setting where name = $1`, test.name)
+			got = testdb.Ask[string](t, pool, `select trim_scale(value)::text from agui.setting where name = $1`, test.name)
 		}
 		if got != test.want {
 			t.Errorf("%s = %q: %s, want %s", test.name, test.value, got, test.want)
 		}
 	}
-	if got := answerOf[string](t, pool, `select agui_internal.lease() || ', ' || agui_internal.heartbeat_lease()`); got != "00:00:01.5, 00:00:01.5" {
+	if got := testdb.Ask[string](t, pool, `select agui_internal.lease() || ', ' || agui_internal.heartbeat_lease()`); got != "00:00:01.5, 00:00:01.5" {
 		t.Errorf("leases %s: heartbeat_lease is never longer than lease", got)
 	}
 	testdb.Exec(t, pool, `select agui.set_setting(name, null) from agui.setting`)
-	if n := answerOf[int](t, pool, `select count(*)::int from agui.setting where value <> default_value`); n != 0 {
+	if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.setting where value <> default_value`); n != 0 {
 		t.Errorf("%d settings do not have their default", n)
 	}
 	// After a restore of the schema alone they are missing; and an upgrade keeps what was set.
@@ -351,7 +338,7 @@ func TestSettings(t *testing.T) {
 	testdb.Exec(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
 	testdb.Exec(t, pool, `update agui_internal.setting set description = 'old'`)
 	testdb.Exec(t, pool, `call agui.grant_access()`)
-	if got := answerOf[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
+	if got := testdb.Ask[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
 		t.Errorf("after a repair: %s", got)
 	}
 }
@@ -362,9 +349,9 @@ func TestSettingsWithoutTheirRows(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds())`
-	want := answerOf[string](t, pool, held)
+	want := testdb.Ask[string](t, pool, held)
 	testdb.Exec(t, pool, `delete from agui_internal.setting`)
-	if got := answerOf[string](t, pool, held); got != want {
+	if got := testdb.Ask[string](t, pool, held); got != want {
 		t.Errorf("without rows %s, with them %s", got, want)
 	}
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"STATE_SNAPSHOT","snapshot":{}}`,

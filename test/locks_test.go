@@ -83,7 +83,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	}
 	// Without a lock_timeout of the caller's, it is that of the function: 5 seconds, of which the rest of the test has 300 ms.
 	const most = "most_ms    constant int := 5000"
-	definition := answerOf[string](t, pool, `select pg_get_functiondef('agui_internal.wait_for_lock'::regproc)`)
+	definition := testdb.Ask[string](t, pool, `select pg_get_functiondef('agui_internal.wait_for_lock'::regproc)`)
 	if !strings.Contains(definition, most) {
 		t.Fatalf("agui_internal.wait_for_lock does not have %q", most)
 	}

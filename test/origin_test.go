@@ -14,7 +14,6 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
-	"github.com/pgagui/pgagui/jobs"
 )
 
 // originTree is a thread of random runs, in which the ids of messages are spelled in many ways.
@@ -191,8 +190,8 @@ func TestTheOriginOfAMessageIsTheFirstRunWhoseFoldHasIt(t *testing.T) {
 			tree.check(t, "without snapshots")
 			if seed%3 == 0 {
 				testdb.Exec(t, pool, `call agui.compact()`)
-			} else if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
+			} else {
+				compactInGo(t, pool)
 			}
 			tree.check(t, "compacted")
 			testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day'`)
@@ -259,9 +258,7 @@ func TestTheOriginOfAMessageCostsWhatLiesBetweenSnapshots(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			compactInGo(t, pool)
 		}
 		testdb.Exec(t, pool, `analyze`)
 		last := fmt.Sprint("r", runs-1)
@@ -270,7 +267,7 @@ func TestTheOriginOfAMessageCostsWhatLiesBetweenSnapshots(t *testing.T) {
 				most[size] = rows
 			}
 		}
-		snapshots := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`)
+		snapshots := testdb.Ask[int](t, pool, `select count(*)::int from agui.snapshot`)
 		t.Logf("%d runs, %d snapshots: at most %d of %d batches are read", runs, snapshots, most[size], runs*20)
 		if snapshots < 3 {
 			t.Errorf("%d snapshots of %d runs were kept: the test shows nothing", snapshots, runs)

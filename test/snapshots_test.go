@@ -261,12 +261,12 @@ func TestSnapshotsOfALongThreadAreNotFarApart(t *testing.T) {
 		}
 	}
 	testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
-	if far := answerOf[int](t, pool, `
+	if far := testdb.Ask[int](t, pool, `
 		select max(through_seq - before)::int
 		from (select through_seq, lag(through_seq, 1, 0) over (order by through_seq) as before from agui.snapshot) as kept`); far > 3000 {
 		t.Errorf("two snapshots are %d events apart", far)
 	}
-	if kept := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); kept > 4 {
+	if kept := testdb.Ask[int](t, pool, `select count(*)::int from agui.snapshot`); kept > 4 {
 		t.Errorf("%d snapshots of 8,000 events", kept)
 	}
 }

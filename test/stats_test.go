@@ -78,29 +78,29 @@ func TestStatsAndLagCostTheSameInALargerStore(t *testing.T) {
 		}
 	}
 
-	exact := answerOf[string](t, pool, `
+	exact := testdb.Ask[string](t, pool, `
 		select concat_ws(' ', threads, runs, finished_runs, failed_runs, events, repacked_runs, compacted_log_bytes, is_exact) from agui.stats(exact => true)`)
 	if want := "40000 40000 35000 5000 400000 20000 4000000 t"; exact != want {
 		t.Errorf("counted %s, want %s", exact, want)
 	}
-	if answerOf[bool](t, pool, `select is_exact from agui.stats()`) {
+	if testdb.Ask[bool](t, pool, `select is_exact from agui.stats()`) {
 		t.Error("agui.stats says of an estimate that it is exact")
 	}
 	for column, want := range map[string]float64{
 		"threads": large, "runs": large, "finished_runs": large / 8 * 7, "failed_runs": large / 8, "events": 10 * large, "repacked_runs": large / 2,
 		"compacted_log_bytes": 100 * large,
 	} {
-		got := answerOf[float64](t, pool, `select `+column+`::float8 from agui.stats()`)
+		got := testdb.Ask[float64](t, pool, `select `+column+`::float8 from agui.stats()`)
 		if math.Abs(got-want) > want/4 {
 			t.Errorf("%s is estimated as %.0f, there are %.0f", column, got, want)
 		}
 	}
 
 	const lag = `select concat_ws(' ', runs_to_compact, runs_to_repack, compaction_lag is null, repack_lag between '1 day' and '25 hours', is_exact) from agui.lag`
-	if got, want := answerOf[string](t, pool, lag+`()`), "0 500 t t f"; got != want {
+	if got, want := testdb.Ask[string](t, pool, lag+`()`), "0 500 t t f"; got != want {
 		t.Errorf("the backlog is %s, want %s", got, want)
 	}
-	if got, want := answerOf[string](t, pool, lag+`(exact => true)`), "0 20000 t t t"; got != want {
+	if got, want := testdb.Ask[string](t, pool, lag+`(exact => true)`), "0 20000 t t t"; got != want {
 		t.Errorf("the whole backlog is %s, want %s", got, want)
 	}
 }
@@ -111,13 +111,13 @@ func TestStatsOfASmallStoreAreExact(t *testing.T) {
 	pool := testdb.Pool(t)
 	storeOfRuns(t, pool, 1, 2_000)
 	const stats = `select concat_ws(' ', threads, runs, finished_runs, failed_runs, events, is_exact) from agui.stats()`
-	if got, want := answerOf[string](t, pool, stats), "2000 2000 1750 250 20000 t"; got != want {
+	if got, want := testdb.Ask[string](t, pool, stats), "2000 2000 1750 250 20000 t"; got != want {
 		t.Errorf("counted %s, want %s", got, want)
 	}
 	lowerLimits(t, pool)
 	beginRuns(t, pool, "a", "b")
 	testdb.Exec(t, pool, `update agui.run set log_bytes = null, ended_at = now() - interval '1 week' where thread_key = agui.thread_key('scope-7', 't7')`)
-	got := answerOf[string](t, pool, `
+	got := testdb.Ask[string](t, pool, `
 		select concat_ws(' ', stats.running_runs, lag.running_runs, lag.stale_runs, runs_to_compact, compaction_lag >= '1 week', repack_lag >= '1 week', stats.is_exact)
 		from agui.stats() as stats, agui.lag() as lag`)
 	if want := "2 2 0 1 t t f"; got != want {

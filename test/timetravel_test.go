@@ -186,7 +186,7 @@ func TestTimeTravelInADamagedLog(t *testing.T) {
 				select agui.thread_key('', 't'), 2 * no - 1, to_timestamp(no), 2, 1, '[{"type":"CUSTOM"},{"type":"CUSTOM"}]'
 				from generate_series(1, $1::int) as no
 				where no not between $2 and $3`, batches, first, last)
-			wrong := answerOf[string](t, tx, `
+			wrong := testdb.Ask[string](t, tx, `
 				select coalesce(string_agg(format('at second %s event %s', second, found.seq), ', '), '')
 				from generate_series(0, $1::int) as second
 				cross join lateral agui_internal.last_seq_by(agui.thread_key('', 't'), to_timestamp(second)) as found (seq)

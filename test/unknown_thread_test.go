@@ -26,11 +26,11 @@ func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 	}
 	defer connection.Release()
 	testdb.Exec(t, connection, `set agui.unknown_thread = 'empty'`)
-	if got := answerOf[int](t, connection, join); got != 1 {
+	if got := testdb.Ask[int](t, connection, join); got != 1 {
 		t.Errorf("got %d messages of a thread that is there and one that is not, want 1", got)
 	}
 	// Every call that reads one thread and needs to be given no more than its name. What returns a value has null, and usage a row of sums.
-	readers := answerOf[[]string](t, pool, `
+	readers := testdb.Ask[[]string](t, pool, `
 		select array_agg(oid::regproc::text order by 1) from pg_proc
 		where pronamespace = 'agui'::regnamespace and provolatile <> 'v' and proargnames[1] = 'thread_id' and pronargs - pronargdefaults = 1
 			and proretset and proname not in ('attach', 'verify', 'usage')`)

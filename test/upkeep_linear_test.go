@@ -132,12 +132,12 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 			}
 			const late = `select count(*)::int from agui.thread join agui.thread_activity using (thread_key)
 				where active_at not between agui_internal.active_at(thread) and agui_internal.active_at(thread) + interval '1 second'`
-			if n := answerOf[int](t, pool, late); n != 0 {
+			if n := testdb.Ask[int](t, pool, late); n != 0 {
 				t.Errorf("%d threads are in another place in lists than where they belong", n)
 			}
 			// The next transaction moves the thread as any other.
 			testdb.Exec(t, pool, `select agui.append('t', 'last', '`+both+`', parallel => true)`)
-			if n := answerOf[int](t, pool, late+` and thread_id = 't'`); n != 0 {
+			if n := testdb.Ask[int](t, pool, late+` and thread_id = 't'`); n != 0 {
 				t.Error("the next run did not move the thread in lists")
 			}
 		})
@@ -233,9 +233,7 @@ func fillSnapshots(t *testing.T, pool *pgxpool.Pool) func(thread string, size in
 			select thread_key, no, no - 1, 'r' || no, status, no * 4 - 3, no * 4, started_at, ended_at
 			from agui.run, generate_series(2, $2::int) as no
 			where thread_key = agui.thread_key('', $1) and run_no = 1`, thread, size)
-		if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		compactInGo(t, pool)
 		testdb.Exec(t, pool, `analyze`)
 		snapshots := int64(0)
 		if err := pool.QueryRow(context.Background(), `select count(*) from agui.snapshot where thread_key = agui.thread_key('', $1)`, thread).
@@ -435,7 +433,7 @@ func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
 			}
 			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			calls := func(function string) int {
-				return answerOf[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))
+				return testdb.Ask[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))
 			}
 			if n := calls("fold_base"); n > 3 {
 				t.Errorf("the fold of the parent was looked for %d times", n)
@@ -443,7 +441,7 @@ func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
 			if n := calls("begin_step"); n > children/8 {
 				t.Errorf("%d runs were compacted in %d transactions", children+1, n)
 			}
-			if n := answerOf[int](t, pool, `select count(*)::int from agui.run where log_bytes is null`); n > 0 {
+			if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.run where log_bytes is null`); n > 0 {
 				t.Errorf("%d runs are not compacted", n)
 			}
 			for id, thread := range verifyThreads(t, pool, jobs.VerifyOptions{}) {
@@ -476,7 +474,7 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 			t.Helper()
 			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			before := read
-			read = answerOf[int64](t, pool, `
+			read = testdb.Ask[int64](t, pool, `
 				select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'message_version'`)
 			return read - before
 		}
@@ -488,10 +486,10 @@ func TestSnapshotsOfManyRunsOfOneParentAreReadAlone(t *testing.T) {
 			messages()
 			if compact != "" {
 				testdb.Exec(t, pool, compact)
-			} else if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
+			} else {
+				compactInGo(t, pool)
 			}
-			if n := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); n < children {
+			if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.snapshot`); n < children {
 				t.Fatalf("%d snapshots", n)
 			}
 			check := func(what string, most int64) {
@@ -555,7 +553,7 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 		}
 	}
 	testdb.Exec(t, pool, `select agui_internal.drop_snapshots(agui.thread_key('', 't'), array(select generate_series(100, 200)))`)
-	if n := answerOf[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
+	if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.message_version where message_no <= 400 or message_no between 1100 and 1200`); n != 400 {
 		t.Errorf("%d messages are left, want the 400 that others hold", n)
 	}
 }
@@ -573,12 +571,10 @@ func TestRepackWeighsTheSnapshotsBehindItsRuns(t *testing.T) {
 			} {
 				testdb.Exec(t, pool, `select agui.append('t', 'late', $1)`, events)
 			}
-			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			compactInGo(t, pool)
 			read := func() int64 {
 				testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-				return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'snapshot'`)
+				return testdb.Ask[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'snapshot'`)
 			}
 			before := read()
 			if repack != "" {
@@ -586,7 +582,7 @@ func TestRepackWeighsTheSnapshotsBehindItsRuns(t *testing.T) {
 			} else if done, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil || done.Runs != 1 {
 				t.Fatal(done, err)
 			}
-			if n := answerOf[int](t, pool, `select count(*)::int from agui.batch where run_no = 201`); n != 1 {
+			if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.batch where run_no = 201`); n != 1 {
 				t.Fatalf("the run has %d batches after it was repacked", n)
 			}
 			if rows := read() - before; rows > 10 {
@@ -610,7 +606,7 @@ func TestCompactionOfALongChainGoesOn(t *testing.T) {
 		from generate_series(1, $1::int) as no`, runs)
 	read := func() int64 {
 		testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
-		return answerOf[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`)
+		return testdb.Ask[int64](t, pool, `select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where schemaname = 'agui' and relname = 'batch'`)
 	}
 	before := read()
 	done, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{})
@@ -620,7 +616,7 @@ func TestCompactionOfALongChainGoesOn(t *testing.T) {
 	if n := read() - before; n > 5*runs/2 {
 		t.Errorf("%d batches were read for %d runs of one each, want two for each", n, runs)
 	}
-	if n := answerOf[int](t, pool, `select count(*)::int from agui.snapshot`); n != 3 {
+	if n := testdb.Ask[int](t, pool, `select count(*)::int from agui.snapshot`); n != 3 {
 		t.Errorf("%d snapshots are left, want those of two runs and of the tip", n)
 	}
 }

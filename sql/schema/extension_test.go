@@ -33,9 +33,7 @@ func TestExtension(t *testing.T) {
 	create, toExtension, toMigrations, record := blocks[0], blocks[1], blocks[2], blocks[3]
 
 	migrated, migratedPool := install("migrated")
-	if err := schema.Up(t.Context(), migrated); err != nil {
-		t.Fatal(err)
-	}
+	up(t, migrated)
 	want := catalog(t, migratedPool)
 	address, pool := install("extension")
 	testdb.Exec(t, pool, create)

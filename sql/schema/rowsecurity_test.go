@@ -56,9 +56,7 @@ func TestRowSecurityIsTurnedOnAndOff(t *testing.T) {
 		{[]schema.Option{schema.RowSecurity(false)}, false},
 		{nil, false},
 	} {
-		if err := schema.Up(t.Context(), address, step.options...); err != nil {
-			t.Fatal(err)
-		}
+		up(t, address, step.options...)
 		state, err := schema.Status(t.Context(), address)
 		if err != nil || state.Problem() != nil || state.RowSecurity != step.want {
 			t.Errorf("row-level security is %t, want %t (%v, %v)", state.RowSecurity, step.want, state.Problem(), err)
@@ -67,9 +65,7 @@ func TestRowSecurityIsTurnedOnAndOff(t *testing.T) {
 			t.Errorf("want %t: it is on for %d of %d tables", step.want, on, all)
 		}
 	}
-	if err := schema.Up(t.Context(), address, schema.RowSecurity(true)); err != nil {
-		t.Fatal(err)
-	}
+	up(t, address, schema.RowSecurity(true))
 	if err := schema.Down(t.Context(), address); err != nil || schemaExists(t, pool) {
 		t.Errorf("Down: %v", err)
 	}
@@ -107,9 +103,7 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
 	role := tenantRole(t, pool, "a")
-	if err := schema.Up(t.Context(), address, schema.RowSecurity(true)); err != nil {
-		t.Fatal(err)
-	}
+	up(t, address, schema.RowSecurity(true))
 	check := func(after string) {
 		t.Helper()
 		all, on := protectedTables(t, pool)
@@ -175,9 +169,7 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 	sourcePool := testdb.Connect(t, source)
 	testdb.Exec(t, sourcePool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'a'), agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
 	tenantRole(t, sourcePool, "a") // which the other server does not have
-	if err := schema.Up(t.Context(), source, schema.RowSecurity(true)); err != nil {
-		t.Fatal(err)
-	}
+	up(t, source, schema.RowSecurity(true))
 	server := testdb.Server(t, nil)
 	for number, how := range []string{"--no-comments", "--no-privileges", "--schema-only"} {
 		text, err := osexec.Command(dump, "-d", source, "--format=custom", how).Output()
@@ -189,9 +181,7 @@ func TestRowSecuritySurvivesADump(t *testing.T) {
 		load := osexec.Command(restore, "-d", address)
 		load.Stdin = strings.NewReader(string(text))
 		_ = load.Run() // there are no roles to grant anything to, and it warns about that
-		if err := schema.Up(t.Context(), address); err != nil {
-			t.Fatal(err)
-		}
+		up(t, address)
 		state, err := schema.Status(t.Context(), address)
 		all, on := protectedTables(t, pool)
 		if err != nil || state.Problem() != nil || !state.RowSecurity || on != all {

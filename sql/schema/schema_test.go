@@ -16,6 +16,13 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
+func up(t *testing.T, databaseURL string, options ...schema.Option) {
+	t.Helper()
+	if err := schema.Up(t.Context(), databaseURL, options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // objects lists all in the schema agui but the version table, with the definitions and privileges of routines.
 func objects(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
@@ -65,9 +72,7 @@ func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
 		t.Errorf("status of an empty database: %+v", before)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := schema.Up(t.Context(), address); err != nil {
-			t.Fatal(err)
-		}
+		up(t, address)
 	}
 	after, err := schema.Status(t.Context(), address)
 	if err != nil {

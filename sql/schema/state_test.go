@@ -192,9 +192,7 @@ func TestChangesByHandAreNamed(t *testing.T) {
 				return
 			}
 			if !strings.HasPrefix(want[0].Change, "fails") {
-				if err := schema.Up(t.Context(), address, schema.AcceptChanges()); err != nil {
-					t.Fatal(err)
-				}
+				up(t, address, schema.AcceptChanges())
 				if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil {
 					t.Errorf("after the changes were accepted: %v, %v", state.Problem(), err)
 				}
@@ -343,9 +341,7 @@ func TestCatalogIsRecordedAnewAfterAMajorUpgradeOfTheServer(t *testing.T) {
 	if err != nil || state.Problem() != nil || !state.CatalogUnrecorded {
 		t.Errorf("%+v, %v", state, err)
 	}
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	up(t, address)
 	testdb.Exec(t, pool, `drop procedure agui.reap`)
 	state, err = schema.Status(t.Context(), address)
 	if err != nil || !errors.Is(state.Problem(), schema.ErrChanged) || state.CatalogUnrecorded {
@@ -361,9 +357,7 @@ func TestUpWithNothingToDoChangesNothing(t *testing.T) {
 		select 1, oid, xmin from pg_proc union all select 2, oid, xmin from pg_class union all select 3, oid, xmin from pg_namespace
 		union all select 4, 0, xmin from agui_internal.installed_object union all select 5, 0, xmin from agui.schema_migrations) as row (class, oid, xmin)`
 	before := testdb.Ask[string](t, pool, rows)
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	up(t, address)
 	if after := testdb.Ask[string](t, pool, rows); after != before {
 		t.Error("rows of the catalog were written")
 	}
@@ -416,9 +410,7 @@ func TestPrivilegesOfOthersStay(t *testing.T) {
 		create function agui.mine() returns int return 1;
 		grant select on agui.mine to agui_reader;
 		grant insert on agui.batch to pg_read_all_data`)
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	up(t, address)
 	if !testdb.Ask[bool](t, pool, `
 		select has_table_privilege('agui_reader', 'agui.mine', 'select') and has_table_privilege('pg_read_all_data', 'agui.batch', 'insert')
 			and has_function_privilege('pg_read_all_data', 'agui.mine()', 'execute')`) {
@@ -510,9 +502,7 @@ func TestLogicalReplication(t *testing.T) {
 	server := testdb.Server(t, map[string]string{"wal_level": "logical"})
 	connect := func(name string) *pgxpool.Pool {
 		address := createDatabase(t, server, name, "")
-		if err := schema.Up(t.Context(), address); err != nil {
-			t.Fatal(err)
-		}
+		up(t, address)
 		return testdb.Connect(t, address)
 	}
 	publisher, subscriber := connect("publisher"), connect("subscriber")
@@ -579,9 +569,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	up := func(address string) string {
 		t.Helper()
 		var notices []string
-		if err := schema.Up(t.Context(), address, schema.OnNotice(func(text string) { notices = append(notices, text) })); err != nil {
-			t.Fatal(err)
-		}
+		up(t, address, schema.OnNotice(func(text string) { notices = append(notices, text) }))
 		return strings.Join(notices, "\n")
 	}
 	for range 2 { // while it installs, and when there is nothing to do

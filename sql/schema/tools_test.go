@@ -308,9 +308,7 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 			if test.row != "" {
 				testdb.Exec(t, pool, `insert into agui.schema_migrations values (`+test.row+`)`)
 			}
-			if err := schema.Up(t.Context(), address); err != nil {
-				t.Fatal(err)
-			}
+			up(t, address)
 			expectVersion(t, engine, schema.Latest())
 			if err := schema.Check(t.Context(), pool); err != nil {
 				t.Error(err)
