@@ -160,11 +160,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		if runs := clitest.Parse[[]runlog.Run](commands, "log", thread); len(runs) == 1 {
 			got["pgagui log"] = ended{runs[0].Status, runs[0].RunEnd}
 		}
-		for line := range strings.Lines(commands.Must("runs", "--status", string(want.Status), "--json")) {
-			var run pgagui.ListedRun
-			if err := json.Unmarshal([]byte(line), &run); err != nil {
-				t.Fatal(err)
-			}
+		for _, run := range clitest.Lines[pgagui.ListedRun](t, commands.Must("runs", "--status", string(want.Status), "--json")) {
 			if run.ThreadID == thread {
 				got["pgagui runs"] = ended{run.Status, run.RunEnd}
 			}

@@ -1,7 +1,6 @@
 package read_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -15,11 +14,7 @@ func projected(t *testing.T, commands clitest.CommandLine, runs int) {
 	t.Helper()
 	read := 0
 	wait.For(t, "facts of all runs", func() bool {
-		var done struct{ Runs int }
-		if err := json.Unmarshal([]byte(commands.Must("project", "--json")), &done); err != nil {
-			t.Fatal(err)
-		}
-		read += done.Runs
+		read += clitest.Parse[struct{ Runs int }](commands, "project").Runs
 		return read >= runs
 	})
 }
@@ -62,10 +57,7 @@ func TestReportOfAPeriod(t *testing.T) {
 	if text := commands.Must("report"); !strings.HasPrefix(text, "no runs since ") {
 		t.Errorf("of a week without runs: %s", text)
 	}
-	var parsed struct{ Days, Agents, Tools, Models, Waiting []map[string]any }
-	if err := json.Unmarshal([]byte(commands.Must("report", "--since", "2024-01-01T00:00", "--all-scopes", "--json")), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	parsed := clitest.Parse[struct{ Days, Agents, Tools, Models, Waiting []map[string]any }](commands, "report", "--since", "2024-01-01T00:00", "--all-scopes")
 	if len(parsed.Days) != 2 || len(parsed.Agents) != 1 || len(parsed.Tools) != 1 || len(parsed.Models) != 1 || len(parsed.Waiting) != 1 {
 		t.Errorf("%+v", parsed)
 	}

@@ -70,11 +70,7 @@ func TestFeedOfEvents(t *testing.T) {
 
 	// As runs, and without a consumer.
 	var runs []string
-	for scanner := bufio.NewScanner(strings.NewReader(commands.Must("feed"))); scanner.Scan(); {
-		var change struct{ RunID, Status string }
-		if err := json.Unmarshal(scanner.Bytes(), &change); err != nil {
-			t.Fatal(err)
-		}
+	for _, change := range clitest.Lines[struct{ RunID, Status string }](t, commands.Must("feed")) {
 		runs = append(runs, change.RunID+" "+change.Status)
 	}
 	if text := strings.Join(runs, ", "); !strings.HasPrefix(text, "r1 finished, r2 failed") {

@@ -12,16 +12,9 @@ import (
 )
 
 // historyLines returns the rows of the JSON output.
-func historyLines(t *testing.T, commands clitest.CommandLine, arguments ...string) (rows []pgagui.HistoryEvent) {
+func historyLines(t *testing.T, commands clitest.CommandLine, arguments ...string) []pgagui.HistoryEvent {
 	t.Helper()
-	for line := range strings.Lines(commands.Must(append([]string{"history", "--json"}, arguments...)...)) {
-		var row pgagui.HistoryEvent
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return clitest.Lines[pgagui.HistoryEvent](t, commands.Must(append([]string{"history", "--json"}, arguments...)...))
 }
 
 func TestHistoryShowsWhatHappened(t *testing.T) {

@@ -103,11 +103,7 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 		got := map[string]ended{
 			"status": clitest.Parse[ended](commands, "status", thread), "show": show, "log": {head.Status, head.RunEnd},
 		}
-		for line := range strings.Lines(commands.Must("threads", "--json")) {
-			var row pgagui.Thread
-			if err := json.Unmarshal([]byte(line), &row); err != nil {
-				t.Fatal(err)
-			}
+		for _, row := range clitest.Lines[pgagui.Thread](t, commands.Must("threads", "--json")) {
 			if row.ID == thread {
 				got["threads"] = ended{row.Status, row.RunEnd}
 			}
@@ -137,16 +133,9 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 }
 
 // listedRuns runs "pgagui runs --json".
-func listedRuns(c clitest.CommandLine, arguments ...string) (runs []pgagui.ListedRun) {
+func listedRuns(c clitest.CommandLine, arguments ...string) []pgagui.ListedRun {
 	c.T.Helper()
-	for line := range strings.Lines(c.Must(append([]string{"runs", "--json"}, arguments...)...)) {
-		var run pgagui.ListedRun
-		if err := json.Unmarshal([]byte(line), &run); err != nil {
-			c.T.Fatal(err)
-		}
-		runs = append(runs, run)
-	}
-	return runs
+	return clitest.Lines[pgagui.ListedRun](c.T, c.Must(append([]string{"runs", "--json"}, arguments...)...))
 }
 
 func TestRuns(t *testing.T) {
@@ -212,13 +201,7 @@ func TestRuns(t *testing.T) {
 		if result.Code != cli.ExitOK || strings.Count(result.Out, "\n") != 2 {
 			t.Fatalf("page %d: %s%s", page, result.Out, result.Messages)
 		}
-		for line := range strings.Lines(result.Out) {
-			var run pgagui.ListedRun
-			if err := json.Unmarshal([]byte(line), &run); err != nil {
-				t.Fatal(err)
-			}
-			paged = append(paged, run)
-		}
+		paged = append(paged, clitest.Lines[pgagui.ListedRun](t, result.Out)...)
 		cursor := paged[len(paged)-1].Cursor
 		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\nscope \"\": 1 thread of another scope is not listed\n" {
 			t.Errorf("page %d: %q", page, result.Messages)

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,11 +14,7 @@ import (
 // threadLines runs threads with --json and returns the thread ids.
 func threadLines(c clitest.CommandLine, arguments ...string) (ids []string) {
 	c.T.Helper()
-	for line := range strings.Lines(c.Must(append([]string{"threads", "--json"}, arguments...)...)) {
-		var thread pgagui.Thread
-		if err := json.Unmarshal([]byte(line), &thread); err != nil {
-			c.T.Fatal(err)
-		}
+	for _, thread := range clitest.Lines[pgagui.Thread](c.T, c.Must(append([]string{"threads", "--json"}, arguments...)...)) {
 		ids = append(ids, thread.ID)
 	}
 	return ids

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -302,11 +301,7 @@ func readManifest(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	content := testfile.Read(t, filepath.Join(directory, "manifest.ndjson"))
 	files := map[string]string{}
-	for line := range strings.Lines(string(content)) {
-		var thread struct{ ThreadID, File string }
-		if err := json.Unmarshal([]byte(line), &thread); err != nil {
-			t.Fatal(err)
-		}
+	for _, thread := range clitest.Lines[struct{ ThreadID, File string }](t, string(content)) {
 		files[thread.ThreadID] = thread.File
 	}
 	return files

@@ -144,3 +144,16 @@ func Parse[Result any](c CommandLine, arguments ...string) Result {
 	}
 	return result
 }
+
+// Lines parses lines of JSON.
+func Lines[Row any](t testing.TB, text string) (rows []Row) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var row Row
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
