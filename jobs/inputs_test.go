@@ -220,8 +220,8 @@ func TestInputsInPartsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// The messages that an input has in common with the one before it come back with what stands between them here, not there.
-func TestKnownMessagesKeepTheirSeparators(t *testing.T) {
+// An input that repeats messages of the one before it comes back as it was, wherever they stand, and whatever stands between them here and there.
+func TestKnownMessagesComeBackInTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, compact := range compactors {
 		t.Run(name, func(t *testing.T) {
@@ -231,25 +231,34 @@ func TestKnownMessagesKeepTheirSeparators(t *testing.T) {
 				return fmt.Sprintf(`{"id":"%s","role":"user","content":"%s"}`, id, strings.Repeat(id+" word ", 600))
 			}
 			a, b, c := long("a"), long("b"), long("c")
-			for thread, messages := range map[string][]string{
+			for thread, inputs := range map[string][]string{
 				"numbers":        {`[1,2,` + a + `]`, `[132,` + a + `]`},
 				"fractions":      {`[1, 2, ` + a + `]`, `[1.52, ` + a + `]`},
 				"another space":  {`[` + a + `, ` + b + `]`, `[` + a + `,` + "\n" + b + `]`, `[` + a + ` ,` + b + `, ` + c + `]`},
 				"one, then more": {`[` + a + `]`, `[` + a + `, ` + b + `]`, `[` + a + `, ` + b + `, ` + c + `]`},
 				"a space less":   {`[` + a + `, ` + b + `]`, `[` + a + `,` + b + `]`, `[` + a + `,` + b + `,` + c + `]`},
+				// What follows the known messages stands before them, too.
+				"no more, an empty list": {`[` + a + `,` + b + `]`, `{"state":{"todos":[]},"messages":[` + a + `,` + b + `]}`},
+				"one more, twice":        {`[` + a + `]`, `{"forwardedProps":[` + c + `],"state":` + a + `,"messages":[` + a + `,` + c + `]}`},
+				"listed elsewhere":       {`[` + a + `,` + b + `]`, `{"tools":[` + a + `],"forwardedProps":{"messages":[]},"messages": [` + a + `,` + b + `]}`},
+				"repeated":               {`[` + a + `,` + b + `,` + a + `]`, `[` + a + `,` + a + `,` + b + `,` + a + `]`, `[` + a + `,` + b + `,` + b + `]`},
+				"a window":               {`[` + a + `,` + b + `,` + c + `]`, `[` + c + `,` + a + `]`, `[` + a + `,7,` + b + `]`, `[7,` + b + `]`},
 			} {
-				for i, list := range messages {
-					input := []byte(`{"messages":` + list + `,"tools":[]}`)
+				for i, text := range inputs {
+					input := []byte(text)
+					if list := text; list[0] == '[' {
+						input = []byte(`{"messages":` + list + `,"tools":[]}`)
+					}
 					run := fmt.Sprint(i)
 					if err := appendWithInput(t, pool, thread, run, input); err != nil {
 						t.Fatal(err)
 					}
 					compact(t, pool)
-					text, inParts, _ := inputOf(t, pool, thread, run)
-					if text != string(input) {
-						t.Errorf("%s: the input\n%.60s… came back as\n%.60s…", thread, input, text)
+					got, inParts, _ := inputOf(t, pool, thread, run)
+					if got != string(input) {
+						t.Errorf("%s: the input\n%.60s… came back as\n%.60s…", thread, input, got)
 					}
-					if isRegular := thread == "one, then more" || thread == "a space less"; isRegular && !inParts {
+					if isRegular := !slices.Contains([]string{"numbers", "fractions", "another space"}, thread); isRegular && !inParts {
 						t.Errorf("%s: input %s stays whole", thread, run)
 					}
 				}

@@ -19,8 +19,7 @@ declare
     stored  record;
     at      int;
     pieces    text[] := '{}';
-    joints    jsonb := '[]';  -- the sections, without known messages
-    part_nos  int[];          -- the messages
+    joints    jsonb := '[]';  -- the sections
     new_bytes bigint := 0;
 begin
     select convert_to(given.input::text, 'UTF8') into body
@@ -55,17 +54,22 @@ begin
             loop
                 select * into split from agui_internal.input_parts_of(member.kind, member.value);
                 continue when split.bodies is null;
-                -- The text around the values stays as it is, so nothing is lost by where they are found.
-                at := strpos(rest, member.value::text);
+                at := case
+                    -- The known messages stood here.
+                    when member.kind = 'message' and known.part_nos is not null
+                        then length(rest) - length(agui_internal.json_guard(convert_from(substring(unknown from known.first_at - 1), 'UTF8'))) + 1
+                    -- The text around the values stays as it is, so nothing is lost by where they are found.
+                    else strpos(rest, member.value::text)
+                end;
                 continue when at = 0;
                 select * into stored from agui_internal.store_input_parts(thread_key, member.kind, split.bodies);
-                if member.kind = 'message' then
-                    part_nos := coalesce(known.part_nos, '{}') || stored.part_nos;
-                    split.separator := coalesce(known.separator, split.separator);
+                if member.kind = 'message' and known.part_nos is not null then
+                    stored.part_nos := known.part_nos || stored.part_nos;
+                    split.separator := known.separator;
                 end if;
                 new_bytes := new_bytes + stored.bytes;
                 joints := joints || jsonb_build_object(
-                    'kind', member.kind, 'separator', split.separator, 'part_nos', to_jsonb(agui_internal.ranges_of(stored.part_nos))
+                    'kind', member.kind, 'separator', split.separator, 'part_nos', agui_internal.ranges_of(stored.part_nos)
                 );
                 pieces := pieces || agui_internal.json_unguard(
                     left(rest, at - 1) || case member.kind when 'message' then '[' when 'state' then '{' else '' end
@@ -76,10 +80,8 @@ begin
             pieces := pieces || agui_internal.json_unguard(rest);
         end if;
         if joints <> '[]' then
-            -- From now on readers must get exactly what they got before. The known messages are compared.
-            if known.part_nos is not null and part_nos is null
-                or convert_to(agui_internal.joined_input(thread_key, pieces, joints), 'UTF8') is distinct from unknown
-            then
+            -- From now on readers must get exactly what they got before.
+            if convert_to(agui_internal.joined_input(thread_key, pieces, joints), 'UTF8') is distinct from body then
                 raise data_corrupted;
             end if;
             perform agui_internal.allow_log_change(true);
@@ -88,7 +90,7 @@ begin
                 hash = sha256(body),
                 bytes = octet_length(body),
                 skeleton = pieces,
-                sections = agui_internal.with_messages(joints, agui_internal.ranges_of(part_nos)),
+                sections = joints,
                 part_bytes = new_bytes,
                 split_at = clock_timestamp()
             where given.thread_key = split_input.thread_key and given.run_no = split_input.run_no;
