@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // inputs are those that are stored beside the events of runs.
@@ -60,13 +61,23 @@ func readInputs(ctx context.Context, queries *db.Queries, key pgtype.UUID, runNu
 	read.inParts = make(map[int32]compaction.Input, len(stored))
 	for _, input := range stored {
 		whole := compaction.Input{JSON: input.Rest, SeparatorBytes: int(input.SeparatorBytes)}
-		for _, number := range input.PartNos {
-			whole.Messages = append(whole.Messages, messages[number])
+		// Otherwise the parts stand in a copy of the list elsewhere in the input, and the list itself is whole.
+		if isEmptyList(rawjson.MemberOf(input.Rest, "messages")) {
+			for _, number := range input.PartNos {
+				whole.Messages = append(whole.Messages, messages[number])
+			}
 		}
 		read.inParts[input.RunNo] = whole
 		read.bytes += len(input.Rest)
 	}
 	return read, nil
+}
+
+func isEmptyList(value []byte) bool {
+	for range rawjson.Elements(value) {
+		return false
+	}
+	return true
 }
 
 // readAsStored makes a fold read the ids of messages from their text.

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/memory"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/jobs"
 )
 
 // appendWithInput appends a whole run, with more events.
@@ -262,6 +263,37 @@ func TestKnownMessagesComeBackInTheirPlace(t *testing.T) {
 						t.Errorf("%s: input %s stays whole", thread, run)
 					}
 				}
+			}
+		})
+	}
+}
+
+// Messages that stand elsewhere in their input, too, as in forwardedProps, are taken once.
+func TestCopiesOfMessagesInAnInputAreNoMessages(t *testing.T) {
+	t.Parallel()
+	for name, compact := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.Pool(t)
+			list := `[{"role":"user","content":"` + strings.Repeat("word ", 1000) + `"},{"role":"user","content":"Why?"}]`
+			input := `{"forwardedProps":{"messages":` + list + `},"messages":` + list + `}`
+			if err := appendWithInput(t, pool, "t", "r", []byte(input)); err != nil {
+				t.Fatal(err)
+			}
+			compact(t, pool)
+			if text, inParts, _ := inputOf(t, pool, "t", "r"); text != input || !inParts {
+				t.Fatalf("in parts: %t; the input came back as\n%s", inParts, text)
+			}
+			// Folded again, from the parts.
+			if _, err := pool.Exec(t.Context(), `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`); err != nil {
+				t.Fatal(err)
+			}
+			compact(t, pool)
+			if n := count(t, pool, `select count(*) from agui.messages('t') where message ->> 'content' = 'Why?' or length(message ->> 'content') > 1000`); n != 2 {
+				t.Errorf("%d messages, want 2", n)
+			}
+			if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || found.Problems > 0 {
+				t.Errorf("verify: %+v, %v", found, err)
 			}
 		})
 	}
