@@ -85,6 +85,23 @@ func TestHalfClosedAndBrokenConnections(t *testing.T) {
 		t.Error("half a request called the agent")
 	}
 	p.json(404, "GET", "/threads/other/events", "")
+	// It is the client's error, not the server's.
+	for _, path := range []string{"POST /agent/test/run", "POST /append", "POST /threads/other/runs/run/events", "PUT /threads/other/session-state/key", "POST /copilotkit"} {
+		for _, rest := range []string{"Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\nno size\r\n"} {
+			broken := p.dial(path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + rest)
+			if err := broken.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(broken), nil)
+			if err != nil {
+				t.Fatalf("%s %q: %v", path, rest, err)
+			}
+			text, _ := io.ReadAll(answer.Body)
+			if answer.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s %q: %s %s", path, rest, answer.Status, text)
+			}
+		}
+	}
 }
 
 // TestRandomRequests sends requests that were mixed from valid ones. None is answered with an error

@@ -225,8 +225,13 @@ func (b timedBody) Read(into []byte) (int, error) {
 		_ = b.of.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
 	n, err := b.ReadCloser.Read(into)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil, err == io.EOF, errors.As(err, &tooLarge), errors.Is(err, http.ErrBodyReadAfterClose):
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = problem.Errorf(http.StatusRequestTimeout, "the body did not arrive within %s", bodyTimeout)
+	default: // of the client's connection
+		err = problem.Errorf(http.StatusBadRequest, "the body breaks off or is not as its header says: send the request again")
 	}
 	if err != nil { // also at the end: later, a read notices that the client is gone
 		_ = b.of.control.SetReadDeadline(time.Time{})
