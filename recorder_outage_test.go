@@ -511,11 +511,7 @@ func TestARecorderAndAFollowerNeedAPool(t *testing.T) {
 	mustAppend(t, store, "t", "r", rawEvents(started("r")))
 	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(context.Background())
-	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
+	conn := testdb.Acquire(t, pool)
 	for name, store := range map[string]*pgagui.Store{
 		"WithTx": store.WithTx(tx), "a transaction": pgagui.New(tx, nil), "a connection": pgagui.New(conn.Conn(), nil),
 		"a connection of a pool": pgagui.New(conn, nil), "a connection in a type of the caller": pgagui.New(struct{ *pgx.Conn }{conn.Conn()}, nil),

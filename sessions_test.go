@@ -813,11 +813,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	if _, err := store.WithTx(first).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
 		t.Fatal(err)
 	}
-	second, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Release()
+	second := testdb.Acquire(t, pool)
 	saved := make(chan error, 1)
 	go func() {
 		_, err := pgagui.New(second, nil).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"second":1}}`))

@@ -445,11 +445,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	c := newThree(t, nil)
 	front := c.newFront()
 	testdb.Exec(t, front, `create table own (n int)`)
-	acquired, err := front.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer acquired.Release()
+	acquired := testdb.Acquire(t, front)
 	conn := acquired.Conn()
 	n := 0
 	begin := func() string {
@@ -508,7 +504,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	testdb.Exec(t, conn, `begin`)
 	const unnamed = `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`
 	testdb.Exec(t, conn, unnamed, pgx.QueryExecModeExec, "first")
-	_, err = conn.Exec(t.Context(), unnamed, pgx.QueryExecModeExec, "second")
+	_, err := conn.Exec(t.Context(), unnamed, pgx.QueryExecModeExec, "second")
 	refuse("the transaction has another write through the front", err)
 	testdb.Exec(t, conn, `rollback`)
 	_, err = conn.Exec(t.Context(), `select agui.append('several ' || n, 'r', '[{"type":"RUN_STARTED"}]') from generate_series(1, 2) as n`)
@@ -538,11 +534,7 @@ func TestAFrontCarriesTheSession(t *testing.T) {
 	front := c.newFront()
 	thread := c.threadNamed("t", "", "a")
 	testdb.Exec(t, front, `select agui.import_events($1, 'r', '[{"type":"RUN_STARTED","timestamp":1580605200000},{"type":"CUSTOM","name":"x","value":1,"timestamp":1583110800000}]')`, thread)
-	acquired, err := front.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer acquired.Release()
+	acquired := testdb.Acquire(t, front)
 	conn := acquired.Conn()
 	testdb.Exec(t, conn, `set timezone = 'Asia/Tokyo'`)
 	testdb.Exec(t, conn, `set datestyle = 'German'`)
@@ -605,11 +597,7 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 			testdb.Exec(t, front, `create user mapping for `+role+` server agui_`+node+` options (user '`+role+`', password 'x')`)
 		}
 	}
-	acquired, err := front.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer acquired.Release()
+	acquired := testdb.Acquire(t, front)
 	conn := acquired.Conn()
 	append := func(scope string) error {
 		_, err := conn.Exec(t.Context(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]', scope => $2)`, "of "+scope, scope)

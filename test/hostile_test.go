@@ -167,11 +167,7 @@ func TestNothingOfTheCallersPathRuns(t *testing.T) {
 	// Compaction has something in quarantine to look at, and something that fails.
 	testdb.Exec(t, pool, `select agui.append('damaged', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	hostile.Plant(t, address)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	execute := func(statement string) {
 		t.Helper()
 		if _, err := connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -239,11 +235,7 @@ func TestNothingOfTheCallersPathRunsUnderRowSecurity(t *testing.T) {
 func TestOperatorsThatFitBetterDoNotRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	attacker := "agui_test_" + strings.ToLower(cryptorand.Text())
 	execute := func(statement string) {
 		t.Helper()

@@ -156,11 +156,7 @@ func TestHeartbeatsTouchNoIndex(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	transaction := testdb.Begin(t, connection)
 	defer transaction.Rollback(t.Context())
 	updates := func() (all, heapOnly int) {

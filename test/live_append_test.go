@@ -303,17 +303,8 @@ func storedLog(t *testing.T, db querier) []string {
 // One call of agui.append_many does what its calls of agui.append do one after the other, and answers the same.
 func TestAppendManyIsAppendManyTimes(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	one, err := testdb.Pool(t).Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer one.Release()
-	many, err := testdb.Pool(t).Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer many.Release()
+	one := testdb.Acquire(t, testdb.Pool(t))
+	many := testdb.Acquire(t, testdb.Pool(t))
 	// The calls are such as say something: each of these is the answer of one.
 	answered := map[string]int{}
 	missing := func() string {
@@ -647,11 +638,7 @@ func TestAppendManyWithAnOldSnapshot(t *testing.T) {
 func TestAppendManyNeedNotBeDurable(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	conn, err := testdb.Pool(t).Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
+	conn := testdb.Acquire(t, testdb.Pool(t))
 	commits := func(db testdb.Querier) string {
 		t.Helper()
 		return testdb.Ask[string](t, db, `select current_setting('synchronous_commit')`)

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,13 +14,8 @@ import (
 // answered with its seqs; what it does not have comes too late, and is never taken for a conflict of two writers.
 func TestAWriterThatWasCutOff(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	pool := testdb.Pool(t)
-	db, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Release()
+	db := testdb.Acquire(t, pool)
 	g := &callGenerator{Rand: rand.New(rand.NewPCG(*firstSeed, 3))}
 	answered := map[string]int{}
 	for number := range 25 {

@@ -107,11 +107,7 @@ func TestPollGivesWhatIsNew(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	pool := testdb.Pool(t)
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
+	conn := testdb.Acquire(t, pool)
 	g := &callGenerator{Rand: rand.New(rand.NewPCG(*firstSeed, 2))}
 	for range 400 {
 		call, accepted := g.next()

@@ -33,11 +33,7 @@ func TestAStopRequestBesideTheEndsOfRuns(t *testing.T) {
 		}
 	}
 	finish("b")
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
+	conn := testdb.Acquire(t, pool)
 	asked := make(chan error, 1)
 	go func() {
 		var runs int

@@ -57,11 +57,7 @@ func TestWhoWaitsForALockIsToldWhoHasIt(t *testing.T) {
 	pool := testdb.Pool(t)
 	begin := `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`
 	testdb.Exec(t, pool, `select agui.append('t', 'r', $1), agui.save_session('{"threadId":"t","state":{"k":1}}')`, begin)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	attempt := func(statement, holder string) {
 		t.Helper()
 		_, err := connection.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol)

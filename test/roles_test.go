@@ -142,11 +142,7 @@ func TestRoles(t *testing.T) {
 		{"agui_reader", `select agui.claim_run('rec', 's', 'me', parallel => true)`, false},
 		{"agui_reader", `insert into agui.thread values (gen_random_uuid(), '', 'x')`, false},
 	}
-	connection, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	for _, attempt := range attempts {
 		testdb.Exec(t, connection, `set role `+attempt.role)
 		if _, err := connection.Exec(ctx, attempt.statement); (err == nil) != attempt.allowed {
@@ -372,11 +368,7 @@ func TestEveryFunctionByEveryRole(t *testing.T) {
 	if len(functions) < 200 {
 		t.Fatalf("only %d functions were found", len(functions))
 	}
-	connection, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	for _, role := range accessRoles {
 		testdb.Exec(t, connection, "set role "+role)
 		for _, f := range functions {

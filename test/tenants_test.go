@@ -404,11 +404,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 	if len(functions) < 30 {
 		t.Fatalf("only %d functions were found", len(functions))
 	}
-	connection, err := tenants.asB.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, tenants.asB)
 	testdb.Exec(t, connection, `set lock_timeout = '10s'`)
 	for _, f := range functions {
 		if strings.Contains(f.Name, "webhook") || slices.Contains(functionsOfMoves, f.Name) { // for operators
@@ -522,11 +518,7 @@ func TestAForeignCallAmongManyIsAnsweredAlone(t *testing.T) {
 func TestRowSecurityGoesOnAndOff(t *testing.T) {
 	t.Parallel()
 	tenants := newTenancy(t)
-	connection, err := tenants.asB.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, tenants.asB)
 	try := func() string {
 		t.Helper()
 		threads := testdb.Ask[int](t, connection, `select count(*) from agui.thread where scope = 'a'`)

@@ -20,11 +20,7 @@ func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), join); err == nil || !strings.Contains(err.Error(), `thread "elsewhere" is unknown`) {
 		t.Errorf("without the setting: %v", err)
 	}
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	testdb.Exec(t, connection, `set agui.unknown_thread = 'empty'`)
 	if got := testdb.Ask[int](t, connection, join); got != 1 {
 		t.Errorf("got %d messages of a thread that is there and one that is not, want 1", got)

@@ -32,6 +32,17 @@ func ConnectWith(t testing.TB, databaseURL string, change func(*pgxpool.Config))
 	return pool
 }
 
+// Acquire returns a connection of a pool, which is released when the test ends.
+func Acquire(t testing.TB, pool *pgxpool.Pool) *pgxpool.Conn {
+	t.Helper()
+	connection, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal("testdb:", err)
+	}
+	t.Cleanup(connection.Release)
+	return connection
+}
+
 // Begin begins a transaction.
 func Begin(t testing.TB, db interface {
 	Begin(context.Context) (pgx.Tx, error)

@@ -109,11 +109,7 @@ func TestUpStopsWaitingForItsTurnWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
-	holder, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Release()
+	holder := testdb.Acquire(t, pool)
 	testdb.Exec(t, holder, `select pg_advisory_lock(x'616775696d696772'::bigint)`)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -671,11 +671,7 @@ func TestUnreleasedBuildsUpgradeEachOther(t *testing.T) {
 func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Release()
+	connection := testdb.Acquire(t, pool)
 	serves := testdb.Ask[uint](t, pool, `select serves from agui_internal.installed()`)
 	files, err := filepath.Glob("testdata/sent_*.sql")
 	if err != nil {
