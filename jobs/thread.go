@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -505,8 +506,31 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 // logPage is what fetch reads.
 type logPage struct {
 	batches []db.BatchesBetweenRow
-	written int64 // bytes
+	texts   []byte // of the batches
+	written int64  // bytes
 	err     error
+}
+
+// logPages has pages to read into once more. Their texts are most of what a job reads, and a fold keeps no part of them.
+var logPages = sync.Pool{New: func() any { return new(logPage) }}
+
+// hold copies a text that belongs to the driver.
+func (p *logPage) hold(text []byte, pageBytes int64) rawjson.Text {
+	if text == nil {
+		return nil
+	}
+	if cap(p.texts)-len(p.texts) < len(text) {
+		p.texts = make([]byte, 0, max(int64(len(text)), pageBytes)) // batches before this one keep theirs
+	}
+	p.texts = append(p.texts, text...)
+	return p.texts[len(p.texts)-len(text):]
+}
+
+// release gives back a page that is done with.
+func (p *logPage) release() {
+	clear(p.batches)
+	*p = logPage{batches: p.batches[:0], texts: p.texts[:0]}
+	logPages.Put(p)
 }
 
 // eachBatch reads the batches of some runs between two seqs, a page at a time, in the order of the log.
@@ -558,9 +582,10 @@ func (t *threadCompaction) eachBatch(
 			break
 		}
 		if last.HasMore && isLarge {
-			page.batches, last.Events, last.Input = nil, nil, nil
+			last.Events, last.Input, page.batches, page.texts = nil, nil, nil, nil
 			fetchNext()
 		}
+		page.release()
 	}
 	if isOver {
 		return errOver
@@ -569,33 +594,40 @@ func (t *threadCompaction) eachBatch(
 }
 
 // fetch writes what was collected so far and reads a page, beside its caller.
-func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputSeqs []int64) <-chan logPage {
+func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64, runNumbers []int32, inputSeqs []int64) <-chan *logPage {
 	var statements pgx.Batch
 	writes := t.queueWrites(&statements)
 	statements.Queue(db.BatchesBetween,
 		t.meter.room.mostBytes(), inputSeqs, t.key, fromSeq, runNumbers, throughSeq, mostPageBatches, t.meter.room.pageBytes())
 	unwritten := t.meter.unwritten
-	fetched := make(chan logPage, 1)
+	fetched := make(chan *logPage, 1)
 	go func() {
-		results := t.connection.SendBatch(ctx, &statements)
-		page := readPage(results, writes)
+		page := logPages.Get().(*logPage)
 		page.written = unwritten
+		results := t.connection.SendBatch(ctx, &statements)
+		page.err = page.read(results, writes)
 		page.err = errors.Join(page.err, results.Close())
 		fetched <- page
 	}()
 	return fetched
 }
 
-func readPage(results pgx.BatchResults, writes int) (page logPage) {
+func (p *logPage) read(results pgx.BatchResults, writes int) error {
 	for range writes {
-		if _, page.err = results.Exec(); page.err != nil {
-			return page
+		if _, err := results.Exec(); err != nil {
+			return err
 		}
 	}
 	rows, err := results.Query()
 	if err != nil {
-		return logPage{err: err}
+		return err
 	}
-	page.batches, page.err = pgx.CollectRows(rows, pgx.RowToStructByPos[db.BatchesBetweenRow])
-	return page
+	var b db.BatchesBetweenRow
+	var events, input pgtype.DriverBytes
+	_, err = pgx.ForEachRow(rows, []any{&b.FirstSeq, &b.N, &b.RunNo, &events, &b.StoredBytes, &input, &b.PageBytes, &b.HasMore}, func() error {
+		b.Events, b.Input = p.hold(events, b.PageBytes), p.hold(input, b.PageBytes)
+		p.batches = append(p.batches, b)
+		return nil
+	})
+	return err
 }
