@@ -520,7 +520,8 @@ func (p *logPage) hold(text []byte, pageBytes int64) rawjson.Text {
 		return nil
 	}
 	if cap(p.texts)-len(p.texts) < len(text) {
-		p.texts = make([]byte, 0, max(int64(len(text)), pageBytes)) // batches before this one keep theirs
+		// With room for the next page, which may be a bit larger. Batches before this one keep their texts.
+		p.texts = make([]byte, 0, max(int64(len(text)), pageBytes+pageBytes/4))
 	}
 	p.texts = append(p.texts, text...)
 	return p.texts[len(p.texts)-len(text):]

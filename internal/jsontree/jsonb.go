@@ -3,6 +3,7 @@ package jsontree
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -14,14 +15,18 @@ import (
 // It reports false for the few texts that it leaves to the server: with numbers that have an exponent, hundreds of digits or begin
 // with -0, or with an escape in a key.
 func PrintJSONB(text []byte) (printed []byte, ok bool) {
-	p := jsonbPrinter{out: make([]byte, 0, len(text)+len(text)/8)}
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	p := jsonbPrinter{out: make([]byte, 0, len(text)+len(text)/8), scratch: scratch}
 	_, ok = p.Value(text, rawjson.SkipSpace(text, 0))
 	return p.out, ok
 }
 
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
 type jsonbPrinter struct {
 	out     []byte
-	scratch []byte // of an object whose members change their order
+	scratch *[]byte // of an object whose members change their order
 }
 
 type printedMember struct {
@@ -96,7 +101,8 @@ func (p *jsonbPrinter) object(text []byte, at int) (end int, ok bool) {
 // sort writes the members of the object that starts at the offset in out once more, in their order.
 func (p *jsonbPrinter) sort(members []printedMember, start int) {
 	slices.SortStableFunc(members, func(a, b printedMember) int { return compareKeys(a.key, b.key) })
-	p.scratch = append(p.scratch[:0], p.out[start:]...)
+	unordered := append((*p.scratch)[:0], p.out[start:]...)
+	*p.scratch = unordered
 	p.out = append(p.out[:start], '{')
 	for i, m := range members {
 		if i+1 < len(members) && bytes.Equal(m.key, members[i+1].key) {
@@ -105,7 +111,7 @@ func (p *jsonbPrinter) sort(members []printedMember, start int) {
 		if len(p.out) > start+1 {
 			p.out = append(p.out, ", "...)
 		}
-		p.out = append(p.out, p.scratch[m.start-start:m.end-start]...)
+		p.out = append(p.out, unordered[m.start-start:m.end-start]...)
 	}
 }
 
