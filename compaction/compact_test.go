@@ -512,6 +512,25 @@ func TestInputWithoutKnownMessages(t *testing.T) {
 	}
 }
 
+func TestAFoldKeepsNothingOfAnInput(t *testing.T) {
+	t.Parallel()
+	started := `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`
+	for _, input := range []string{
+		`{"state":{"n":1,"list":[1,{"a":"b"}]},"messages":[{"id":"u","role":"user","content":"hello"},"text",{"role":"user","content":"no id"}]}`,
+		` { "state" : [ 1, "x" ] , "messages" : [ { "id" : "\u0075", "role" : "user" } ] } `,
+		`{"state":"text","messages":[]}`,
+	} {
+		want := applyAll(New(), lines(started[:len(started)-1]+`,"input":`+input+`}`))
+		for _, event := range [][]byte{nil, []byte(started)} {
+			got, text := New(), []byte(input)
+			got.ApplyInput(event, Input{JSON: text})
+			clear(text)
+			clear(event)
+			wantMeaning(t, got, want)
+		}
+	}
+}
+
 func TestShapesHaveNames(t *testing.T) {
 	t.Parallel()
 	for _, shape := range shapes {

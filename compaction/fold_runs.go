@@ -174,7 +174,7 @@ func (f *Fold) finishRun(e *event) {
 	f.interrupts = append(list, ']')
 }
 
-// Input is an input (RunAgentInput) that is stored beside the events of a run.
+// Input is an input (RunAgentInput) that is stored beside the events of a run. A fold keeps no part of it.
 type Input struct {
 	JSON []byte
 	// Messages are those that JSON lacks: it has an empty list then.
