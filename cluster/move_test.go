@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -422,6 +423,44 @@ func TestADamagedThreadStays(t *testing.T) {
 	}
 	if n := testdb.Ask[int](t, c.pools["a"], `select count(*) from agui.events('damaged')`); n != 2 {
 		t.Errorf("%d events, want the 2 that are left", n)
+	}
+}
+
+// What ended before a move that failed is sent, also if the webhook looked during the move.
+func TestAThreadThatIsTakenBackSendsItsEnds(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	var requests atomic.Int32
+	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	defer endpoint.Close()
+	pool := c.pools["a"]
+	if _, err := jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""); err != nil {
+		t.Fatal(err)
+	}
+	position := func() string { return testdb.Ask[string](t, pool, `select position from agui_internal.webhook_position`) }
+	// look lets the webhook look until it has read what changed.
+	look := func() {
+		t.Helper()
+		before := position()
+		wait.For(t, "a look of the webhook", func() bool {
+			if _, err := jobs.SendWebhooks(t.Context(), pool, jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}); err != nil {
+				t.Fatal(err)
+			}
+			return position() != before
+		})
+	}
+	if err := c.append("thread", "run", `[`+start+`,`+end+`]`); err != nil {
+		t.Fatal(err)
+	}
+	testdb.Exec(t, pool, `select agui_internal.fence_threads(array[agui.thread_key('', 'thread')], 'b')`)
+	look()
+	if n := requests.Load(); n != 0 {
+		t.Fatalf("%d requests from the node that the thread leaves", n)
+	}
+	testdb.Exec(t, pool, `select agui_internal.take_back_thread(agui.thread_key('', 'thread'))`)
+	look()
+	if n := requests.Load(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
 	}
 }
 
