@@ -367,6 +367,13 @@ func (m *mover) move(ctx context.Context, buckets []int, to string) error {
 func (m *mover) forget(ctx context.Context, target *node, buckets []int32) (areAlone bool, err error) {
 	others := slices.DeleteFunc(slices.Clone(m.cluster.nodes), func(node *node) bool { return node == target })
 	for _, node := range append(others, target) {
+		if node == target {
+			// A fence of an interrupted move may have been committed since this move began. Without its row here the thread is lost.
+			before := m.done.Threads
+			if err := m.finish(ctx); err != nil || m.done.Threads > before {
+				return true, err
+			}
+		}
 		if err := m.fence(ctx, node, func(ctx context.Context, queries *db.Queries) error {
 			left, err := queries.ForgetMovedThreads(ctx, buckets)
 			areAlone = left > 0
@@ -381,18 +388,24 @@ func (m *mover) forget(ctx context.Context, target *node, buckets []int32) (areA
 // finish completes what an interrupted move has left: threads that are fenced, and may not be copied.
 func (m *mover) finish(ctx context.Context) error {
 	return m.eachSent(ctx, func(ctx context.Context, source *node, thread db.SentThreadsRow) error {
-		isHere, err := m.hasOnlyCopy(ctx, source, thread.ThreadKey)
-		if err != nil || !isHere {
-			return err
-		}
-		target, err := m.cluster.node(thread.Node)
-		if err != nil {
-			return err
-		}
-		return m.copyThread(ctx, source, target, db.ThreadsHereRow{
-			ThreadKey: thread.ThreadKey, Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt,
-		}, false)
+		_, err := m.finishThread(ctx, source, thread)
+		return err
 	})
+}
+
+// finishThread copies a thread that is fenced, unless the target has it.
+func (m *mover) finishThread(ctx context.Context, source *node, thread db.SentThreadsRow) (wasLeft bool, err error) {
+	wasLeft, err = m.hasOnlyCopy(ctx, source, thread.ThreadKey)
+	if err != nil || !wasLeft {
+		return false, err
+	}
+	target, err := m.cluster.node(thread.Node)
+	if err != nil {
+		return true, err
+	}
+	return true, m.copyThread(ctx, source, target, db.ThreadsHereRow{
+		ThreadKey: thread.ThreadKey, Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt,
+	}, false)
 }
 
 // hasOnlyCopy says whether the rows of a thread on a node that sends its calls to another one are the only copy. It follows the calls:
@@ -712,6 +725,10 @@ func (m *mover) clear(ctx context.Context) error {
 		return err
 	}
 	return m.eachSent(ctx, func(ctx context.Context, node *node, thread db.SentThreadsRow) error {
+		// The fence of an interrupted move may have been committed since this move began.
+		if wasLeft, err := m.finishThread(ctx, node, thread); err != nil || wasLeft {
+			return err
+		}
 		isRemoved, err := node.queries.RemoveMovedThread(ctx, thread.ThreadKey)
 		if err == nil && !isRemoved {
 			m.note(func(done *Moved) { done.Left++ })
