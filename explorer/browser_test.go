@@ -128,6 +128,20 @@ func (b *browser) waitFor(expression string) {
 	wait.For(b.t, expression, func() bool { return eval[bool](b, "!!("+expression+")") })
 }
 
+// click clicks the middle of what a selector finds, where the mouse finds what a reader sees there. chromedp.Click notes a node, which is
+// unknown once the page has changed.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.waitFor(fmt.Sprintf(`document.querySelector(%q)`, selector))
+	place := eval[struct{ X, Y float64 }](b, fmt.Sprintf(`{
+		const found = document.querySelector(%q)
+		found.scrollIntoView({ block: "center" })
+		const { x, y, width, height } = found.getBoundingClientRect();
+		({ x: x + width / 2, y: y + height / 2 })
+	}`, selector))
+	b.run(chromedp.MouseClickXY(place.X, place.Y))
+}
+
 // checkQuiet checks that nothing was reported, and that nothing was loaded from elsewhere.
 func (b *browser) checkQuiet(site string) {
 	b.t.Helper()

@@ -306,12 +306,11 @@ func TestContinueInABrowser(t *testing.T) {
 	appendTwoRuns(t, store, "t")
 	b := newBrowser(t)
 	b.open(s.url + "thread?id=t")
-	click := func(selector string) { b.run(chromedp.Click(selector)) }
 	eval[int](b, `document.querySelector('.from[href*="message=m1"]').focus(), 0`)
-	click(`.from[href*="message=m1"]`)
+	b.click(`.from[href*="message=m1"]`)
 	b.waitFor(`document.querySelector("textarea") && document.activeElement === document.querySelector("textarea")`)
 	b.run(chromedp.KeyEvent("And at night?"))
-	click(`button.primary`)
+	b.click(`button.primary`)
 	b.waitFor(`document.querySelector("live-thread")?.textContent.includes("You said: And at night?")`)
 	if text := eval[string](b, `document.querySelector("live-thread").textContent`); strings.Contains(text, "First answer") || !strings.Contains(text, "Let me look") {
 		t.Errorf("the branch has %s", text)
