@@ -28,7 +28,7 @@ func (b *bench) compact(ctx context.Context) error {
 	growing := b.corpus.Growing(1, b.sizes.growingRuns, b.sizes.growingState)
 	for _, c := range []compactCase{
 		{name: "threads of one short run", threads: short, goCPU: atMost("5", 12), sqlCPU: atMost("8", 12)},
-		{name: "all event types", threads: allTypes, client: true, goCPU: atMost("5", 4), sqlCPU: atMost("8", 25)},
+		{name: "all event types", threads: allTypes, client: true, goCPU: atMost("5", 4), sqlCPU: atMost("8", 30)},
 		{name: "one growing thread", threads: []corpus.Conversation{growing}, client: true, wholeThread: true, goCPU: atMost("6", 3)},
 	} {
 		if err := b.compactThreads(ctx, c); err != nil {
