@@ -331,9 +331,10 @@ func TestMemoryOfARunThatBegins(t *testing.T) {
 		code, _ := b.answerTo("a", "/agent/test/connect", strings.NewReader(`{"threadId":"t","messages":[]}`))
 		return code == 200
 	})
-	go func() {
+	var second sync.WaitGroup
+	second.Go(func() {
 		b.answerTo("a", "/agent/test/run", strings.NewReader(`{"threadId":"t","runId":"r2","messages":[{"id":"m2","role":"user","content":"x"}],"forwardedProps":{"pgagui":{"history":"new"}}}`))
-	}()
+	})
 	called = b.agent.called(t)
 	if ids := strings.Join(called.messageIDs(), " "); ids != "m-r m2" {
 		t.Errorf("the agent received the messages %s", ids)
@@ -342,5 +343,6 @@ func TestMemoryOfARunThatBegins(t *testing.T) {
 		t.Errorf("%d bytes count, want at least %d", used, len(input))
 	}
 	called.finish("a2", "Hello")
+	second.Wait()
 	b.released("the second run")
 }
