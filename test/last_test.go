@@ -416,6 +416,32 @@ func TestLastEventsAreTheEndOfTheLog(t *testing.T) {
 	}
 }
 
+// A result stands behind its call, so a later run may have brought it than the message behind it.
+func TestLastMessagesOfResultsThatComeLate(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for run, events := range [][]string{
+		{`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"}`, `{"type":"TEXT_MESSAGE_START","messageId":"wait"}`},
+		{`{"type":"TOOL_CALL_RESULT","messageId":"result","toolCallId":"c","content":"done"}`},
+		{`{"type":"TEXT_MESSAGE_START","messageId":"thanks"}`},
+	} {
+		log := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
+		for _, event := range append(events, `{"type":"RUN_FINISHED"}`) {
+			log = append(log, json.RawMessage(event))
+		}
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", run)}, log, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for limit := 1; limit <= 4; limit++ {
+			checkLastMessages(t, store, "t", pgagui.At{}, limit)
+		}
+		testdb.Exec(t, pool, `call agui.compact()`)
+	}
+}
+
 // The calls of one run are those that the lineage has from it.
 func TestToolCallsOfOneRun(t *testing.T) {
 	t.Parallel()

@@ -277,3 +277,27 @@ func TestTheOriginOfAMessageCostsWhatLiesBetweenSnapshots(t *testing.T) {
 		t.Errorf("a search reads %d batches of a thread of 15 runs, and %d of one of 60", most[0], most[1])
 	}
 }
+
+// A call whose parent is not a message of the assistant makes a message with the id of the call; another call does not.
+func TestOriginOfMessagesOfCalls(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	for i, run := range []string{
+		`{"type":"TEXT_MESSAGE_START","messageId":"user","role":"user"},{"type":"TEXT_MESSAGE_START","messageId":"assistant"}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"alone","toolCallName":"f","parentMessageId":"user"},
+		 {"type":"TOOL_CALL_START","toolCallId":"inside","toolCallName":"f","parentMessageId":"assistant"}`,
+		`{"type":"TOOL_CALL_RESULT","messageId":"inside","toolCallId":"inside","content":"done"}`,
+	} {
+		testdb.Exec(t, pool, `select agui.append('t', $1, ('[{"type":"RUN_STARTED"},' || $2 || ',{"type":"RUN_FINISHED"}]')::json)`, fmt.Sprint("r", i), run)
+	}
+	for _, when := range []string{"before", "after"} {
+		for id, want := range map[string]string{"user": "r0", "assistant": "r0", "alone": "r1", "inside": "r2"} {
+			origin, err := store.MessageOrigin(t.Context(), pgagui.RunRef{ThreadID: "t"}, id)
+			if err != nil || origin.ID != want {
+				t.Errorf("%s agui.compact: the message %q comes from %q, %v; want %q", when, id, origin.ID, err, want)
+			}
+		}
+		testdb.Exec(t, pool, `call agui.compact()`)
+	}
+}

@@ -25,6 +25,7 @@ declare
     ids     text[];
     roles   text[];
     bodies  json[];
+    places  agui_internal.message_place[];
 begin
     if max_rows is null or max_rows not between 1 and most_rows then
         raise exception using
@@ -85,13 +86,21 @@ begin
         ) as message;
     end if;
 
+    places := array(
+        select place from agui_internal.message_places(agui_internal.run_at(leaf, before[2]::bigint), until, ids, roles) as place
+    );
+    -- A later run may have brought a message than the one behind it: a result stands behind its call.
+    if before is not null and cardinality(places) < cardinality(array_remove(ids, null)) then
+        places := array(select place from agui_internal.message_places(leaf, until, ids, roles) as place);
+    end if;
+
     return query
     select
         (page_start + listed.item - 1)::int, listed.message_id, listed.role, listed.body,
         place.run_id, place.first_seq, place.last_seq, place.started_at, place.updated_at, place.calls,
         concat(page_start + listed.item - 1, '.', coalesce(place.first_seq, before[2]::bigint, until, leaf.last_seq, 0))
     from unnest(ids, roles, bodies) with ordinality as listed (message_id, role, body, item)
-    left join agui_internal.message_places(agui_internal.run_at(leaf, before[2]::bigint), until, ids, roles) as place on place.item = listed.item
+    left join unnest(places) as place on place.item = listed.item
     order by listed.item;
 end
 $$;

@@ -38,8 +38,10 @@ comment on function agui.message_origin(text, text, text, text) is
     'with an id, in its events or in its input; no row if there is none. Clients send all messages '
     'in every input, so later runs usually bring it, too. If a message went and came again, the '
     'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
-    'parent is the parent of this one. Does not fold: the snapshots of the lineage say between '
-    'which of them the message arrived, and only those runs are searched. '
-    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+    'parent is the parent of this one. The snapshots of the lineage say between which of them the '
+    'message arrived, and only those runs are searched. Folds only a run that has a tool call with '
+    'the id of the message and another parent. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on function agui.message_origin(text, text, text, text) from public;

@@ -66,9 +66,12 @@ begin
                 when event.type = 'MESSAGES_SNAPSHOT' then agui_internal.lists_message(event.messages, wanted)
                 when event.type = 'RUN_STARTED' then
                     json_typeof(event.input) = 'object' and agui_internal.lists_message(event.input -> 'messages', wanted)
-                -- A call without a parent makes a message with its own id.
+                -- A call without a parent makes a message with its own id, and so does one whose parent
+                -- is not a message of the assistant. Only the fold knows that; it is done once.
                 when event.type = any (agui_internal.event_types('brings parentMessageId')) then
                     coalesce(nullif(agui_internal.json_string_text(event.parent_id::text), ''), agui_internal.json_string_text(event.call_id::text)) = wanted
+                    or agui_internal.json_string_text(event.call_id::text) = wanted
+                        and wanted = any ((select (agui_internal.fold_at(run, null)).message_ids)::text[])
                 when event.type = any (agui_internal.event_types('brings messageId')) then
                     agui_internal.json_string_text(event.message_id::text) = wanted
             end
