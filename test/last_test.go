@@ -442,6 +442,29 @@ func TestLastMessagesOfResultsThatComeLate(t *testing.T) {
 	}
 }
 
+// Some agents give a result the id of its call.
+func TestLastMessagesOfResultsWithTheIDOfTheirCall(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},
+		{"type":"TEXT_MESSAGE_START","messageId":"m"},
+		{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"},
+		{"type":"TOOL_CALL_END","toolCallId":"c"},
+		{"type":"TOOL_CALL_RESULT","messageId":"c","toolCallId":"c","content":"done"},
+		{"type":"RUN_FINISHED"}]')`)
+	for limit := 1; limit <= 3; limit++ {
+		page, err := store.LastMessages(t.Context(), "t", pgagui.LastMessagesOptions{Limit: limit})
+		if err != nil || len(page) == 0 {
+			t.Fatal(page, err)
+		}
+		result := page[len(page)-1]
+		if result.Role != "tool" || result.FirstSeq != 5 || result.LastSeq != 5 || len(result.Calls) > 0 {
+			t.Errorf("%d a page: the result is at %+v, want seq 5, without calls", limit, result.MessagePlace)
+		}
+	}
+}
+
 // The calls of one run are those that the lineage has from it.
 func TestToolCallsOfOneRun(t *testing.T) {
 	t.Parallel()

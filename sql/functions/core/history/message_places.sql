@@ -130,15 +130,14 @@ begin
         ) as told
         window stream as (partition by told.run_no, told.lane, told.type, told.stream order by told.last_seq)
     ),
-    -- A call is in its parent, if that is a message of the assistant, and otherwise in a message with
-    -- its own id.
+    -- A call is in its parent, if that is a message of the assistant, and otherwise in one with its own
+    -- id. A result may have that id, too.
     call as materialized (
         select distinct on (mention.call_id) mention.call_id, wanted_message.id as message_id
         from mention
         join unnest(ids, roles) as wanted_message (id, role)
             on wanted_message.id = any (array[mention.parent_id, mention.call_id])
-        where mention.type = any (starts)
-            and (wanted_message.role = 'assistant' or wanted_message.id = mention.call_id)
+        where mention.type = any (starts) and wanted_message.role = 'assistant'
         order by mention.call_id, mention.first_seq, wanted_message.id = mention.parent_id desc
     ),
     told as materialized (
