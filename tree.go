@@ -116,7 +116,7 @@ func (s *Store) MergeBase(ctx context.Context, threadID string, runs RunPair) (r
 // thread's stored messages and the log between two snapshots, however long the log is.
 //
 // Errors: ErrUnknownMessage if no run of the lineage brought it; ErrUnknownThread, ErrUnknownRun,
-// ErrKeyCollision.
+// ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
 func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string) (Run, error) {
 	rows, err := s.of(run.ThreadID).MessageOrigin(ctx, db.MessageOriginParams{
 		ThreadID: run.ThreadID, MessageID: messageID, RunID: orNull(run.RunID), Scope: s.scope,

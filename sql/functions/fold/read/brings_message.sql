@@ -2,7 +2,6 @@ create or replace function agui_internal.brings_message(run agui.run, message_id
 returns boolean
 language plpgsql
 stable
-parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
