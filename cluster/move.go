@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,11 +27,10 @@ const (
 	parallelCopies = 4
 	// page is how many threads are listed at a time.
 	page = 500
-	// fenceTimeout bounds how long writers of a bucket wait behind a fence that itself waits for an
-	// open transaction. Then the fence is tried again.
-	fenceTimeout = "100ms"
 	// clockError is more than the clocks of two machines differ by.
 	clockError = time.Hour
+	// otherMoveTimeout bounds how long a move waits for one that ends.
+	otherMoveTimeout = 5 * time.Second
 	// takeBackTimeout bounds the attempt to give a thread back that could not be copied.
 	takeBackTimeout = 10 * time.Second
 )
@@ -82,7 +82,7 @@ func (c *Cluster) MoveThread(ctx context.Context, scope, threadID, to string) (M
 
 // work calls f while no other move is in progress, and returns what it has moved.
 func (c *Cluster) work(ctx context.Context, options MoveOptions, f func(context.Context, *mover) error) (Moved, error) {
-	m := &mover{cluster: c, onProgress: options.OnProgress}
+	m := &mover{cluster: c, onProgress: options.OnProgress, token: rand.Int64()}
 	begin := time.Now()
 	err := m.alone(ctx, func(ctx context.Context) error { return f(ctx, m) })
 	m.done.Duration = time.Since(begin)
@@ -91,28 +91,29 @@ func (c *Cluster) work(ctx context.Context, options MoveOptions, f func(context.
 
 // Rebalance moves buckets, as few as possible, until each node has as many as the others, or one more. It finishes what an interrupted
 // move has left, also if there is nothing to move.
-func (c *Cluster) Rebalance(ctx context.Context, options MoveOptions) (sum Moved, err error) {
-	plan, err := c.plan(ctx)
-	if err != nil {
-		return sum, err
-	}
-	if len(plan) == 0 {
-		plan[c.nodes[0].name] = nil
-	}
-	for _, to := range slices.Sorted(maps.Keys(plan)) {
-		moved, err := c.Move(ctx, plan[to], to, options)
-		sum.Add(moved)
+func (c *Cluster) Rebalance(ctx context.Context, options MoveOptions) (Moved, error) {
+	return c.work(ctx, options, func(ctx context.Context, m *mover) error {
+		plan, err := m.plan(ctx)
 		if err != nil {
-			return sum, err
+			return err
 		}
-	}
-	return sum, nil
+		if len(plan) == 0 {
+			plan[c.nodes[0].name] = nil
+		}
+		for _, to := range slices.Sorted(maps.Keys(plan)) {
+			if err := m.move(ctx, plan[to], to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // plan returns the moves that give each node the same number of buckets, or one more, with as few
 // moves as possible: the buckets to move, by the node that they are moved to.
-func (c *Cluster) plan(ctx context.Context) (map[string][]int, error) {
-	places, err := (&mover{cluster: c}).places(ctx)
+func (m *mover) plan(ctx context.Context) (map[string][]int, error) {
+	c := m.cluster
+	places, err := m.places(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +146,7 @@ func (c *Cluster) plan(ctx context.Context) (map[string][]int, error) {
 type mover struct {
 	cluster    *Cluster
 	onProgress func(Moved)
+	token      int64          // names the move on the nodes
 	tables     rawjson.Binary // and columns, of which rows are moved
 
 	mu   sync.Mutex
@@ -160,71 +162,67 @@ func (m *mover) note(change func(*Moved)) {
 	}
 }
 
-// alone calls f while no other move runs: the first node has a lock for it.
+// alone calls f while no other move runs: a session on each node has a lock for it. What an earlier move has sent there is committed
+// by then, or refused: it has lost its lock.
 func (m *mover) alone(ctx context.Context, f func(context.Context) error) error {
-	first := m.cluster.nodes[0]
-	connection, err := first.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("node %q: %w", first.name, err)
-	}
-	defer connection.Release()
-	const (
-		lock   = `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
-		unlock = `select pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended('move threads of a cluster of pgagui', 0))`
-	)
-	var isAlone bool
-	if err := connection.QueryRow(ctx, lock).Scan(&isAlone); err != nil {
-		return fmt.Errorf("node %q: %w", first.name, err)
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
-		defer cancel()
-		if _, err := connection.Exec(ctx, unlock); err != nil {
-			_ = connection.Conn().Close(ctx) // which frees it too
+	for i, node := range m.cluster.nodes {
+		connection, err := node.pool.Acquire(ctx)
+		if err != nil {
+			return inNode(node, err)
 		}
-	}()
-	if !isAlone {
-		return ErrMoving
+		defer connection.Release()
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+			defer cancel()
+			if _, err := connection.Exec(ctx, `select pg_catalog.pg_advisory_unlock_all()`); err != nil {
+				_ = connection.Conn().Close(ctx) // which frees them too
+			}
+		}()
+		if err := m.begin(ctx, node, db.New(connection), i == 0); err != nil {
+			return err
+		}
 	}
-	ctx, stopWatching := m.watch(ctx, connection.Conn())
-	defer stopWatching()
-	tables, err := first.queries.ArchivedTables(ctx)
+	tables, err := m.cluster.nodes[0].queries.ArchivedTables(ctx)
 	if err != nil {
-		return inNode(first, err)
+		return inNode(m.cluster.nodes[0], err)
 	}
 	m.tables = rawjson.Binary(tables)
-	if err := f(ctx); err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, errLockLost) {
-			return inNode(first, cause)
-		}
-		return err
-	}
-	return nil
+	return f(ctx)
 }
 
-// errLockLost ends a move.
-var errLockLost = errors.New("the move has lost the lock that keeps other moves away")
-
-// watch returns a context that ends when the connection that has the lock does: its server may have
-// been restarted, and another move begun. stop frees the connection for other statements.
-func (m *mover) watch(ctx context.Context, connection *pgx.Conn) (watched context.Context, stop func()) {
-	watched, cancel := context.WithCancelCause(ctx)
-	waiting, stopWaiting := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for waiting.Err() == nil {
-			if _, err := connection.WaitForNotification(waiting); err != nil && waiting.Err() == nil {
-				cancel(fmt.Errorf("%w: %w", errLockLost, err))
-				return
-			}
+// begin takes the lock of a node. Where others are moving they have that of the first node. On the other nodes it may be left
+// of a move that ends.
+func (m *mover) begin(ctx context.Context, node *node, session *db.Queries, isFirst bool) error {
+	pauses := live.Pauses(20*time.Millisecond, time.Second)
+	for waited := time.Duration(0); ; {
+		var isAlone bool
+		err := again(ctx, node, func() (err error) {
+			isAlone, err = session.BeginMove(ctx, m.token)
+			return err
+		})
+		if err != nil || isAlone {
+			return err
 		}
-	}()
-	return watched, func() {
-		stopWaiting()
-		<-ended
-		cancel(nil)
+		if isFirst || waited > otherMoveTimeout {
+			return inNode(node, ErrMoving)
+		}
+		pause := pauses.NextBackOff()
+		waited += pause
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
 	}
+}
+
+// step calls f with a transaction on a node, unless the move has lost the lock of the node. All changes of a move are such steps.
+func (m *mover) step(ctx context.Context, node *node, f func(*db.Queries) error) error {
+	return inNode(node, pgx.BeginFunc(ctx, node.pool, func(tx pgx.Tx) error {
+		queries := db.New(tx)
+		if err := queries.BeginMoveStep(ctx, m.token); err != nil {
+			return err
+		}
+		return f(queries)
+	}))
 }
 
 // places returns the newest places of all buckets, and completes moves of buckets of which not all
@@ -295,7 +293,7 @@ func (m *mover) tell(ctx context.Context, node *node, news []buckets.Range, sinc
 			return err
 		}
 	}
-	return inNode(node, node.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: textOf(news), Elsewhere: none, Erasures: none}))
+	return m.receive(ctx, node, db.ReceiveBucketsParams{Map: textOf(news), Elsewhere: none, Erasures: none})
 }
 
 var none = rawjson.Text("[]")
@@ -307,7 +305,11 @@ func (m *mover) copyErasures(ctx context.Context, source, target *node, elsewher
 	if err != nil {
 		return inNode(source, err)
 	}
-	return inNode(target, target.queries.ReceiveBuckets(ctx, db.ReceiveBucketsParams{Map: textOf(nil), Elsewhere: elsewhere, Erasures: erasures}))
+	return m.receive(ctx, target, db.ReceiveBucketsParams{Map: textOf(nil), Elsewhere: elsewhere, Erasures: erasures})
+}
+
+func (m *mover) receive(ctx context.Context, node *node, news db.ReceiveBucketsParams) error {
+	return m.step(ctx, node, func(queries *db.Queries) error { return queries.ReceiveBuckets(ctx, news) })
 }
 
 func inNode(node *node, err error) error {
@@ -367,13 +369,6 @@ func (m *mover) move(ctx context.Context, buckets []int, to string) error {
 func (m *mover) forget(ctx context.Context, target *node, buckets []int32) (areAlone bool, err error) {
 	others := slices.DeleteFunc(slices.Clone(m.cluster.nodes), func(node *node) bool { return node == target })
 	for _, node := range append(others, target) {
-		if node == target {
-			// A fence of an interrupted move may have been committed since this move began. Without its row here the thread is lost.
-			before := m.done.Threads
-			if err := m.finish(ctx); err != nil || m.done.Threads > before {
-				return true, err
-			}
-		}
 		if err := m.fence(ctx, node, func(ctx context.Context, queries *db.Queries) error {
 			left, err := queries.ForgetMovedThreads(ctx, buckets)
 			areAlone = left > 0
@@ -388,24 +383,18 @@ func (m *mover) forget(ctx context.Context, target *node, buckets []int32) (areA
 // finish completes what an interrupted move has left: threads that are fenced, and may not be copied.
 func (m *mover) finish(ctx context.Context) error {
 	return m.eachSent(ctx, func(ctx context.Context, source *node, thread db.SentThreadsRow) error {
-		_, err := m.finishThread(ctx, source, thread)
-		return err
+		isHere, err := m.hasOnlyCopy(ctx, source, thread.ThreadKey)
+		if err != nil || !isHere {
+			return err
+		}
+		target, err := m.cluster.node(thread.Node)
+		if err != nil {
+			return err
+		}
+		return m.copyThread(ctx, source, target, db.ThreadsHereRow{
+			ThreadKey: thread.ThreadKey, Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt,
+		}, false)
 	})
-}
-
-// finishThread copies a thread that is fenced, unless the target has it.
-func (m *mover) finishThread(ctx context.Context, source *node, thread db.SentThreadsRow) (wasLeft bool, err error) {
-	wasLeft, err = m.hasOnlyCopy(ctx, source, thread.ThreadKey)
-	if err != nil || !wasLeft {
-		return false, err
-	}
-	target, err := m.cluster.node(thread.Node)
-	if err != nil {
-		return true, err
-	}
-	return true, m.copyThread(ctx, source, target, db.ThreadsHereRow{
-		ThreadKey: thread.ThreadKey, Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt,
-	}, false)
 }
 
 // hasOnlyCopy says whether the rows of a thread on a node that sends its calls to another one are the only copy. It follows the calls:
@@ -597,23 +586,30 @@ func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.Thr
 	return m.copyThread(ctx, source, target, thread, true)
 }
 
-// fence calls a function that takes the lock of a bucket alone. It waits for writers for a moment
-// only, because others wait behind it, and tries again.
+// fence is a step that takes the lock of a bucket alone. It waits for writers for a moment only, because others wait behind it, and
+// tries again.
 func (m *mover) fence(ctx context.Context, source *node, f func(context.Context, *db.Queries) error) error {
-	pauses := live.Pauses(20*time.Millisecond, 2*time.Second)
-	for {
-		err := pgx.BeginFunc(ctx, source.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `select pg_catalog.set_config('lock_timeout', $1, true)`, fenceTimeout); err != nil {
+	return again(ctx, source, func() error {
+		return m.step(ctx, source, func(queries *db.Queries) error {
+			if err := queries.SetFenceTimeout(ctx); err != nil {
 				return err
 			}
-			return f(ctx, db.New(tx))
+			return f(ctx, queries)
 		})
+	})
+}
+
+// again calls f until it does not fail because of a lock.
+func again(ctx context.Context, node *node, f func() error) error {
+	pauses := live.Pauses(20*time.Millisecond, 2*time.Second)
+	for {
+		err := f()
 		var refusal *pgconn.PgError
 		if err == nil || !errors.As(err, &refusal) || refusal.Code != lockNotAvailable && refusal.Code != deadlockDetected {
-			return inNode(source, err)
+			return err
 		}
 		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
-			return inNode(source, errors.Join(err, refusal))
+			return inNode(node, errors.Join(err, refusal))
 		}
 	}
 }
@@ -626,15 +622,15 @@ const (
 
 // copyThread stores a fenced thread on the target, unless it is there. The source takes a thread back
 // that the target has not got for certain. Otherwise it stays fenced, and the next move goes on with
-// it: also if the lock is lost, because another move may be copying it.
+// it.
 func (m *mover) copyThread(ctx context.Context, source, target *node, thread db.ThreadsHereRow, isFencedNow bool) error {
 	begin := time.Now()
 	progress, err := m.store(ctx, source, target, thread)
 	isAbsent := progress == begun || progress == notBegun && isFencedNow
-	if err != nil && isAbsent && !errors.Is(context.Cause(ctx), errLockLost) {
+	if err != nil && isAbsent {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 		defer cancel()
-		err = errors.Join(err, inNode(source, source.queries.TakeBackThread(ctx, thread.ThreadKey)))
+		err = errors.Join(err, m.step(ctx, source, func(queries *db.Queries) error { return queries.TakeBackThread(ctx, thread.ThreadKey) }))
 	}
 	if err != nil {
 		return fmt.Errorf("thread %q of scope %q: %w", thread.ThreadID, thread.Scope, err)
@@ -660,8 +656,7 @@ const (
 func (m *mover) store(ctx context.Context, source, target *node, thread db.ThreadsHereRow) (come progress, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, source.pool, snapshot, func(from pgx.Tx) error {
-		return inNode(target, pgx.BeginFunc(ctx, target.pool, func(to pgx.Tx) error {
-			queries := db.New(to)
+		return m.step(ctx, target, func(queries *db.Queries) error {
 			key, err := queries.ReceiveThread(ctx, db.ReceiveThreadParams{Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt})
 			if err != nil || !key.Valid {
 				return err
@@ -685,16 +680,19 @@ func (m *mover) store(ctx context.Context, source, target *node, thread db.Threa
 				come = sent
 			}
 			return err
-		}))
+		})
 	})
 	return come, err
 }
 
 // handOver gives those of the buckets to the target that have no threads, and returns them.
 func (m *mover) handOver(ctx context.Context, source, target *node, numbers []int32, since time.Time) (given map[int32]bool, err error) {
-	text, err := source.queries.HandOverBuckets(ctx, db.HandOverBucketsParams{Buckets: numbers, ToNode: target.name})
-	if err != nil {
-		return nil, inNode(source, err)
+	var text rawjson.Text
+	if err := m.step(ctx, source, func(queries *db.Queries) (err error) {
+		text, err = queries.HandOverBuckets(ctx, db.HandOverBucketsParams{Buckets: numbers, ToNode: target.name})
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	moved, err := buckets.Read(text)
 	if err != nil {
@@ -725,15 +723,13 @@ func (m *mover) clear(ctx context.Context) error {
 		return err
 	}
 	return m.eachSent(ctx, func(ctx context.Context, node *node, thread db.SentThreadsRow) error {
-		// The fence of an interrupted move may have been committed since this move began.
-		if wasLeft, err := m.finishThread(ctx, node, thread); err != nil || wasLeft {
+		return m.step(ctx, node, func(queries *db.Queries) error {
+			isRemoved, err := queries.RemoveMovedThread(ctx, thread.ThreadKey)
+			if err == nil && !isRemoved {
+				m.note(func(done *Moved) { done.Left++ })
+			}
 			return err
-		}
-		isRemoved, err := node.queries.RemoveMovedThread(ctx, thread.ThreadKey)
-		if err == nil && !isRemoved {
-			m.note(func(done *Moved) { done.Left++ })
-		}
-		return inNode(node, err)
+		})
 	})
 }
 

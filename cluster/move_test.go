@@ -466,54 +466,6 @@ func TestAThreadThatIsTakenBackSendsItsEnds(t *testing.T) {
 	}
 }
 
-// The fence of a move that was interrupted may be committed when the next move is in progress already.
-func TestAMoveFinishesAFenceThatComesLate(t *testing.T) {
-	t.Parallel()
-	for name, moved := range map[string]string{"of the thread": "thread", "of another thread": "other"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newThree(t, nil)
-			for _, thread := range []string{"thread", "other"} {
-				if err := c.append(thread, "run", `[`+start+`,`+end+`]`); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := c.MoveThread(t.Context(), "", thread, "b"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			fence := func(thread string) pgx.Tx {
-				t.Helper()
-				tx, err := c.pools["b"].Begin(t.Context())
-				if err == nil {
-					_, err = tx.Exec(t.Context(), `select agui_internal.fence_threads(array[agui.thread_key('', $1)], 'c')`, thread)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return tx
-			}
-			interrupted, inTheWay := fence("thread"), fence("other")
-			defer interrupted.Rollback(context.Background())
-			defer inTheWay.Rollback(context.Background())
-			ended := make(chan error, 1)
-			go func() {
-				_, err := c.Move(t.Context(), []int{bucketOf(t, c, moved)}, "a", cluster.MoveOptions{})
-				ended <- err
-			}()
-			wait.For(t, "the next move", func() bool {
-				return testdb.Ask[int](t, c.pools["b"], `select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0
-			})
-			if err := errors.Join(interrupted.Commit(t.Context()), inTheWay.Rollback(t.Context()), <-ended); err != nil {
-				t.Fatal(err)
-			}
-			at := map[string]string{"thread": "a", "other": "c"}[moved]
-			if n := testdb.Ask[int](t, c.pools[at], `select count(*)::int from agui.events('thread')`); n != 2 {
-				t.Errorf("the thread has %d events on %s, want 2", n, at)
-			}
-		})
-	}
-}
-
 // Two moves never run at a time, a node must be known, and a database with threads does not join.
 func TestMovesThatAreRefused(t *testing.T) {
 	t.Parallel()

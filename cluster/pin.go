@@ -226,8 +226,8 @@ func (m *mover) givePin(ctx context.Context, pin, before pin, nodes []*node, pla
 					return err
 				}
 			}
-			if err := node.queries.KeepThreadsOfScope(ctx, pin.Scope); err != nil {
-				return inNode(node, err)
+			if err := m.step(ctx, node, func(queries *db.Queries) error { return queries.KeepThreadsOfScope(ctx, pin.Scope) }); err != nil {
+				return err
 			}
 			if err := m.fence(ctx, node, func(ctx context.Context, queries *db.Queries) (err error) {
 				isDone, err = queries.PinScope(ctx, db.PinScopeParams{Scope: pin.Scope, Bucket: pin.Bucket, Epoch: pin.Epoch})

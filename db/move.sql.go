@@ -13,6 +13,26 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const BeginMove = `-- name: BeginMove :one
+select agui_internal.begin_move($1::bigint)::boolean as is_alone
+`
+
+func (q *Queries) BeginMove(ctx context.Context, token int64) (bool, error) {
+	row := q.db.QueryRow(ctx, BeginMove, token)
+	var is_alone bool
+	err := row.Scan(&is_alone)
+	return is_alone, err
+}
+
+const BeginMoveStep = `-- name: BeginMoveStep :exec
+select agui_internal.begin_move_step($1::bigint)
+`
+
+func (q *Queries) BeginMoveStep(ctx context.Context, token int64) error {
+	_, err := q.db.Exec(ctx, BeginMoveStep, token)
+	return err
+}
+
 const ClusterMap = `-- name: ClusterMap :one
 select agui.cluster_map()::pg_catalog.json as map
 `
@@ -286,6 +306,16 @@ func (q *Queries) SentThreads(ctx context.Context, arg SentThreadsParams) ([]Sen
 		return nil, err
 	}
 	return items, nil
+}
+
+const SetFenceTimeout = `-- name: SetFenceTimeout :exec
+select pg_catalog.set_config('lock_timeout', '100ms', true)
+`
+
+// Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction. Then the fence is tried again.
+func (q *Queries) SetFenceTimeout(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SetFenceTimeout)
+	return err
 }
 
 const TakeBackThread = `-- name: TakeBackThread :exec

@@ -145,6 +145,7 @@ func callsOfAll() []string {
 		`select agui.bucket('', 'i'), agui.cluster_map()`,
 		`select agui.append('here', 'r', '[{"type":"RUN_STARTED"}]')`,
 		`select agui.append_many('{here}', '{r}', '{"[{\"type\":\"CUSTOM\"}]"}'), agui.keep_alive('{here}', '{r}'), agui.poll('{here}', '{0}')`,
+		`do $$ begin perform agui_internal.begin_move(1), agui_internal.begin_move_step(1), pg_catalog.pg_advisory_unlock_all(); end $$`,
 		`select agui_internal.threads_here(array[agui.bucket('', 'here')], '00000000-0000-0000-0000-000000000000', 9), agui_internal.fence_threads(array[agui.thread_key('', 'here')], 'b')`,
 		`select agui_internal.take_back_thread(agui.thread_key('', 'here')), agui_internal.hand_over_buckets(array[agui.bucket('', 'nothing')], 'b'), agui_internal.threads_elsewhere(array[agui.bucket('', 'nothing')], 'b')`,
 		`select agui_internal.keep_threads_of_scope('pinned'), agui_internal.pin_scope('pinned', 3, 1), agui_internal.pins(), agui_internal.threads_of_scope_elsewhere('pinned', 'b'), agui_internal.node_of(agui.thread_key('pinned', 'x')), agui_internal.pin_scope('pinned', null, 2)`,

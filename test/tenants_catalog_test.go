@@ -66,7 +66,7 @@ var definersAsk = map[string][]string{
 		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.rotate_webhook_secret", "agui.take_over_webhooks", "agui.webhook_failures",
 		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
 		"agui_internal.webhook_endpoints",
-		"agui_internal.fence_threads", "agui_internal.forget_moved_threads", "agui_internal.hand_over_buckets", "agui_internal.keep_threads_of_scope", "agui_internal.pin_scope", "agui_internal.pins", "agui_internal.readers_of_thread", "agui_internal.receive_buckets",
+		"agui_internal.begin_move", "agui_internal.begin_move_step", "agui_internal.fence_threads", "agui_internal.forget_moved_threads", "agui_internal.hand_over_buckets", "agui_internal.keep_threads_of_scope", "agui_internal.pin_scope", "agui_internal.pins", "agui_internal.readers_of_thread", "agui_internal.receive_buckets",
 		"agui_internal.receive_readers", "agui_internal.receive_thread",
 		"agui_internal.remove_moved_thread", "agui_internal.take_back_thread", "agui_internal.threads_elsewhere", "agui_internal.threads_here", "agui_internal.threads_of_scope_elsewhere",
 	},

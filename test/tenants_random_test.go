@@ -23,7 +23,7 @@ import (
 )
 
 // Functions that move threads from one node of a cluster to another.
-var functionsOfMoves = []string{"fence_threads", "forget_moved_threads", "hand_over_buckets", "keep_threads_of_scope", "pin_scope", "pins", "readers_of_thread", "receive_buckets", "receive_readers", "receive_thread", "remove_moved_thread", "take_back_thread", "threads_elsewhere", "threads_here", "threads_of_scope_elsewhere"}
+var functionsOfMoves = []string{"begin_move", "begin_move_step", "fence_threads", "forget_moved_threads", "hand_over_buckets", "keep_threads_of_scope", "pin_scope", "pins", "readers_of_thread", "receive_buckets", "receive_readers", "receive_thread", "remove_moved_thread", "take_back_thread", "threads_elsewhere", "threads_here", "threads_of_scope_elsewhere"}
 
 var tenantCalls = flag.Int("tenant-calls", 400, "how many random calls two tenants make under row-level security")
 

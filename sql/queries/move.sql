@@ -11,6 +11,16 @@ select salt from agui_internal.erasure_salt;
 -- name: ClusterMap :one
 select agui.cluster_map()::json as map;
 
+-- name: BeginMove :one
+select agui_internal.begin_move(@token::bigint)::boolean as is_alone;
+
+-- name: BeginMoveStep :exec
+select agui_internal.begin_move_step(@token::bigint);
+
+-- name: SetFenceTimeout :exec
+-- Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction. Then the fence is tried again.
+select set_config('lock_timeout', '100ms', true);
+
 -- name: UnfinishedMoves :one
 -- Threads that were moved away, or are about to be, and whose rows are here.
 select count(*)::bigint as threads

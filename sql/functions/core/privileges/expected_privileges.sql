@@ -60,7 +60,7 @@ as $$
                 'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
                 'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
                 'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
-                'agui_internal.fence_threads', 'agui_internal.forget_moved_threads', 'agui_internal.hand_over_buckets', 'agui_internal.keep_threads_of_scope', 'agui_internal.pin_scope', 'agui_internal.pins', 'agui_internal.readers_of_thread', 'agui_internal.receive_buckets',
+                'agui_internal.begin_move', 'agui_internal.begin_move_step', 'agui_internal.fence_threads', 'agui_internal.forget_moved_threads', 'agui_internal.hand_over_buckets', 'agui_internal.keep_threads_of_scope', 'agui_internal.pin_scope', 'agui_internal.pins', 'agui_internal.readers_of_thread', 'agui_internal.receive_buckets',
                 'agui_internal.receive_readers', 'agui_internal.receive_thread',
                 'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread', 'agui_internal.threads_of_scope_elsewhere',
                 'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',

@@ -10,7 +10,7 @@ declare
     fenced  uuid[];
 begin
     perform agui_internal.refuse_unless_operator('move threads');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('fence_threads');
     -- Behind this lock no writer is left, and what they wrote is committed.
     perform agui_internal.wait_for_lock(agui_internal.bucket_lock_id(bucket), format('bucket %s of the cluster', bucket))

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('change the map of the cluster');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('forget_moved_threads');
     -- Behind this lock no thread that was moved here alone, and erased, is born again.
     perform agui_internal.wait_for_lock(agui_internal.bucket_lock_id(alone.bucket), format('bucket %s of the cluster', alone.bucket))

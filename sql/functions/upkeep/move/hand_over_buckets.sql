@@ -10,7 +10,7 @@ declare
     given  json;
 begin
     perform agui_internal.refuse_unless_operator('move buckets');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('hand_over_buckets');
     -- From here on no thread of these is born. Where a writer is in the way, the next call takes the bucket.
     locked := array(

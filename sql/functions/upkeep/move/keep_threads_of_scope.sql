@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('move threads');
+    perform agui_internal.hold_next_move();
     insert into agui_internal.moved_thread as moved (thread_key, node)
     select listed.thread_key, agui_internal.this_node()
     from (

@@ -10,7 +10,7 @@ declare
     high constant uuid := agui_internal.last_key(scope);
 begin
     perform agui_internal.refuse_unless_operator('change the map of the cluster');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('pin_scope');
     -- Behind these locks no writer is left, and no thread of the scope is born. In the order in which
     -- writers take them: first the bucket of the hash, then the one of a pin.

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('change the map of the cluster');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('receive_buckets');
     insert into agui_internal.moved_thread as known
     select given.* from json_populate_recordset(null::agui_internal.moved_thread, elsewhere) as given

@@ -9,7 +9,7 @@ declare
     key constant uuid := agui.thread_key(scope, thread_id);
 begin
     perform agui_internal.refuse_unless_operator('move threads');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform agui_internal.refuse_unless_node('receive_thread');
     -- An interrupted move has stored it. Since then it may have changed, and even been erased.
     if agui_internal.node_of(key) = agui_internal.this_node() then

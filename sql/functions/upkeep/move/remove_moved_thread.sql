@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('move threads');
+    perform agui_internal.hold_next_move();
     perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
     perform from agui.thread as thread where thread.thread_key = remove_moved_thread.thread_key for update;
     if not found then

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform agui_internal.refuse_unless_operator('move threads');
-    perform agui_internal.commit_to_disk();
+    perform agui_internal.hold_next_move();
     perform from agui.thread as thread where thread.thread_key = take_back_thread.thread_key;
     if not found then
         raise exception using
