@@ -190,26 +190,19 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 	return f(ctx)
 }
 
-// begin takes the lock of a node. Where others are moving they have that of the first node. On the other nodes it may be left
-// of a move that ends.
+// begin takes the lock of a node. Who moves has that of the first node. On the others it may be left of a move that ends.
 func (m *mover) begin(ctx context.Context, node *node, session *db.Queries, isFirst bool) error {
-	pauses := live.Pauses(20*time.Millisecond, time.Second)
-	for waited := time.Duration(0); ; {
-		var isAlone bool
-		err := again(ctx, node, func() (err error) {
-			isAlone, err = session.BeginMove(ctx, m.token)
-			return err
-		})
+	pauses := live.Pauses(20*time.Millisecond, 500*time.Millisecond)
+	for end := time.Now().Add(otherMoveTimeout); ; {
+		isAlone, err := session.BeginMove(ctx, m.token)
+		if err == nil && !isAlone && (isFirst || time.Now().After(end)) {
+			err = ErrMoving
+		}
 		if err != nil || isAlone {
-			return err
+			return inNode(node, err)
 		}
-		if isFirst || waited > otherMoveTimeout {
-			return inNode(node, ErrMoving)
-		}
-		pause := pauses.NextBackOff()
-		waited += pause
-		if err := sleep(ctx, pause); err != nil {
-			return err
+		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
+			return inNode(node, err)
 		}
 	}
 }
@@ -589,27 +582,20 @@ func (m *mover) moveOne(ctx context.Context, source, target *node, thread db.Thr
 // fence is a step that takes the lock of a bucket alone. It waits for writers for a moment only, because others wait behind it, and
 // tries again.
 func (m *mover) fence(ctx context.Context, source *node, f func(context.Context, *db.Queries) error) error {
-	return again(ctx, source, func() error {
-		return m.step(ctx, source, func(queries *db.Queries) error {
+	pauses := live.Pauses(20*time.Millisecond, 2*time.Second)
+	for {
+		err := m.step(ctx, source, func(queries *db.Queries) error {
 			if err := queries.SetFenceTimeout(ctx); err != nil {
 				return err
 			}
 			return f(ctx, queries)
 		})
-	})
-}
-
-// again calls f until it does not fail because of a lock.
-func again(ctx context.Context, node *node, f func() error) error {
-	pauses := live.Pauses(20*time.Millisecond, 2*time.Second)
-	for {
-		err := f()
 		var refusal *pgconn.PgError
 		if err == nil || !errors.As(err, &refusal) || refusal.Code != lockNotAvailable && refusal.Code != deadlockDetected {
 			return err
 		}
 		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
-			return inNode(node, errors.Join(err, refusal))
+			return inNode(source, errors.Join(err, refusal))
 		}
 	}
 }

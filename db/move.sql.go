@@ -312,7 +312,7 @@ const SetFenceTimeout = `-- name: SetFenceTimeout :exec
 select pg_catalog.set_config('lock_timeout', '100ms', true)
 `
 
-// Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction. Then the fence is tried again.
+// Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction.
 func (q *Queries) SetFenceTimeout(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SetFenceTimeout)
 	return err

@@ -18,7 +18,7 @@ select agui_internal.begin_move(@token::bigint)::boolean as is_alone;
 select agui_internal.begin_move_step(@token::bigint);
 
 -- name: SetFenceTimeout :exec
--- Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction. Then the fence is tried again.
+-- Bounds how long writers of a bucket wait behind a fence that itself waits for an open transaction.
 select pg_catalog.set_config('lock_timeout', '100ms', true);
 
 -- name: UnfinishedMoves :one

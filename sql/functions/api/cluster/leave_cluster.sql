@@ -12,7 +12,7 @@ begin
             hint = 'Call agui.leave_cluster() again when it has ended.';
     end if;
     -- Behind this lock no step of an interrupted move is left.
-    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), 'a step of an interrupted move');
+    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), format('node "%s" of the cluster', own));
     -- An empty node stays one: a program that has not heard of the moves would begin threads here.
     if exists (select from agui_internal.bucket as placed where placed.node is distinct from own)
         or exists (select from agui_internal.moved_thread as moved where moved.node is distinct from own)

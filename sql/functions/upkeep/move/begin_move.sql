@@ -12,7 +12,7 @@ begin
     end if;
     perform pg_advisory_lock(token);
     -- Behind this lock no step of an earlier move is left. Those that begin later are refused.
-    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), 'a step of an interrupted move');
+    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), format('node "%s" of the cluster', agui_internal.this_node()));
     return true;
 end
 $$;

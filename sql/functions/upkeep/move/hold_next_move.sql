@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), 'the steps of moves', is_shared => true);
+    perform agui_internal.wait_for_lock(agui_internal.step_lock_id(), format('node "%s" of the cluster', agui_internal.this_node()), is_shared => true);
     if current_setting('synchronous_commit') = 'off' then
         perform set_config('synchronous_commit', 'on', true);
     end if;
