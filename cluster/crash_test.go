@@ -47,18 +47,21 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 				return done
 			}
 			first := move("c")
-			copies := `select pid from pg_locks where relation = 'agui.run'::regclass and not granted`
+			const here = ` and database = (select oid from pg_database where datname = current_database())`
+			copies := `select pid from pg_locks where relation = 'agui.run'::regclass and not granted` + here
 			wait.For(t, "the copy waits", func() bool { return testdb.Ask[bool](t, c.pools["c"], `select exists (`+copies+`)`) })
 			for _, pool := range c.pools {
 				testdb.Exec(t, pool, `
 					select pg_terminate_backend(pid, 5000)
 					from pg_locks
-					where locktype = 'advisory' and (classid::bigint << 32 | objid::bigint) = agui_internal.move_lock_id()
-						and database = (select oid from pg_database where datname = current_database())`)
+					where locktype = 'advisory' and (classid::bigint << 32 | objid::bigint) = agui_internal.move_lock_id()`+here)
 			}
 			second := move("a")
 			wait.For(t, "the next move waits for the copy", func() bool {
-				return testdb.Ask[bool](t, c.pools["c"], `select exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted)`)
+				if len(second) > 0 {
+					t.Fatalf("the next move did not wait for the copy: %v", <-second)
+				}
+				return testdb.Ask[bool](t, c.pools["c"], `select exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted`+here+`)`)
 			})
 			if !isCopied {
 				testdb.Exec(t, c.pools["c"], `select pg_terminate_backend(pid) from (`+copies+`) as copying`)
