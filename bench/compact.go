@@ -134,27 +134,27 @@ func (b *bench) compactThreads(ctx context.Context, c compactCase) error {
 	if err != nil {
 		return err
 	}
-	add := func(ours, against string, rate, cpu *Target) {
+	add := func(ours, against string, cpu *Target) {
 		m := Measurement{
 			Phase: "compact", What: fmt.Sprintf("compact %s, %d runs, %s", c.name, runs, strings.TrimPrefix(ours, "pgagui ")), Unit: "events/s",
-			Ours: Side{Name: ours}, Against: Side{Name: against}, Target: rate,
+			Ours: Side{Name: ours}, Against: Side{Name: against},
 		}
 		b.report.add(m, rates(measured[ours], events), rates(measured[against], events))
 		m.Target = cpu
 		taken.add(b.report, m, 1)
 	}
-	add(oneWorker, reading, nil, c.goCPU)
+	add(oneWorker, reading, c.goCPU)
 	if c.sqlCPU != nil {
-		add(inSQL, reading, nil, c.sqlCPU)
+		add(inSQL, reading, c.sqlCPU)
 	}
 	if !hasClient {
 		return database.drop(ctx)
 	}
 	for _, ours := range slices.Compact([]string{oneWorker, inGo}) {
-		add(ours, client, nil, nil)
+		add(ours, client, nil)
 	}
 	if c.sqlCPU != nil {
-		add(inSQL, client, nil, nil)
+		add(inSQL, client, nil)
 	}
 	return database.drop(ctx)
 }
