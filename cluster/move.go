@@ -190,7 +190,8 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 	return f(ctx)
 }
 
-// begin takes the lock of a node. Who moves has that of the first node. On the others it may be left of a move that ends.
+// begin takes the lock of a node. The lock of the first node decides who may move. On the other nodes, a move that is ending may still
+// have it, so begin waits for it there.
 func (m *mover) begin(ctx context.Context, node *node, session *db.Queries, isFirst bool) error {
 	pauses := live.Pauses(20*time.Millisecond, 500*time.Millisecond)
 	for end := time.Now().Add(otherMoveTimeout); ; {

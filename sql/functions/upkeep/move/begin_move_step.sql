@@ -29,7 +29,7 @@ $$;
 
 comment on function agui_internal.begin_move_step(bigint) is
     'Begins a step in this transaction, if the move that has this token (agui_internal.begin_move) is still '
-    'in progress. So a step that comes late finds nothing that a later move has looked at. 55000: the move has lost '
+    'in progress. So a step that comes late changes nothing that a later move has looked at. 55000: the move has lost '
     'its lock.';
 
 revoke execute on function agui_internal.begin_move_step(bigint) from public;
