@@ -68,9 +68,7 @@ func writeEveryWay(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 	text := func(events []json.RawMessage) string { return string(compactiontest.Batch(events)) }
 	call := func(query string, arguments ...any) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), query, arguments...); err != nil {
-			t.Fatalf("%s: %v", query, err)
-		}
+		testdb.Exec(t, pool, query, arguments...)
 	}
 
 	// Tokens and batches, in parallel in two runs, in a tree.
@@ -136,7 +134,7 @@ func writeEveryWay(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 func TestTheChainHoldsWhateverWritesTheLog(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, `select agui.enable_chain()`)
+	testdb.Exec(t, pool, `select agui.enable_chain()`)
 	threads := writeEveryWay(t, pool)
 	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{}); len(problems) > 0 || notes > 0 {
 		t.Fatalf("%d notes, problems: %q", notes, problems)
@@ -216,22 +214,22 @@ func TestTheChainBeginsWithARun(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	appendInBatches(t, store, "t", "r1", "", 2, message("m", 3)...)
-	execute(t, pool, `select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]')`)
-	execute(t, pool, `select agui.enable_chain('')`)
-	execute(t, pool, `select agui.append('t', 'r2', '[{"type":"CUSTOM"}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r2', '[{"type":"RUN_STARTED"}]')`)
+	testdb.Exec(t, pool, `select agui.enable_chain('')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r2', '[{"type":"CUSTOM"}]')`)
 	if n := count(t, pool, `select count(*) from agui.batch where hash is not null`); n != 0 {
 		t.Errorf("%d batches of a run from before are chained", n)
 	}
-	execute(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_STARTED"}]', parallel => true, parent_run_id => 'r1'), agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`)
-	execute(t, pool, `select agui.append('other', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_STARTED"}]', parallel => true, parent_run_id => 'r1'), agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('other', 'r', '[{"type":"RUN_STARTED"}]', scope => 'b')`)
 	if n := count(t, pool, `select count(*) from agui.batch where hash is not null`); n != 2 {
 		t.Errorf("%d batches are chained, want 2", n)
 	}
 	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{}); len(problems) > 0 || notes != 1 {
 		t.Errorf("%d notes, want one on what precedes the chain; problems: %q", notes, problems)
 	}
-	execute(t, pool, `select agui.disable_chain('')`)
-	execute(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_FINISHED"}]'), agui.append('new', 'r', '[{"type":"RUN_STARTED"}]')`)
+	testdb.Exec(t, pool, `select agui.disable_chain('')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_FINISHED"}]'), agui.append('new', 'r', '[{"type":"RUN_STARTED"}]')`)
 	appendInBatches(t, store, "t", "r4", "", 2, message("n", 3)...)
 	if n := count(t, pool, `select count(*) from agui.batch join agui.thread using (thread_key) where thread_id <> 't' and hash is not null`); n != 0 {
 		t.Errorf("%d batches of other threads are chained", n)
@@ -246,12 +244,12 @@ func TestHeadsMissThreadsThatAreGone(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	execute(t, pool, `select agui.enable_chain()`)
+	testdb.Exec(t, pool, `select agui.enable_chain()`)
 	for _, thread := range []string{"erased", "gone", "there"} {
 		appendRun(t, store, thread, "r", "", message("m", 3)...)
 	}
 	heads := headsOf(t, pool)
-	execute(t, pool, `select agui.erase('erased')`)
+	testdb.Exec(t, pool, `select agui.erase('erased')`)
 	damage(t, pool, `
 		with gone as (select agui.thread_key('', 'gone') as key),
 			batches as (delete from agui.batch using gone where thread_key = key),
@@ -270,7 +268,7 @@ func TestRemovedHashesAreMissed(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	appendInBatches(t, store, "older", "r1", "", 2, message("m", 3)...)
-	execute(t, pool, `select agui.enable_chain()`)
+	testdb.Exec(t, pool, `select agui.enable_chain()`)
 	for _, thread := range []string{"all", "beginning", "behind", "sound", "older"} {
 		appendInBatches(t, store, thread, "r2", "", 2, message("m", 3)...)
 		appendInBatches(t, store, thread, "r3", "", 2, message("n", 3)...)
@@ -294,8 +292,8 @@ func TestRemovedHashesAreMissed(t *testing.T) {
 	if problems, notes := chainProblems(t, pool, jobs.VerifyOptions{Threads: []string{"all"}}); len(problems) > 0 || notes != 1 {
 		t.Errorf("within the first minute: %d notes, problems: %q", notes, problems)
 	}
-	execute(t, pool, `update agui_internal.chained_scope set since = since - interval '1 hour'`)
-	execute(t, pool, `update agui.run set started_at = started_at - interval '2 hours' where run_id = 'r1'`)
+	testdb.Exec(t, pool, `update agui_internal.chained_scope set since = since - interval '1 hour'`)
+	testdb.Exec(t, pool, `update agui.run set started_at = started_at - interval '2 hours' where run_id = 'r1'`)
 	damage(t, pool, `
 		update agui.batch set hash = null, links = null
 		where thread_key = agui.thread_key('', 'behind') and first_seq = (
@@ -326,7 +324,7 @@ func TestAnErasureFitsTheHead(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	execute(t, pool, `select agui.enable_chain()`)
+	testdb.Exec(t, pool, `select agui.enable_chain()`)
 	threads := []string{"erased", "lifted", "too early", "too short", "written again"}
 	for _, thread := range threads {
 		appendRun(t, store, thread, "r", "", message("m", 3)...)
@@ -338,9 +336,9 @@ func TestAnErasureFitsTheHead(t *testing.T) {
 		}
 	}
 	for _, thread := range threads {
-		execute(t, pool, `select agui.erase('`+thread+`')`)
+		testdb.Exec(t, pool, `select agui.erase('`+thread+`')`)
 	}
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		update agui.erasure set erased_at = erased_at - interval '1 hour' where erased_key = agui_internal.erasure_key(agui.thread_key('', 'too early'));
 		update agui.erasure set events = events - 1 where erased_key = agui_internal.erasure_key(agui.thread_key('', 'too short'));
 		select agui.lift_erasure('lifted'), agui.lift_erasure('written again')`)
@@ -353,7 +351,7 @@ func TestAnErasureFitsTheHead(t *testing.T) {
 		t.Errorf("%d notes, problems: %q", notes, problems)
 	}
 	// A log that precedes the erasure is not the one that began after it.
-	execute(t, pool, `update agui.erasure set erased_at = clock_timestamp() where erased_key = agui_internal.erasure_key(agui.thread_key('', 'written again'))`)
+	testdb.Exec(t, pool, `update agui.erasure set erased_at = clock_timestamp() where erased_key = agui_internal.erasure_key(agui.thread_key('', 'written again'))`)
 	damage(t, pool, `update agui.batch set events = json_build_array(events -> 0), n = 1, hash = '\x00' where thread_key = agui.thread_key('', 'written again')`)
 	if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads, Threads: []string{"written again"}}); !slices.ContainsFunc(problems, func(problem string) bool {
 		return strings.Contains(problem, "head")
@@ -370,18 +368,18 @@ func TestTheChainFindsEveryChange(t *testing.T) {
 		t.Run(fmt.Sprint("repacked: ", repacked), func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
-			execute(t, pool, `select agui.enable_chain()`)
+			testdb.Exec(t, pool, `select agui.enable_chain()`)
 			threads := writeEveryWay(t, pool)
 			if repacked {
 				// Every second run, or little would be left to exchange.
-				execute(t, pool, `
+				testdb.Exec(t, pool, `
 					select agui_internal.repack_run(thread_key, run_no) from agui.run join agui.thread using (thread_key)
 					where hashtext(thread_id) % 2 = 0 or thread_id = 'tree' and run_no = 1`)
 			}
 			heads := headsOf(t, pool)
 			tables := []string{"thread", "run", "run_input", "batch"}
 			for _, table := range tables {
-				execute(t, pool, fmt.Sprintf(`create table public.%[1]s_before as select * from agui.%[1]s`, table))
+				testdb.Exec(t, pool, fmt.Sprintf(`create table public.%[1]s_before as select * from agui.%[1]s`, table))
 			}
 			seed := *firstSeed
 			t.Logf("-changes %d -seed %d", *changes, seed)

@@ -29,11 +29,7 @@ func mustCompact(t *testing.T, pool *pgxpool.Pool, options jobs.CompactOptions) 
 
 func count(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) int64 {
 	t.Helper()
-	var n int64
-	if err := pool.QueryRow(context.Background(), query, arguments...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
+	return testdb.Ask[int64](t, pool, query, arguments...)
 }
 
 // appendRun appends a whole run of raw events between RUN_STARTED and RUN_FINISHED.
@@ -132,9 +128,7 @@ func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 var compactors = map[string]func(t *testing.T, pool *pgxpool.Pool){
 	"Go": func(t *testing.T, pool *pgxpool.Pool) { mustCompact(t, pool, jobs.CompactOptions{RunningEvery: 50}) },
 	"SQL": func(t *testing.T, pool *pgxpool.Pool) {
-		if _, err := pool.Exec(context.Background(), `call agui.compact()`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.compact()`)
 	},
 }
 
@@ -261,7 +255,7 @@ func TestMaxTimeEndsTheJobWithinAThread(t *testing.T) {
 	}
 	want := restored(t, store, "t", "")
 	// The time is over when the thread is begun.
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		alter function agui_internal.begin_step() rename to begin_step_at_once;
 		create function agui_internal.begin_step() returns void language sql as
 			'select agui_internal.begin_step_at_once(); select pg_sleep(0.3)'`)
@@ -327,22 +321,18 @@ func TestALostConnectionLeavesNothingHalfDone(t *testing.T) {
 		appendRun(t, store, fmt.Sprint("t", i), "r1", "", message("m1", 60)...)
 	}
 	// The server ends the session while it writes the snapshot of a thread in the middle.
-	if _, err := pool.Exec(context.Background(), `
+	testdb.Exec(t, pool, `
 		create function end_session() returns trigger language plpgsql as $$ begin
 			perform pg_terminate_backend(pg_backend_pid());
 			return new;
 		end $$;
 		create trigger end_session before insert on agui.snapshot for each row
-			when (new.thread_key = agui.thread_key('', 't5')) execute function end_session()`); err != nil {
-		t.Fatal(err)
-	}
+			when (new.thread_key = agui.thread_key('', 't5')) execute function end_session()`)
 	done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
 	if err == nil || done.Runs != 9 {
 		t.Errorf("done: %+v, error %v, want 9 runs and the lost connection", done, err)
 	}
-	if _, err := pool.Exec(context.Background(), `drop function end_session() cascade`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `drop function end_session() cascade`)
 	checkSnapshots(t, pool, store)
 	if done := mustCompact(t, pool, jobs.CompactOptions{}); done.Runs != 1 {
 		t.Errorf("the next call compacted %d runs, want the one that was left", done.Runs)
@@ -411,9 +401,7 @@ func TestAStuckThreadDoesNotHoldUpTheOthers(t *testing.T) {
 	for _, thread := range []string{"broken", "sound"} {
 		appendRun(t, store, thread, "r2", "", message("m", 3)...)
 	}
-	if _, err := pool.Exec(context.Background(), `update agui.snapshot set lanes = '"no list"'`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `update agui.snapshot set lanes = '"no list"'`)
 	done, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{})
 	if err == nil || !strings.Contains(err.Error(), "snapshot of run number 1") {
 		t.Errorf("error %v, want one that names the snapshot", err)
@@ -425,11 +413,11 @@ func TestAStuckThreadDoesNotHoldUpTheOthers(t *testing.T) {
 	for _, thread := range []string{"sound", "other"} {
 		appendRun(t, store, thread, "r3", "", message("m", 3)...)
 	}
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		create function refuse() returns trigger language plpgsql as 'begin raise exception ''not this one''; end';
 		create trigger refuse before insert or update on agui.snapshot for each row
 			when (new.thread_key = agui.thread_key('', 'broken')) execute function refuse()`)
-	execute(t, pool, `select agui.retry()`)
+	testdb.Exec(t, pool, `select agui.retry()`)
 	_, err = pool.Exec(context.Background(), `call agui.compact()`)
 	if err == nil || !strings.Contains(err.Error(), "compaction failed for 1 of the threads: not this one") {
 		t.Errorf("agui.compact: error %v", err)
@@ -520,11 +508,9 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 func TestCompactCountsThreadsOnce(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	if _, err := pool.Exec(t.Context(), `
+	testdb.Exec(t, pool, `
 		select agui.append(case when n = 1 then 'short' else 'long' end, 'r' || n, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')
-		from generate_series(1, 2101) as n`); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(1, 2101) as n`)
 	if done := mustCompact(t, pool, jobs.CompactOptions{Workers: 1}); done.Threads != 2 || done.Runs != 2101 {
 		t.Errorf("%d runs of %d threads, want 2101 of 2", done.Runs, done.Threads)
 	}

@@ -260,15 +260,15 @@ func TestCostlyRuns(t *testing.T) {
 			}
 			// measure appends the run of one of the sizes in place of the one before, and compacts it both ways.
 			measure := func(which int) map[string]cost {
-				execute(t, pool, `select agui.erase(thread_id) from agui.thread`)
+				testdb.Exec(t, pool, `select agui.erase(thread_id) from agui.thread`)
 				threads++
 				costs := map[string]cost{"append": costOfAppend(t, url, thread(), events[which])}
 				costs["compaction in SQL"] = costOfStatement(t, url, `call agui.compact()`, run.refused)
 				inSQL := restored()
-				execute(t, pool, `delete from agui.snapshot`)
-				execute(t, pool, `delete from agui.message_version`)
-				execute(t, pool, `delete from agui_internal.job_note`)
-				execute(t, pool, `update agui.run set log_bytes = null, n = null`)
+				testdb.Exec(t, pool, `delete from agui.snapshot`)
+				testdb.Exec(t, pool, `delete from agui.message_version`)
+				testdb.Exec(t, pool, `delete from agui_internal.job_note`)
+				testdb.Exec(t, pool, `update agui.run set log_bytes = null, n = null`)
 				costs["compaction in Go"] = costOfJob(t, url, "compact-alone", run.refused)
 				if restored() != inSQL {
 					t.Error("SQL and Go make different snapshots")
@@ -384,9 +384,7 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer connection.Close(context.Background())
-			if _, err := connection.Exec(t.Context(), `set statement_timeout = '50ms'`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, connection, `set statement_timeout = '50ms'`)
 			before := memory.CPU(int(connection.PgConn().PID()))
 			_, err = connection.Exec(t.Context(), `call agui.compact()`)
 			cancelled := memory.CPU(int(connection.PgConn().PID())) - before

@@ -195,9 +195,7 @@ func TestInputsInPartsComeBackAsTheyWere(t *testing.T) {
 				t.Errorf("only %d of %d inputs are in parts", split, len(inputs))
 			}
 			// Without snapshots, all is folded from the parts.
-			if _, err := pool.Exec(t.Context(), `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
 			if restored(pool) != want {
 				t.Errorf("seed %d: the inputs in parts mean something else", seed)
 			}
@@ -211,9 +209,7 @@ func TestInputsInPartsComeBackAsTheyWere(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n > 0 {
 				t.Errorf("seed %d: %d inputs failed", seed, n)
 			}
-			if _, err := pool.Exec(t.Context(), `select agui.erase(thread_id) from agui.thread`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.erase(thread_id) from agui.thread`)
 			if n := count(t, pool, `select count(*) from agui.input_part`) + count(t, pool, `select count(*) from agui.run_input`); n > 0 {
 				t.Errorf("erased threads left %d rows", n)
 			}
@@ -285,9 +281,7 @@ func TestCopiesOfMessagesInAnInputAreNoMessages(t *testing.T) {
 				t.Fatalf("in parts: %t; the input came back as\n%s", inParts, text)
 			}
 			// Folded again, from the parts.
-			if _, err := pool.Exec(t.Context(), `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
 			compact(t, pool)
 			if n := count(t, pool, `select count(*) from agui.messages('t') where message ->> 'content' = 'Why?' or length(message ->> 'content') > 1000`); n != 2 {
 				t.Errorf("%d messages, want 2", n)
@@ -417,7 +411,7 @@ func TestKnownMessagesAreLookedUpInLinearTime(t *testing.T) {
 		if err := appendWithInput(t, pool, thread, "r", input); err != nil {
 			t.Fatal(err)
 		}
-		execute(t, pool, `call agui_internal.split_inputs()`)
+		testdb.Exec(t, pool, `call agui_internal.split_inputs()`)
 		connection, err := pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -458,9 +452,7 @@ func TestWholeInputsOfAnOldStoreAreSplit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tx.Exec(t.Context(), `select agui_internal.split_thread_inputs(agui.thread_key('', 't'), array(select run_no from agui.run))`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, `select agui_internal.split_thread_inputs(agui.thread_key('', 't'), array(select run_no from agui.run))`)
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -468,10 +460,8 @@ func TestWholeInputsOfAnOldStoreAreSplit(t *testing.T) {
 				t.Fatalf("after a rollback, %d inputs are whole", n)
 			}
 			// As a dump of an old store restores them.
-			if _, err := pool.Exec(t.Context(), `
-				begin; select agui_internal.allow_log_change(true); update agui.run_input set hash = null, bytes = null, split_at = null; commit`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `
+				begin; select agui_internal.allow_log_change(true); update agui.run_input set hash = null, bytes = null, split_at = null; commit`)
 			if err := appendWithInput(t, pool, "t", "r7", turn(7)); err != nil {
 				t.Errorf("a repeated call: %v", err)
 			}
@@ -496,16 +486,14 @@ func TestASplitThatIsKilledHasNoEffect(t *testing.T) {
 			pool := testdb.Pool(t)
 			const turns = 10
 			appendTurns(t, pool, turns)
-			execute(t, pool, `
+			testdb.Exec(t, pool, `
 				create function agui.wait_in_part() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(4711); return new; end';
 				create trigger wait_in_part before insert on agui.input_part for each row when (new.part_no = 12) execute function agui.wait_in_part()`)
 			holder, err := pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock(4711)`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, holder, `select pg_advisory_xact_lock(4711)`)
 			killed := make(chan error, 1)
 			go func() {
 				_, err := pool.Exec(t.Context(), `call agui_internal.split_inputs()`)
@@ -519,14 +507,14 @@ func TestASplitThatIsKilledHasNoEffect(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			execute(t, pool, `select pg_terminate_backend(pid, 60000) `+waiting)
+			testdb.Exec(t, pool, `select pg_terminate_backend(pid, 60000) `+waiting)
 			if err := <-killed; err == nil {
 				t.Error("the split ended without an error")
 			}
 			if err := holder.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			execute(t, pool, `drop trigger wait_in_part on agui.input_part; drop function agui.wait_in_part()`)
+			testdb.Exec(t, pool, `drop trigger wait_in_part on agui.input_part; drop function agui.wait_in_part()`)
 
 			if parts, notes := count(t, pool, `select count(*) from agui.input_part`), count(t, pool, `select count(*) from agui_internal.job_note where job = 'split'`); parts != 0 || notes == 0 {
 				t.Errorf("the split left %d parts and %d notes", parts, notes)
@@ -595,9 +583,7 @@ func TestAMessageIsStoredOnce(t *testing.T) {
 			turn("2", question, answer("1"), another)
 			check("the answer came back", 1, question, answer("1"), another)
 			before := restored()
-			if _, err := pool.Exec(t.Context(), `select agui.rebuild_snapshots('t')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.rebuild_snapshots('t')`)
 			check("rebuilt", 1, question, answer("1"), another)
 			if restored() != before {
 				t.Error("rebuilt, the conversation is another one")
@@ -605,9 +591,7 @@ func TestAMessageIsStoredOnce(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.input_part where octet_length(body::text) > 200000`); n != 1 {
 				t.Errorf("the image is stored %d times", n)
 			}
-			if _, err := pool.Exec(t.Context(), `select agui.erase('t')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.erase('t')`)
 			if n := count(t, pool, `select (select count(*) from agui.input_part) + (select count(*) from agui.message_version)`); n > 0 {
 				t.Errorf("the erased thread left %d rows", n)
 			}

@@ -19,13 +19,6 @@ import (
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
-func execute(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), statement, arguments...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
 // notices runs a statement and returns the notices that came with it.
 func notices(t *testing.T, databaseURL, statement string) string {
 	t.Helper()
@@ -40,9 +33,7 @@ func notices(t *testing.T, databaseURL, statement string) string {
 		t.Fatal(err)
 	}
 	defer connection.Close(context.Background())
-	if _, err := connection.Exec(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testdb.Exec(t, connection, statement)
 	return strings.Join(said, "\n")
 }
 
@@ -82,7 +73,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 	appendRun(t, pgagui.New(pool, nil), "t", "r", "", message("m", 3)...)
 	// Whatever the database sets, the lock stays, and holds up no vacuum.
 	database := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
-	execute(t, pool, fmt.Sprintf(`
+	testdb.Exec(t, pool, fmt.Sprintf(`
 		alter database %[1]s set default_transaction_isolation = 'serializable';
 		alter database %[1]s set idle_in_transaction_session_timeout = '300ms'`, database))
 	pool.Reset()
@@ -97,7 +88,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 		if waitingRuns(t, pool) != 1 {
 			t.Error("the run was compacted by one that should do nothing")
 		}
-		execute(t, pool, `select pg_sleep(0.6)`) // longer than a transaction may be idle here
+		testdb.Exec(t, pool, `select pg_sleep(0.6)`) // longer than a transaction may be idle here
 		var holder int
 		var holdsNoSnapshot bool
 		if err := pool.QueryRow(ctx, lockHolder).Scan(&holder, &holdsNoSnapshot); err != nil || !holdsNoSnapshot {
@@ -108,7 +99,7 @@ func TestAJobIsDoneByOneAtATime(t *testing.T) {
 	if report := mustRun(t, pool, first); report.Skipped != "" || report.Result != "did it" || report.Job != "compact" || report.Duration <= 0 {
 		t.Errorf("the first: %+v", report)
 	}
-	execute(t, pool, fmt.Sprintf(`alter database %s reset all`, database))
+	testdb.Exec(t, pool, fmt.Sprintf(`alter database %s reset all`, database))
 	pool.Reset()
 	if report := mustRun(t, pool, compactJob(pool)); report.Skipped != "" || report.Result.(jobs.Compacted).Runs != 1 {
 		t.Errorf("the next one: %+v", report)
@@ -130,7 +121,7 @@ func TestAJobEndsWhenItsLockIsLost(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	job := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
-		execute(t, pool, `select pg_terminate_backend(pid) from (`+lockHolder+`) as holder`)
+		testdb.Exec(t, pool, `select pg_terminate_backend(pid) from (`+lockHolder+`) as holder`)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
@@ -204,7 +195,7 @@ func TestNothingIsDoneOnAStandby(t *testing.T) {
 	}
 	pool := testdb.Connect(t, url)
 	appendRun(t, pgagui.New(pool, nil), "t", "r", "", message("m", 3)...)
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		do $$ begin
 			execute format('copy (select 1) to %L', current_setting('data_directory') || '/standby.signal');
 		end $$`)
@@ -220,7 +211,7 @@ func TestNothingIsDoneOnAStandby(t *testing.T) {
 			t.Errorf("agui.%s: notices %q", procedure, said)
 		}
 	}
-	execute(t, pool, `select pg_promote()`)
+	testdb.Exec(t, pool, `select pg_promote()`)
 	if report := mustRun(t, pool, compactJob(pool)); report.Result.(jobs.Compacted).Runs != 1 {
 		t.Errorf("after the promotion: %+v", report)
 	}
@@ -233,8 +224,8 @@ func TestCompactionStopsInTime(t *testing.T) {
 	for i := range 3 {
 		appendRun(t, store, fmt.Sprint("t", i), "r", "", message("m", 3)...)
 	}
-	execute(t, pool, `call agui.compact(max_time => '0')`)
-	execute(t, pool, `call agui.compact(max_runs => 0)`)
+	testdb.Exec(t, pool, `call agui.compact(max_time => '0')`)
+	testdb.Exec(t, pool, `call agui.compact(max_runs => 0)`)
 	done := mustCompact(t, pool, jobs.CompactOptions{MaxTime: time.Nanosecond})
 	if done.Runs != 0 || done.Stopped != jobs.StoppedByTime || done.Left != 3 {
 		t.Errorf("without time: %+v", done)
@@ -257,7 +248,7 @@ func TestCompactionFinishesTheThreadAtHand(t *testing.T) {
 	for i := range 3 {
 		appendRun(t, store, fmt.Sprint("t", i), "r", "", message("m", 3)...)
 	}
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		-- It waits until the test lets go: jobs have a lock_timeout.
 		create function started() returns trigger language plpgsql set lock_timeout = 0 as $$ begin
 			perform pg_advisory_xact_lock(1);
@@ -271,9 +262,7 @@ func TestCompactionFinishesTheThreadAtHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer blocker.Release()
-		if _, err := blocker.Exec(t.Context(), `select pg_advisory_lock(1)`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, blocker, `select pg_advisory_lock(1)`)
 		asked, ask := context.WithCancel(t.Context())
 		ctx, cancel := jobs.WithGrace(asked, grace)
 		defer cancel()
@@ -326,7 +315,7 @@ var compactOnce = map[string]func(t *testing.T, pool *pgxpool.Pool, maxRuns int,
 		mustCompact(t, pool, jobs.CompactOptions{MaxRuns: maxRuns, OlderThan: olderThan})
 	},
 	"SQL": func(t *testing.T, pool *pgxpool.Pool, maxRuns int, olderThan time.Duration) {
-		execute(t, pool, `call agui.compact($1, older_than => $2)`, maxRuns, olderThan)
+		testdb.Exec(t, pool, `call agui.compact($1, older_than => $2)`, maxRuns, olderThan)
 	},
 }
 
@@ -361,7 +350,7 @@ func TestYoungRunsCanBeLeftAlone(t *testing.T) {
 			for i, run := range []string{"a", "b", "c", "d"} {
 				appendRun(t, store, "t", run, "", message("m"+run, 20)...)
 				if i < 2 {
-					execute(t, pool, `set session_replication_role = replica;
+					testdb.Exec(t, pool, `set session_replication_role = replica;
 						update agui.run set ended_at = ended_at - interval '2 hours' where status <> 'running' and ended_at > now() - interval '1 hour';
 						reset session_replication_role`)
 				}

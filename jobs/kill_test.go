@@ -157,10 +157,10 @@ func TestReadsGoOnAfterKills(t *testing.T) {
 			store := pgagui.New(pool, nil)
 			plantHanging(t, pool, store)
 			appendRun(t, store, "poison", "child", "r1", message("n", 3)...)
-			execute(t, pool, `select agui.append('poison', 'running', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`)
+			testdb.Exec(t, pool, `select agui.append('poison', 'running', '[{"type":"RUN_STARTED"},{"type":"STATE_SNAPSHOT","snapshot":{"a":1}}]')`)
 			for range times {
 				// The time of the next attempt has come.
-				execute(t, pool, `update agui_internal.job_note set next_at = null`)
+				testdb.Exec(t, pool, `update agui_internal.job_note set next_at = null`)
 				call := beginCompaction(t, how.language, address, 512, new(atomic.Int64))
 				waitForHanging(t, pool)
 				if how.kill == "process" {
@@ -170,7 +170,7 @@ func TestReadsGoOnAfterKills(t *testing.T) {
 				}
 				// A job that learns why its session ended tries the thread once more.
 				wait.For(t, "the call ends", func() bool {
-					execute(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+					testdb.Exec(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
 					return len(call.ended) > 0
 				})
 				if err := <-call.ended; err == nil {
@@ -184,7 +184,7 @@ func TestReadsGoOnAfterKills(t *testing.T) {
 			if isTold := how.language == "Go" && how.kill == "session"; failed > 0 || (attempts >= 2) == isTold {
 				t.Errorf("%d attempts at interrupted runs, %d runs failed", attempts, failed)
 			}
-			execute(t, pool, `drop function hang() cascade`)
+			testdb.Exec(t, pool, `drop function hang() cascade`)
 			if done := mustCompact(t, pool, jobs.CompactOptions{Retry: true}); done.Left != 0 || done.Quarantined != 0 {
 				t.Errorf("done: %+v", done)
 			}

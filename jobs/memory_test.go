@@ -237,9 +237,9 @@ func TestPatchesStayWithinTheirMemory(t *testing.T) {
 			url, pool := databaseHere(t)
 			for i, events := range runs {
 				array := `[{"type":"RUN_STARTED"},` + strings.Join(events, ",") + `]`
-				execute(t, pool, `select agui.append('t', $1, $2)`, fmt.Sprint("r", i), json.RawMessage(array))
+				testdb.Exec(t, pool, `select agui.append('t', $1, $2)`, fmt.Sprint("r", i), json.RawMessage(array))
 				if i < len(runs)-1 {
-					execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", i))
+					testdb.Exec(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", i))
 				}
 			}
 			check := func(statement string) {
@@ -251,8 +251,8 @@ func TestPatchesStayWithinTheirMemory(t *testing.T) {
 				}
 			}
 			check(`call agui.compact_running('0')`)
-			execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", len(runs)-1))
-			execute(t, pool, `delete from agui.snapshot`)
+			testdb.Exec(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, fmt.Sprint("r", len(runs)-1))
+			testdb.Exec(t, pool, `delete from agui.snapshot`)
 			for _, statement := range []string{
 				`select agui.restore('t')`, `call agui.compact()`, `select agui.verify('t')`, `select agui.rebuild_snapshots('t')`,
 				`call agui.repack(older_than => '0')`,

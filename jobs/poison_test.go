@@ -78,7 +78,7 @@ var poisons = map[string]poison{
 func plantHanging(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 	t.Helper()
 	appendRun(t, store, "poison", "r1", "", message("m", 3)...)
-	execute(t, pool, `
+	testdb.Exec(t, pool, `
 		create function hang() returns trigger language plpgsql as 'begin perform pg_sleep(600); return new; end';
 		create trigger hang before insert on agui.snapshot for each row
 			when (new.thread_key = agui.thread_key('', 'poison')) execute function hang()`)
@@ -109,7 +109,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 				for thread := range 20 {
 					appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
 				}
-				execute(t, pool, `update agui.run set ended_at = ended_at - interval '1 minute' where thread_key = agui.thread_key('', 'poison')`)
+				testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 minute' where thread_key = agui.thread_key('', 'poison')`)
 
 				limited, err := url.Parse(address)
 				if err != nil {
@@ -126,7 +126,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 					}
 					if poison.runsOutOfTime {
 						wait.For(t, "the call ends", func() bool {
-							execute(t, pool, `select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+							testdb.Exec(t, pool, `select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
 							return len(call.ended) > 0
 						})
 					}
@@ -149,7 +149,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 						}
 					}
 					checkReads(t, pool, "poison", "")
-					execute(t, pool, poison.mend)
+					testdb.Exec(t, pool, poison.mend)
 					if done := mustCompact(t, pool, jobs.CompactOptions{Retry: true}); done.Runs != 1 || done.Quarantined != 0 {
 						t.Errorf("done: %+v", done)
 					}

@@ -146,18 +146,10 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 	}
 	byNo := map[string]*factRun{}
 	duration := func(d time.Duration) string {
-		var text string
-		if err := pool.QueryRow(t.Context(), `select $1::interval::text`, d).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return testdb.Ask[string](t, pool, `select $1::interval::text`, d)
 	}
 	stamp := func(at time.Time) string {
-		var text string
-		if err := pool.QueryRow(t.Context(), `select $1::timestamptz::text`, at).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return testdb.Ask[string](t, pool, `select $1::timestamptz::text`, at)
 	}
 	for _, r := range runs {
 		byNo[fmt.Sprint(r.Thread, "/", r.No)] = r
@@ -474,9 +466,9 @@ func TestFactsAreThoseOfTheLog(t *testing.T) {
 				case 0, 1, 2:
 					mustProject(t, pool, project)
 				case 3:
-					execute(t, pool, `call agui.compact()`)
+					testdb.Exec(t, pool, `call agui.compact()`)
 				case 4:
-					execute(t, pool, `call agui.repack(older_than => '0')`)
+					testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 				}
 			}
 			check := func(when string) {
@@ -507,9 +499,9 @@ func TestFactsAreThoseOfTheLog(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.tool_fact where result_run_id <> run_id`); n == 0 {
 				t.Error("no call has a result of a later run")
 			}
-			execute(t, pool, `call agui.compact(); `)
-			execute(t, pool, `call agui.repack(older_than => '0')`)
-			execute(t, pool, `select agui.rebuild_facts()`)
+			testdb.Exec(t, pool, `call agui.compact(); `)
+			testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
+			testdb.Exec(t, pool, `select agui.rebuild_facts()`)
 			projectAll(t, pool, project)
 			check("rebuilt")
 			for thread := range runs {
@@ -536,9 +528,7 @@ func TestFactsWaitForTransactionsInProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow := fmt.Sprint("slow ", commits)
-		if _, err := tx.Exec(t.Context(), `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, slow); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, tx, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, slow)
 		appendRun(t, store, fmt.Sprint("fast ", commits), "r", "")
 		mustProject(t, pool, projections["SQL"])
 		if commits {
@@ -567,7 +557,7 @@ func TestARunWithoutFactsIsNamed(t *testing.T) {
 			for i := range 5 {
 				appendRun(t, store, fmt.Sprint("t", i), "r", "", `{"type":"TOOL_CALL_START","toolCallId":"`+fmt.Sprint("call ", i)+`","toolCallName":"f"}`)
 			}
-			execute(t, pool, `alter table agui.projected_call add constraint poison check (call_id <> 'call 3')`)
+			testdb.Exec(t, pool, `alter table agui.projected_call add constraint poison check (call_id <> 'call 3')`)
 			wait.For(t, "facts of the other runs", func() bool {
 				mustProject(t, pool, project)
 				return count(t, pool, `select count(*) from agui.tool_fact`) == 4
@@ -575,13 +565,13 @@ func TestARunWithoutFactsIsNamed(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'project' and thread_id = 't3' and error like '%poison%'`); n != 1 {
 				t.Errorf("%d runs are named", n)
 			}
-			execute(t, pool, `update agui_internal.job_note set next_at = now() + interval '1 hour'`)
-			execute(t, pool, `alter table agui.projected_call drop constraint poison`)
+			testdb.Exec(t, pool, `update agui_internal.job_note set next_at = now() + interval '1 hour'`)
+			testdb.Exec(t, pool, `alter table agui.projected_call drop constraint poison`)
 			mustProject(t, pool, project)
 			if n := count(t, pool, `select count(*) from agui.tool_fact`); n != 4 {
 				t.Errorf("it did not wait: %d calls", n)
 			}
-			execute(t, pool, `select agui.retry('project')`)
+			testdb.Exec(t, pool, `select agui.retry('project')`)
 			mustProject(t, pool, project)
 			if n := count(t, pool, `select count(*) from agui.tool_fact`) + count(t, pool, `select count(*) from agui_internal.job_note`); n != 5 {
 				t.Errorf("after the retry: %d calls and notes", n)
@@ -656,18 +646,18 @@ func TestWhatWaits(t *testing.T) {
 						`{"type":"RUN_FINISHED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"at last"}]}}`,
 					}[random.IntN(3)])
 				case step == 14 && runs[key] > 0:
-					execute(t, pool, `select agui.set_thread($1, agent => $2, archived => $3, scope => $4)`, thread, agents[random.IntN(2)], random.IntN(2) == 0, scope)
+					testdb.Exec(t, pool, `select agui.set_thread($1, agent => $2, archived => $3, scope => $4)`, thread, agents[random.IntN(2)], random.IntN(2) == 0, scope)
 				case step == 15 && runs[key] > 0 && random.IntN(3) == 0:
-					execute(t, pool, `select agui.erase($1, scope => $2), agui.lift_erasure($1, scope => $2)`, thread, scope)
+					testdb.Exec(t, pool, `select agui.erase($1, scope => $2), agui.lift_erasure($1, scope => $2)`, thread, scope)
 					runs[key] = 0
 				case step == 16:
 					// Time passes.
-					execute(t, pool, `update agui.projected_interrupt set expires_at = now() where interrupt_id = 'two' and random() < 0.5`)
+					testdb.Exec(t, pool, `update agui.projected_interrupt set expires_at = now() where interrupt_id = 'two' and random() < 0.5`)
 				case step == 17:
 					// A store that did not have the column.
-					execute(t, pool, `update agui.projected_interrupt set is_open = null where random() < 0.5`)
+					testdb.Exec(t, pool, `update agui.projected_interrupt set is_open = null where random() < 0.5`)
 				case step == 18 && random.IntN(3) == 0:
-					execute(t, pool, `select agui.rebuild_facts()`)
+					testdb.Exec(t, pool, `select agui.rebuild_facts()`)
 				default:
 					mustProject(t, pool, project)
 				}
@@ -697,7 +687,7 @@ func TestFactsBeginAgainInAnotherCluster(t *testing.T) {
 	appendRun(t, store, "t", "a", "")
 	mustProject(t, pool, projections["SQL"])
 	// As a dump of an older cluster with more transactions restores it.
-	execute(t, pool, `update agui.run set changed_in = '9000000000000'; update agui_internal.projection set epoch = '1/1', changed_in = '9000000000001'`)
+	testdb.Exec(t, pool, `update agui.run set changed_in = '9000000000000'; update agui_internal.projection set epoch = '1/1', changed_in = '9000000000001'`)
 	appendRun(t, store, "t", "b", "")
 	projectAll(t, pool, projections["SQL"])
 	if n := count(t, pool, `select count(*) from agui.run_fact where events is not null`); n != 2 {
@@ -720,7 +710,7 @@ func TestFactsGoWithTheThread(t *testing.T) {
 			t.Errorf("%s is empty", table)
 		}
 	}
-	execute(t, pool, `select agui.erase('t')`)
+	testdb.Exec(t, pool, `select agui.erase('t')`)
 	for _, table := range tables {
 		if n := count(t, pool, `select count(*) from agui.`+table); n != 0 {
 			t.Errorf("%d rows are left in %s", n, table)
@@ -767,14 +757,14 @@ func TestVerifyFindsWrongFacts(t *testing.T) {
 			if found := damageOf(t, store, "t"); len(found) > 0 {
 				t.Fatal(found)
 			}
-			execute(t, pool, change.statement)
+			testdb.Exec(t, pool, change.statement)
 			if found := damageOf(t, store, "t"); len(found) != 1 || !strings.Contains(found[0], change.about) {
 				t.Errorf("in SQL: %v", found)
 			}
 			if done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || done.Problems != 1 {
 				t.Errorf("in Go: %v, %v", done, err)
 			}
-			execute(t, pool, `delete from agui.projected_call where run_no = 4711; select agui.rebuild_facts()`)
+			testdb.Exec(t, pool, `delete from agui.projected_call where run_no = 4711; select agui.rebuild_facts()`)
 			projectAll(t, pool, projections["SQL"])
 			mustProject(t, pool, projections["Go"])
 			if found := damageOf(t, store, "t"); len(found) > 0 {
@@ -788,15 +778,13 @@ func TestVerifyFindsWrongFacts(t *testing.T) {
 func TestAMappingWaitsForAStepInProgress(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"usage":{"prompt":7}}}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"usage":{"prompt":7}}}]')`)
 	step, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = step.Rollback(context.Background()) }()
-	if _, err := step.Exec(t.Context(), `select agui_internal.project_step()`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, step, `select agui_internal.project_step()`)
 	mapped := make(chan error, 1)
 	go func() {
 		_, err := pool.Exec(t.Context(), `select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`)
@@ -812,7 +800,7 @@ func TestAMappingWaitsForAStepInProgress(t *testing.T) {
 	if err := <-mapped; err != nil {
 		t.Fatal(err)
 	}
-	execute(t, pool, `call agui.project()`)
+	testdb.Exec(t, pool, `call agui.project()`)
 	if tokens := count(t, pool, `select coalesce(sum(input_tokens), 0) from agui.usage_fact`); tokens != 7 {
 		t.Errorf("%d tokens by the mapping, want 7", tokens)
 	}

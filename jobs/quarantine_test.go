@@ -98,11 +98,11 @@ func TestCompactionGoesOnBesideMissingBatches(t *testing.T) {
 				if !refused() {
 					t.Error("a read of the child is not refused after the first failure")
 				}
-				execute(t, pool, `select agui_internal.note_attempt('compact', agui.thread_key('', 'broken'), '{2}')`)
+				testdb.Exec(t, pool, `select agui_internal.note_attempt('compact', agui.thread_key('', 'broken'), '{2}')`)
 				if !refused() {
 					t.Error("a read of the child is not refused while it is retried")
 				}
-				execute(t, pool, `update agui_internal.job_note set next_at = now() - interval '1 second'`)
+				testdb.Exec(t, pool, `update agui_internal.job_note set next_at = now() - interval '1 second'`)
 				if err := compact(pool); err == nil {
 					t.Error("the run was not tried after its time")
 				}
@@ -158,7 +158,7 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 				appendInBatches(t, store, "broken", "r2", "r1", 2, message("n", 6)...)
 				appendInBatches(t, store, "broken", "child", "r2", 2, message("o", 4)...)
 				appendInBatches(t, store, "broken", "branch", "r1", 2, message("p", 4)...)
-				execute(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`) // as old as repack wants
+				testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`) // as old as repack wants
 				log := `select string_agg(batch::text, ';' order by first_seq) from agui.batch where run_no = 2`
 				damage(t, pool, test.damage)
 				var before, after string
@@ -194,7 +194,7 @@ func TestInterleavedRunsAreNoDamage(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
-			execute(t, pool, `
+			testdb.Exec(t, pool, `
 				do $$
 				begin
 					for n in 0 .. 9 loop
@@ -207,11 +207,11 @@ func TestInterleavedRunsAreNoDamage(t *testing.T) {
 						end loop;
 					end loop;
 				end $$`)
-			execute(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`)
+			testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`)
 			if err := compact(pool); err != nil {
 				t.Error(err)
 			}
-			execute(t, pool, `call agui.repack()`)
+			testdb.Exec(t, pool, `call agui.repack()`)
 			if n := count(t, pool, `select count(*) from agui.run where log_bytes is null or repacked_at is null`); n != 0 {
 				t.Errorf("%d runs wait", n)
 			}
@@ -231,7 +231,7 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 			appendInBatches(t, store, "large", "r2", "r1", 2, append(message("n", 3), message("o", 3)...)...)
 			appendInBatches(t, store, "large", "child", "r2", 2, message("p", 3)...)
 			appendInBatches(t, store, "other", "r1", "", 2, message("m", 3)...)
-			execute(t, pool, `select agui.set_setting('fold_messages', '2')`)
+			testdb.Exec(t, pool, `select agui.set_setting('fold_messages', '2')`)
 			_, err := store.Restore(t.Context(), "large", pgagui.At{RunID: "r2"})
 			var refused *pgagui.Error
 			if !errors.Is(err, pgagui.ErrFoldLimit) || !errors.As(err, &refused) || !strings.Contains(refused.Detail, "fold_messages is 2, and it takes 3 at seq ") ||
@@ -261,7 +261,7 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 					t.Errorf("verify (in SQL: %t): %+v, error %v", inSQL, found, err)
 				}
 			}
-			execute(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
+			testdb.Exec(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
 			if err := compact(pool); err != nil {
 				t.Error(err)
 			}
@@ -299,8 +299,8 @@ func TestCompactRunningGoesOnAfterADamagedRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for thread := range 5 {
-		execute(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, fmt.Sprint("t", thread))
-		execute(t, pool, `select agui.append($1, 'r', '[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}]')`, fmt.Sprint("t", thread))
+		testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"}]')`, fmt.Sprint("t", thread))
+		testdb.Exec(t, pool, `select agui.append($1, 'r', '[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"}]')`, fmt.Sprint("t", thread))
 	}
 	damage(t, pool, `update agui.batch set events = '{"no":"array"}' where first_seq = 2 and thread_key = (
 		select thread_key from agui.run order by thread_key limit 1)`)
@@ -310,7 +310,7 @@ func TestCompactRunningGoesOnAfterADamagedRun(t *testing.T) {
 	if n := count(t, pool, `select count(*) from agui.snapshot`); n != 4 {
 		t.Errorf("%d runs have a snapshot, want the 4 sound ones", n)
 	}
-	execute(t, pool, `call agui.compact_running(1)`)
+	testdb.Exec(t, pool, `call agui.compact_running(1)`)
 }
 
 // A thread that an open transaction holds is left for later; no job waits for it.
@@ -399,7 +399,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 			store := pgagui.New(pool, nil)
 			appendRun(t, store, "t", "r1", "", message("m", 3)...)
 			// Compaction waits in the middle of the run until the error has been appended.
-			execute(t, pool, `
+			testdb.Exec(t, pool, `
 				create function wait() returns trigger language plpgsql as '
 				begin
 					while not pg_try_advisory_xact_lock(4711) loop perform pg_sleep(0.01); end loop;
@@ -411,9 +411,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tx.Rollback(t.Context())
-			if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(4711)`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, `select pg_advisory_xact_lock(4711)`)
 			ended := make(chan error, 1)
 			go func() { ended <- compact(pool) }()
 			wait.For(t, "compaction to wait", func() bool {
@@ -447,7 +445,7 @@ func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended
+	testdb.Exec(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended
 	for name, inSQL := range map[string]bool{"Go": false, "SQL": true} {
 		done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{InSQL: inSQL})
 		if err != nil || done.Problems != 1 {
@@ -482,9 +480,9 @@ func TestARunThatIsFoldedTogetherWithOthers(t *testing.T) {
 			}
 			appendRun(t, store, "t", "branch", "r2", message("b", 3)...)
 			appendRun(t, store, "other", "r1", "", message("m", 3)...)
-			execute(t, pool, fmt.Sprintf(`select agui.set_setting('fold_messages', '%d')`, culprit-1))
+			testdb.Exec(t, pool, fmt.Sprintf(`select agui.set_setting('fold_messages', '%d')`, culprit-1))
 			if begin != "" {
-				execute(t, pool, begin)
+				testdb.Exec(t, pool, begin)
 				if n := count(t, pool, `select count(*) from agui.quarantine`); n != 0 {
 					t.Errorf("%d runs are in quarantine before they are tried alone", n)
 				}
@@ -503,7 +501,7 @@ func TestARunThatIsFoldedTogetherWithOthers(t *testing.T) {
 			if err := compact(pool); err != nil {
 				t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
 			}
-			execute(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
+			testdb.Exec(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
 			if err := compact(pool); err != nil || waitingRuns(t, pool) != 0 {
 				t.Errorf("after the retry: error %v, %d runs wait", err, waitingRuns(t, pool))
 			}
@@ -536,7 +534,7 @@ func TestCompactionOfSeveralRunsKeepsItsLimits(t *testing.T) {
 		{`call agui.compact(older_than => '1 hour')`, 11},
 		{`call agui.compact()`, 0},
 	} {
-		execute(t, pool, call.statement)
+		testdb.Exec(t, pool, call.statement)
 		if waiting := waitingRuns(t, pool); waiting != call.waiting {
 			t.Errorf("%s: %d runs wait, want %d", call.statement, waiting, call.waiting)
 		}
@@ -571,7 +569,7 @@ func TestARunThatKillsATransactionOfSeveralThreads(t *testing.T) {
 			} {
 				ended := beginCompaction(t, "SQL", address, 0, nil).ended
 				waitForHanging(t, pool)
-				execute(t, pool, kill)
+				testdb.Exec(t, pool, kill)
 				if err := <-ended; err == nil {
 					t.Error("a call that was killed ended well")
 				}
@@ -591,7 +589,7 @@ func TestARunThatKillsATransactionOfSeveralThreads(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.quarantine where thread_id = 'poison' and attempts = 2`); n != 1 {
 				t.Errorf("the run is in quarantine %d times", n)
 			}
-			execute(t, pool, `drop function hang() cascade; select agui.retry()`)
+			testdb.Exec(t, pool, `drop function hang() cascade; select agui.retry()`)
 			if err := compactions["SQL"](pool); err != nil || waitingRuns(t, pool) != 0 {
 				t.Errorf("after the retry: error %v, %d runs wait", err, waitingRuns(t, pool))
 			}
@@ -643,9 +641,7 @@ func TestWhatAShortRunCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{`set track_functions = 'all'`, `call agui.compact()`, `select pg_stat_force_next_flush()`} {
-		if _, err := connection.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, connection, statement)
 	}
 	connection.Close(t.Context())
 	if waiting := waitingRuns(t, pool); waiting != 0 {

@@ -62,7 +62,7 @@ func appendSilent(t *testing.T, pool *pgxpool.Pool, scope, threadID string) {
 	}
 	testdb.UpForEver(t, pool)
 	makeOlder(t, pool, scope, threadID, time.Hour)
-	execute(t, pool, `update agui.run set started_at = started_at - interval '1 hour' where thread_key = agui.thread_key($1, $2)`, scope, threadID)
+	testdb.Exec(t, pool, `update agui.run set started_at = started_at - interval '1 hour' where thread_key = agui.thread_key($1, $2)`, scope, threadID)
 }
 
 func inProgress(t *testing.T, pool *pgxpool.Pool) int64 {
@@ -82,7 +82,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			appendSilent(t, pool, "", "silent")
 			appendSilent(t, pool, "other", "silent")
 			appendSilent(t, pool, "", "kept alive")
-			execute(t, pool, `select agui.keep_alive('{kept alive}', '{r}')`)
+			testdb.Exec(t, pool, `select agui.keep_alive('{kept alive}', '{r}')`)
 			appendSilent(t, pool, "", "busy")
 			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "busy", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
@@ -180,8 +180,8 @@ func TestReapStopsInTime(t *testing.T) {
 	for n := range 4 {
 		appendSilent(t, pool, "", fmt.Sprint("t", n))
 	}
-	execute(t, pool, `call agui.reap(max_runs => 0)`)
-	execute(t, pool, `call agui.reap(max_time => '0')`)
+	testdb.Exec(t, pool, `call agui.reap(max_runs => 0)`)
+	testdb.Exec(t, pool, `call agui.reap(max_time => '0')`)
 	asked, ask := context.WithCancel(t.Context())
 	ask()
 	interrupted, cancel := jobs.WithGrace(asked, time.Hour)
@@ -192,7 +192,7 @@ func TestReapStopsInTime(t *testing.T) {
 	if done := mustReap(t, pool, jobs.ReapOptions{MaxTime: time.Nanosecond}); done.Runs != 0 || done.Stopped != jobs.StoppedByTime || done.Duration <= 0 {
 		t.Errorf("without time: %+v", done)
 	}
-	execute(t, pool, `call agui.reap(max_runs => 1)`)
+	testdb.Exec(t, pool, `call agui.reap(max_runs => 1)`)
 	if left := inProgress(t, pool); left != 3 {
 		t.Fatalf("%d runs are left, want 3", left)
 	}
@@ -294,7 +294,7 @@ func TestADamagedRunDoesNotHoldUpTheOthers(t *testing.T) {
 				t.Error("with Retry the run was not tried")
 			}
 			// Its writer is back, and ends it.
-			execute(t, pool, `select agui.append(thread_id, 'r', '[{"type":"RUN_FINISHED"}]') from agui.thread
+			testdb.Exec(t, pool, `select agui.append(thread_id, 'r', '[{"type":"RUN_FINISHED"}]') from agui.thread
 				where thread_key = (select min(thread_key::text)::uuid from agui.run)`)
 			if err := reap(pool); err != nil {
 				t.Error(err)
@@ -312,8 +312,8 @@ func poisonStale(t *testing.T, pool *pgxpool.Pool) {
 	for n := range 21 {
 		appendSilent(t, pool, "", fmt.Sprint("t", n))
 	}
-	execute(t, pool, `create table poison as select min(thread_key::text)::uuid as thread_key from agui.run`)
-	execute(t, pool, `
+	testdb.Exec(t, pool, `create table poison as select min(thread_key::text)::uuid as thread_key from agui.run`)
+	testdb.Exec(t, pool, `
 		create function hang() returns trigger language plpgsql as 'begin
 			if new.thread_key = (select thread_key from public.poison) then perform pg_sleep(600); end if;
 			return new;
@@ -386,7 +386,7 @@ func TestAReaperThatDiesLeavesItsRunForLast(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.quarantine where job = 'reap' and attempts = 2`); n != 1 {
 				t.Errorf("the run is in quarantine %d times", n)
 			}
-			execute(t, pool, `drop function hang() cascade`)
+			testdb.Exec(t, pool, `drop function hang() cascade`)
 			if done := mustReap(t, pool, jobs.ReapOptions{Retry: true}); done.Runs != 1 || done.Quarantined != 0 {
 				t.Errorf("done: %+v", done)
 			}
@@ -405,5 +405,5 @@ func waitForHanging(t *testing.T, pool *pgxpool.Pool) {
 func killHanging(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	waitForHanging(t, pool)
-	execute(t, pool, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
+	testdb.Exec(t, pool, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`)
 }

@@ -26,9 +26,7 @@ var repackers = map[string]func(t *testing.T, pool *pgxpool.Pool){
 		}
 	},
 	"SQL": func(t *testing.T, pool *pgxpool.Pool) {
-		if _, err := pool.Exec(context.Background(), `call agui.repack(older_than => '0')`); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 	},
 }
 
@@ -281,7 +279,7 @@ func TestMaxTimeEndsRepackWithinARun(t *testing.T) {
 			}
 		},
 		"SQL": func(t *testing.T, pool *pgxpool.Pool) {
-			execute(t, pool, `call agui.repack(max_time => '1 microsecond', older_than => '0')`)
+			testdb.Exec(t, pool, `call agui.repack(max_time => '1 microsecond', older_than => '0')`)
 		},
 	}
 	for name, call := range calls {
@@ -293,25 +291,18 @@ func TestMaxTimeEndsRepackWithinARun(t *testing.T) {
 				appendInBatches(t, store, thread, "r", "", 1, message("m", 60)...)
 			}
 			// Batches of up to 10 events, pieces of 20; and the time is over when a run is begun.
-			var definition string
-			if err := pool.QueryRow(context.Background(), `select pg_get_functiondef('agui_internal.repack_run'::regproc)`).Scan(&definition); err != nil {
-				t.Fatal(err)
-			}
+			definition := testdb.Ask[string](t, pool, `select pg_get_functiondef('agui_internal.repack_run'::regproc)`)
 			definition = strings.NewReplacer("constant int := 50000", "constant int := 20", "constant int := 1000", "constant int := 10").Replace(definition)
-			execute(t, pool, definition)
+			testdb.Exec(t, pool, definition)
 			layout := func(thread string) string {
 				t.Helper()
-				var text string
-				if err := pool.QueryRow(context.Background(), `
-					select string_agg(first_seq || '+' || n, ' ' order by first_seq) from agui.batch where thread_key = agui.thread_key('', $1)`, thread).Scan(&text); err != nil {
-					t.Fatal(err)
-				}
-				return text
+				return testdb.Ask[string](t, pool, `
+					select string_agg(first_seq || '+' || n, ' ' order by first_seq) from agui.batch where thread_key = agui.thread_key('', $1)`, thread)
 			}
-			execute(t, pool, `update agui.run set repacked_at = now() where thread_key = agui.thread_key('', 'in pieces')`)
-			execute(t, pool, `call agui.repack(older_than => '0')`)
-			execute(t, pool, `update agui.run set repacked_at = null where thread_key = agui.thread_key('', 'in pieces')`)
-			execute(t, pool, `
+			testdb.Exec(t, pool, `update agui.run set repacked_at = now() where thread_key = agui.thread_key('', 'in pieces')`)
+			testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
+			testdb.Exec(t, pool, `update agui.run set repacked_at = null where thread_key = agui.thread_key('', 'in pieces')`)
+			testdb.Exec(t, pool, `
 				alter function agui_internal.begin_step() rename to begin_step_at_once;
 				create function agui_internal.begin_step() returns void language sql as
 					'select agui_internal.begin_step_at_once(); select pg_sleep(0.15)'`)

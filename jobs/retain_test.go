@@ -24,7 +24,7 @@ import (
 func importOld(t *testing.T, pool *pgxpool.Pool, scope, threadID string, days int, end string) {
 	t.Helper()
 	at := time.Now().AddDate(0, 0, -days).UnixMilli()
-	execute(t, pool, `select agui.import_events($1, 'r1', $2, scope => $3)`, threadID,
+	testdb.Exec(t, pool, `select agui.import_events($1, 'r1', $2, scope => $3)`, threadID,
 		fmt.Sprintf(`[{"type":"RUN_STARTED","timestamp":%d},{"type":"CUSTOM","name":"n","value":1,"timestamp":%d}%s]`, at, at, end), scope)
 }
 
@@ -56,7 +56,7 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 				t.Errorf("done: %+v", done)
 			}
 		},
-		"in SQL": func(t *testing.T, pool *pgxpool.Pool) { execute(t, pool, `call agui.apply_retention()`) },
+		"in SQL": func(t *testing.T, pool *pgxpool.Pool) { testdb.Exec(t, pool, `call agui.apply_retention()`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,12 +68,12 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 			importOld(t, pool, "", "old and held", 400, finished)
 			importOld(t, pool, "", "old and running", 400, "")
 			importOld(t, pool, "", "old with news", 400, finished)
-			execute(t, pool, `select agui.save_session_state('old with news', 'k', '1')`)
+			testdb.Exec(t, pool, `select agui.save_session_state('old with news', 'k', '1')`)
 			importOld(t, pool, "for ever", "old", 400, finished)
 			importOld(t, pool, "short", "quiet", 100, finished)
 			for _, checkpoint := range []string{"quiet", "old and held"} {
-				execute(t, pool, `select agui.save_checkpoint($1, 'c', '{}')`, checkpoint)
-				execute(t, pool, `update agui.checkpoint set saved_at = '2000-01-01'`)
+				testdb.Exec(t, pool, `select agui.save_checkpoint($1, 'c', '{}')`, checkpoint)
+				testdb.Exec(t, pool, `update agui.checkpoint set saved_at = '2000-01-01'`)
 			}
 			if _, err := store.Maintenance().SetHold(t.Context(), "old and held", "case 4711"); err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 				t.Errorf("%d erasures", n)
 			}
 			apply2 := threadsNow(t, pool)
-			execute(t, pool, `call agui.apply_retention()`)
+			testdb.Exec(t, pool, `call agui.apply_retention()`)
 			if now := threadsNow(t, pool); !slices.Equal(now, apply2) {
 				t.Errorf("applied twice: %q", now)
 			}
@@ -142,9 +142,9 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 			if wasHeld, err := store.Maintenance().LiftHold(t.Context(), "old and held"); err != nil || !wasHeld {
 				t.Error(wasHeld, err)
 			}
-			execute(t, pool, `update agui.run set seen_at = '2000-01-01' where status = 'running'`)
+			testdb.Exec(t, pool, `update agui.run set seen_at = '2000-01-01' where status = 'running'`)
 			testdb.UpForEver(t, pool)
-			execute(t, pool, `call agui.apply_retention()`)
+			testdb.Exec(t, pool, `call agui.apply_retention()`)
 			if now := threadsNow(t, pool); !slices.Equal(now, []string{"for ever old", "new", "old with news", "quiet archived"}) {
 				t.Errorf("threads: %q", now)
 			}
@@ -176,7 +176,7 @@ func TestHeldThreadsAreNotErased(t *testing.T) {
 			t.Errorf("erase of old threads: %+v, %v", done, err)
 		}
 	}
-	execute(t, pool, `call agui.erase_older('1 hour', scope => null)`)
+	testdb.Exec(t, pool, `call agui.erase_older('1 hour', scope => null)`)
 	if n := count(t, pool, `select count(*) from agui.event`); n != 3 {
 		t.Errorf("%d events are left", n)
 	}
@@ -208,22 +208,20 @@ func TestRetentionSeesWhatComesBeforeIt(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
 			importOld(t, pool, "", "t", 400, finished)
-			execute(t, pool, `select agui.set_retention('erase', '1 year')`)
+			testdb.Exec(t, pool, `select agui.set_retention('erase', '1 year')`)
 			// The transaction has not ended when the job comes to the thread.
 			tx, err := pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer tx.Rollback(context.Background())
-			if _, err := tx.Exec(t.Context(), between); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, between)
 			holdsThread := name != "another rule"
 			if holdsThread {
 				if done, err := jobs.Retain(t.Context(), pool, jobs.RetainOptions{}); err != nil || done.Threads != 0 || done.Busy != 1 {
 					t.Errorf("while it is in progress: %+v, %v", done, err)
 				}
-				execute(t, pool, `call agui.apply_retention()`)
+				testdb.Exec(t, pool, `call agui.apply_retention()`)
 			}
 			if err := tx.Commit(t.Context()); err != nil {
 				t.Fatal(err)
@@ -231,7 +229,7 @@ func TestRetentionSeesWhatComesBeforeIt(t *testing.T) {
 			if n := count(t, pool, `select agui_internal.retain_thread(agui.thread_key('', 't'), 'erase')::int`); n != 0 {
 				t.Error("it was erased by a plan that does not hold any more")
 			}
-			execute(t, pool, `call agui.apply_retention()`)
+			testdb.Exec(t, pool, `call agui.apply_retention()`)
 			if n := count(t, pool, `select count(*) from agui.thread`); n != 1 {
 				t.Error("the thread is gone")
 			}
@@ -250,9 +248,7 @@ func TestAHoldComesBeforeAnErasureThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `select agui.set_hold('t', 'a reason')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select agui.set_hold('t', 'a reason')`)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := store.Erase(context.Background(), "t", pgagui.EraseOptions{})
@@ -278,18 +274,18 @@ func TestRetentionKeepsTenantsApart(t *testing.T) {
 	for _, scope := range []string{"a", "b"} {
 		importOld(t, pool, scope, "old", 400, finished)
 		importOld(t, pool, scope, "held", 400, finished)
-		execute(t, pool, `select agui.set_hold('held', 'a reason', $1)`, scope)
+		testdb.Exec(t, pool, `select agui.set_hold('held', 'a reason', $1)`, scope)
 	}
 	role := fmt.Sprint("tenant_", rand.Uint32())
-	execute(t, pool, `create role `+role+` in role agui_maintainer`)
+	testdb.Exec(t, pool, `create role `+role+` in role agui_maintainer`)
 	t.Cleanup(func() {
 		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
 			t.Error(err)
 		}
 	})
-	execute(t, pool, `call agui.enable_row_security()`)
-	execute(t, pool, `select agui.map_tenant($1, 'a')`, role)
-	execute(t, pool, `select agui.set_retention('erase', '1 year'), agui.set_retention('erase', '2 years', 'b')`)
+	testdb.Exec(t, pool, `call agui.enable_row_security()`)
+	testdb.Exec(t, pool, `select agui.map_tenant($1, 'a')`, role)
+	testdb.Exec(t, pool, `select agui.set_retention('erase', '1 year'), agui.set_retention('erase', '2 years', 'b')`)
 
 	of, err := url.Parse(address)
 	if err != nil {
@@ -322,8 +318,8 @@ func TestRetentionKeepsTenantsApart(t *testing.T) {
 		t.Errorf("threads: %q", now)
 	}
 	// Its own rule comes before the one for all.
-	execute(t, tenant, `select agui.set_retention('erase', null, 'a'), agui.lift_hold('held', 'a')`)
-	execute(t, tenant, `call agui.apply_retention()`)
+	testdb.Exec(t, tenant, `select agui.set_retention('erase', null, 'a'), agui.lift_hold('held', 'a')`)
+	testdb.Exec(t, tenant, `call agui.apply_retention()`)
 	if now := threadsNow(t, pool); !slices.Equal(now, []string{"a held", "b held", "b old"}) {
 		t.Errorf("threads: %q", now)
 	}

@@ -115,9 +115,7 @@ func TestSearchGoesOnInEachSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck
-	if _, err := tx.Exec(t.Context(), `set local extra_float_digits = -15`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `set local extra_float_digits = -15`)
 	in, options, found := store.WithTx(tx), pgagui.SearchOptions{Limit: 3}, 0
 	for range 30 {
 		page, err := in.Search(t.Context(), "word", options)

@@ -110,9 +110,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 				}
 			}
 			if random.IntN(2) == 0 { // with inputs in parts
-				if _, err := pool.Exec(t.Context(), `call agui.compact()`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.compact()`)
 			}
 		}
 	}
@@ -253,9 +251,7 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 		t.Errorf("verify finds %q", found)
 	}
 	for _, damage := range []string{`update agui.message_text set text = 'forged' where thread_key = agui.thread_key('', 't') and message_id = 'u'`, `delete from agui.message_text where message_id = 'late'`} {
-		if _, err := pool.Exec(t.Context(), damage); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, damage)
 		if found := damageOf(t, store, "t"); len(found) != 1 || !strings.Contains(found[0], "texts") {
 			t.Errorf("after %s verify finds %q", damage, found)
 		}
@@ -267,9 +263,7 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 		}
 	}
 
-	if _, err := pool.Exec(t.Context(), `select agui.erase('t')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `select agui.erase('t')`)
 	if n := count(t, pool, `select count(*) from agui.message_text where thread_key = agui.thread_key('', 't')`); n != 0 || slices.Contains(found("refund"), "t/r1/u") {
 		t.Errorf("%d texts of an erased thread", n)
 	}

@@ -184,18 +184,18 @@ const (
 func TestWebhooksSayHowRunsEnded(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, appendForHooks, "before", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "before", "r", finishedRun, "")
 	all := addEndpoint(t, pool, jobs.Webhook{Name: "all", AllScopes: true}, nil)
 	acme := addEndpoint(t, pool, jobs.Webhook{Name: "acme", Scope: "acme"}, nil)
 	some := addEndpoint(t, pool, jobs.Webhook{Name: "some", Kinds: []jobs.WebhookKind{jobs.WebhookRunFailed, jobs.WebhookRunWaiting}}, nil)
 
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
-	execute(t, pool, appendForHooks, "t", "r2", failedRun, "")
-	execute(t, pool, appendForHooks, "t", "r3", cancelledRun, "")
-	execute(t, pool, appendForHooks, "t", "r4", waitingRun, "")
-	execute(t, pool, appendForHooks, "t", "r5", runInProgress, "")
-	execute(t, pool, appendForHooks, "cut", "r", runInProgress, "acme")
-	execute(t, pool, `select agui.abandon('cut', 'r', 'the process was killed', scope => 'acme')`)
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r2", failedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r3", cancelledRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r4", waitingRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r5", runInProgress, "")
+	testdb.Exec(t, pool, appendForHooks, "cut", "r", runInProgress, "acme")
+	testdb.Exec(t, pool, `select agui.abandon('cut', 'r', 'the process was killed', scope => 'acme')`)
 	if done := mustSend(t, pool, toLoopback); done.Sent != 8 || done.Failed != 0 || done.GivenUp != 0 || done.Stopped != "" {
 		t.Errorf("done: %+v", done)
 	}
@@ -251,7 +251,7 @@ func TestWebhooksSayHowRunsEnded(t *testing.T) {
 	if done := mustSend(t, pool, toLoopback); done.Sent != 0 {
 		t.Errorf("once more: %+v", done)
 	}
-	execute(t, pool, `select agui.append('t', 'r5', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r5', '[{"type":"TEXT_MESSAGE_END","messageId":"m"},{"type":"RUN_FINISHED"}]')`)
 	mustSend(t, pool, toLoopback)
 	all.expect(t, append(ofAll[:4:4], "run.finished t r5", ofAll[4])...)
 }
@@ -267,9 +267,9 @@ func TestBodiesOfWebhooksAreBounded(t *testing.T) {
 		"long": asked,
 		"many": asked + strings.Repeat(`,{"id":"i","reason":"approval"}`, 10_000),
 	} {
-		execute(t, pool, appendForHooks, thread, "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%s]}}]`, outcome), "")
+		testdb.Exec(t, pool, appendForHooks, thread, "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%s]}}]`, outcome), "")
 	}
-	execute(t, pool, appendForHooks, "failed", "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":%q,"code":%q}]`, long, long), "")
+	testdb.Exec(t, pool, appendForHooks, "failed", "r", fmt.Sprintf(`[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":%q,"code":%q}]`, long, long), "")
 	mustSend(t, pool, toLoopback)
 	to.expect(t, "run.failed failed r", "run.waiting long r", "run.waiting many r")
 	for _, got := range to.notices() {
@@ -283,28 +283,28 @@ func TestBodiesOfWebhooksAreBounded(t *testing.T) {
 func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, appendForHooks, "before", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "before", "r", finishedRun, "")
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	execute(t, pool, `select agui.append('before', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, `select agui.append('before', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	mustSend(t, pool, toLoopback)
-	execute(t, pool, `select agui.append('t', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
 	mustSend(t, pool, toLoopback)
-	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', after_seq => 4)`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]', after_seq => 4)`)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.finished t r")
-	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_ERROR","message":"no"}]', after_seq => 5)`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_ERROR","message":"no"}]', after_seq => 5)`)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.failed t r", "run.finished t r")
-	execute(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"no"}]', after_seq => 6)`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"no"}]', after_seq => 6)`)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.failed t r", "run.failed t r", "run.finished t r")
 	if got := e.notices(); got[0].id == got[1].id || got[1].id == got[2].id {
 		t.Errorf("two events have the same id: %+v", got)
 	}
 	// What jobs do to a run is not sent.
-	execute(t, pool, `call agui.compact()`)
-	execute(t, pool, `call agui.repack(older_than => '0')`)
+	testdb.Exec(t, pool, `call agui.compact()`)
+	testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
 	mustSend(t, pool, toLoopback)
 	if n := len(e.notices()); n != 3 {
 		t.Errorf("%d requests", n)
@@ -341,7 +341,7 @@ func TestFailedWebhooksAreRepeatedForADay(t *testing.T) {
 			w.WriteHeader(500)
 		}
 	})
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	var clock clock
 	total := time.Duration(0)
 	for attempt, least := range []float64{15, 60, 240, 960, 3840, 15360, 61440} {
@@ -351,10 +351,7 @@ func TestFailedWebhooksAreRepeatedForADay(t *testing.T) {
 		if got, want := failures(t, pool), fmt.Sprintf("e run.finished t r: %d attempts, 500 Internal Server Error, is retried", attempt+1); len(got) != 1 || got[0] != want {
 			t.Errorf("failures %q, want %q", got, want)
 		}
-		var pause float64
-		if err := pool.QueryRow(t.Context(), `select extract(epoch from next_at - $1::timestamptz) from agui_internal.webhook_request`, clock.now()).Scan(&pause); err != nil {
-			t.Fatal(err)
-		}
+		pause := testdb.Ask[float64](t, pool, `select extract(epoch from next_at - $1::timestamptz) from agui_internal.webhook_request`, clock.now())
 		if pause < least*0.8-10 || pause > least*1.2 { // the test may have been slow
 			t.Errorf("the pause after attempt %d is %g s, want %g or so", attempt+1, pause, least)
 		}
@@ -421,7 +418,7 @@ func TestFailedWebhooksAreDropped(t *testing.T) {
 	pool := testdb.Pool(t)
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, answering(500))
 	for _, run := range []string{"a", "b", "c"} {
-		execute(t, pool, appendForHooks, "t", run, finishedRun, "")
+		testdb.Exec(t, pool, appendForHooks, "t", run, finishedRun, "")
 	}
 	mustSend(t, pool, toLoopback)
 	if n, err := jobs.DropWebhookFailures(t.Context(), pool, "e", e.notices()[0].id); err != nil || n != 1 || len(failures(t, pool)) != 2 {
@@ -431,7 +428,7 @@ func TestFailedWebhooksAreDropped(t *testing.T) {
 		t.Error(n, err, failures(t, pool))
 	}
 	// They do not come back when all is read anew.
-	execute(t, pool, `update agui_internal.webhook_position set position = '1/1 changed 5 00000000-0000-0000-0000-000000000000 0'`)
+	testdb.Exec(t, pool, `update agui_internal.webhook_position set position = '1/1 changed 5 00000000-0000-0000-0000-000000000000 0'`)
 	var clock clock
 	clock.advance(time.Hour)
 	mustSend(t, pool, clock.options())
@@ -447,7 +444,7 @@ func TestWebhooksWaitAsLongAsTheEndpointAsks(t *testing.T) {
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, answering(429, "Retry-After", "3000"))
 	other := addEndpoint(t, pool, jobs.Webhook{Name: "other", AllScopes: true}, answering(503, "Retry-After", "1"))
 	for i := range 20 {
-		execute(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
+		testdb.Exec(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
 	}
 	mustSend(t, pool, toLoopback)
 	if n := len(e.notices()); n < 1 || n > 8 { // those that were on their way
@@ -479,7 +476,7 @@ func TestAGoneEndpointIsDisabled(t *testing.T) {
 	status := http.StatusGone
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, func(_ notice, w http.ResponseWriter) { w.WriteHeader(status) })
 	other := addEndpoint(t, pool, jobs.Webhook{Name: "other", AllScopes: true}, nil)
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
 	if done, err := sendWebhooks(t, pool, toLoopback); done.Sent != 1 || done.Failed != 1 || err == nil || !strings.Contains(err.Error(), `webhook "e" is disabled`) {
 		t.Errorf("done: %+v, %v", done, err)
 	}
@@ -487,7 +484,7 @@ func TestAGoneEndpointIsDisabled(t *testing.T) {
 	if err != nil || hooks[0].Enabled || hooks[0].DisabledBecause != "the endpoint answered 410 Gone" || hooks[0].ToSend != 1 || !hooks[1].Enabled {
 		t.Errorf("webhooks: %+v, %v", hooks, err)
 	}
-	execute(t, pool, appendForHooks, "t", "r2", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r2", finishedRun, "")
 	var clock clock
 	clock.advance(time.Minute)
 	mustSend(t, pool, clock.options())
@@ -514,7 +511,7 @@ func TestDisabledWebhooksKeepTheirPlace(t *testing.T) {
 	if _, err := jobs.EnableWebhook(t.Context(), pool, "e", false); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	belowHorizon(t, pool)
 	if has, err := jobs.HasWebhooksToSend(t.Context(), pool, toLoopback); has || err != nil {
 		t.Error(has, err)
@@ -534,13 +531,13 @@ func TestWebhooksGoOnlyWhereTheyMay(t *testing.T) {
 	pool := testdb.Pool(t)
 	private := addEndpoint(t, pool, jobs.Webhook{Name: "private", AllScopes: true}, nil)
 	name := addEndpoint(t, pool, jobs.Webhook{Name: "name", AllScopes: true}, nil)
-	execute(t, pool, `update agui.webhook set url = replace(url, '127.0.0.1', 'localhost') where name = 'name'`)
+	testdb.Exec(t, pool, `update agui.webhook set url = replace(url, '127.0.0.1', 'localhost') where name = 'name'`)
 	moved := addEndpoint(t, pool, jobs.Webhook{Name: "moved", AllScopes: true}, nil)
 	moved.answer = func(_ notice, w http.ResponseWriter) {
 		w.Header().Set("Location", private.URL)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	options := jobs.WebhookOptions{AllowHTTP: true}
 	mustSend(t, pool, options)
 	for _, failure := range failures(t, pool) {
@@ -581,7 +578,7 @@ func TestASlowEndpointHoldsUpNoOther(t *testing.T) {
 		<-isDone
 	})
 	quick := addEndpoint(t, pool, jobs.Webhook{Name: "quick", AllScopes: true}, nil)
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
 	belowHorizon(t, pool)
 	var group errgroup.Group
 	group.Go(func() error {
@@ -589,7 +586,7 @@ func TestASlowEndpointHoldsUpNoOther(t *testing.T) {
 		return err
 	})
 	<-isSlow
-	execute(t, pool, appendForHooks, "t", "r2", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r2", finishedRun, "")
 	wait.For(t, "the second event", func() bool { return len(quick.notices()) == 2 })
 	close(isDone)
 	if err := group.Wait(); err != nil {
@@ -605,7 +602,7 @@ func TestADeadEndpointRests(t *testing.T) {
 	dead := addEndpoint(t, pool, jobs.Webhook{Name: "dead", AllScopes: true}, nil)
 	dead.Close()
 	for i := range 30 {
-		execute(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
+		testdb.Exec(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
 	}
 	if done := mustSend(t, pool, toLoopback); done.Failed < 1 || done.Failed > 8 {
 		t.Errorf("done: %+v", done)
@@ -637,7 +634,7 @@ func TestKilledSendersLoseNothing(t *testing.T) {
 		w.WriteHeader(200)
 		isAnswered <- err
 	}
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	belowHorizon(t, pool)
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), jobToDo+"=webhooks", jobDatabase+"="+url)
@@ -656,7 +653,7 @@ func TestKilledSendersLoseNothing(t *testing.T) {
 	}
 	_ = process.Wait()
 	// The server ends the session of the process when it notices, and nothing of its call stays.
-	execute(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+	testdb.Exec(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 	wait.For(t, "the end of the session", func() bool {
 		return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and query ~ 'note_webhook_request' and pid <> pg_backend_pid()`) == 0
 	})
@@ -687,7 +684,7 @@ func TestKillsLoseNoWebhook(t *testing.T) {
 	var clock clock
 	for range kills() {
 		for range 30 {
-			execute(t, pool, appendForHooks, "t", fmt.Sprint("r", runs), finishedRun, "")
+			testdb.Exec(t, pool, appendForHooks, "t", fmt.Sprint("r", runs), finishedRun, "")
 			runs++
 		}
 		belowHorizon(t, pool)
@@ -715,7 +712,7 @@ func TestWorkersShareWebhooks(t *testing.T) {
 	two := addEndpoint(t, pool, jobs.Webhook{Name: "two", AllScopes: true}, nil)
 	const runs = 150
 	for i := range runs {
-		execute(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
+		testdb.Exec(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
 	}
 	belowHorizon(t, pool)
 	var group errgroup.Group
@@ -741,7 +738,7 @@ func TestAPositionMovesOnce(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	execute(t, pool, `update agui_internal.webhook_position set position = 'first'`)
+	testdb.Exec(t, pool, `update agui_internal.webhook_position set position = 'first'`)
 	for _, move := range []struct {
 		webhook, after, to string
 		isMoved            int64
@@ -760,19 +757,19 @@ func TestErasureRemovesWebhookRequests(t *testing.T) {
 	pool := testdb.Pool(t)
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, func(got notice, w http.ResponseWriter) {
 		if got.run == "meanwhile r" {
-			execute(t, pool, `select agui.erase('meanwhile')`)
+			testdb.Exec(t, pool, `select agui.erase('meanwhile')`)
 		}
 		w.WriteHeader(500)
 	})
 	for _, thread := range []string{"pending", "dead", "meanwhile", "stays"} {
-		execute(t, pool, appendForHooks, thread, "r", failedRun, "")
+		testdb.Exec(t, pool, appendForHooks, thread, "r", failedRun, "")
 	}
 	mustSend(t, pool, toLoopback)
-	execute(t, pool, `update agui_internal.webhook_request set next_at = null where thread_key = agui.thread_key('', 'dead')`)
+	testdb.Exec(t, pool, `update agui_internal.webhook_request set next_at = null where thread_key = agui.thread_key('', 'dead')`)
 	if n := len(failures(t, pool)); n != 3 {
 		t.Errorf("%d failures", n)
 	}
-	execute(t, pool, `select agui.erase('pending'), agui.erase('dead')`)
+	testdb.Exec(t, pool, `select agui.erase('pending'), agui.erase('dead')`)
 	if got := failures(t, pool); len(got) != 1 || !strings.HasPrefix(got[0], "e run.failed stays r") {
 		t.Errorf("failures %q", got)
 	}
@@ -780,8 +777,8 @@ func TestErasureRemovesWebhookRequests(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	// A thread that is erased before the job comes gets none.
-	execute(t, pool, appendForHooks, "gone", "r", finishedRun, "")
-	execute(t, pool, `select agui.erase('gone')`)
+	testdb.Exec(t, pool, appendForHooks, "gone", "r", finishedRun, "")
+	testdb.Exec(t, pool, `select agui.erase('gone')`)
 	mustSend(t, pool, toLoopback)
 	if got := e.received(); len(got) != 4 {
 		t.Errorf("received %q", got)
@@ -792,13 +789,13 @@ func TestErasureRemovesWebhookRequests(t *testing.T) {
 func TestWebhooksSurviveAnotherHistory(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, appendForHooks, "t", "before", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "before", finishedRun, "")
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
 	mustSend(t, pool, toLoopback)
-	execute(t, pool, appendForHooks, "t", "r2", failedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r2", failedRun, "")
 	// As a dump of another cluster brings it.
-	execute(t, pool, `update agui_internal.webhook_position set position = '1/1 changed 9000000000000 ffffffff-ffff-ffff-ffff-ffffffffffff 1'`)
+	testdb.Exec(t, pool, `update agui_internal.webhook_position set position = '1/1 changed 9000000000000 ffffffff-ffff-ffff-ffff-ffffffffffff 1'`)
 	belowHorizon(t, pool)
 	if has, err := jobs.HasWebhooksToSend(t.Context(), pool, toLoopback); !has || err != nil {
 		t.Error(has, err)
@@ -807,7 +804,7 @@ func TestWebhooksSurviveAnotherHistory(t *testing.T) {
 		t.Errorf("done: %+v", done)
 	}
 	e.expect(t, "run.failed t r2", "run.finished t r1")
-	execute(t, pool, appendForHooks, "t", "r3", cancelledRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r3", cancelledRun, "")
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.cancelled t r3", "run.failed t r2", "run.finished t r1")
 	belowHorizon(t, pool)
@@ -821,14 +818,14 @@ func TestOldEndsAreNotSent(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
 	mustSend(t, pool, toLoopback)
-	execute(t, pool, `update agui.webhook set created_at = created_at - interval '1 year'`)
+	testdb.Exec(t, pool, `update agui.webhook set created_at = created_at - interval '1 year'`)
 	// Its end is old, and something came after it just now.
 	importOld(t, pool, "", "old", 31, finished)
-	execute(t, pool, `select agui.append('old', 'r1', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
+	testdb.Exec(t, pool, `select agui.append('old', 'r1', '[{"type":"CUSTOM","name":"late","value":1}]', after_seq => 3)`)
 	importOld(t, pool, "", "newer", 29, finished)
-	execute(t, pool, `update agui_internal.webhook_request set ended_at = ended_at - interval '31 days'`)
+	testdb.Exec(t, pool, `update agui_internal.webhook_request set ended_at = ended_at - interval '31 days'`)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.finished newer r1", "run.finished t r1")
 	if n := count(t, pool, `select count(*) from agui_internal.webhook_request`); n != 1 {
@@ -852,11 +849,11 @@ func TestWebhooksCostLittleWithoutWork(t *testing.T) {
 			t.Errorf("skipped: %q, want %q", report.Skipped, want)
 		}
 	}
-	execute(t, pool, appendForHooks, "t", "r0", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r0", finishedRun, "")
 	run(jobs.SkippedIdle)
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
 	wait.For(t, "the runs before the webhook", func() bool { return mustRun(t, pool, job).Skipped == jobs.SkippedIdle })
-	execute(t, pool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", finishedRun, "")
 	run("")
 	run(jobs.SkippedIdle)
 	e.expect(t, "run.finished t r1")
@@ -874,7 +871,7 @@ func TestWebhooksStopOnCall(t *testing.T) {
 	defer stop()
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, func(notice, http.ResponseWriter) { stop() })
 	for i := range 40 {
-		execute(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
+		testdb.Exec(t, pool, appendForHooks, "t", fmt.Sprint("r", i), finishedRun, "")
 	}
 	belowHorizon(t, pool)
 	graceful, cancel := jobs.WithGrace(ctx, time.Minute)
@@ -890,7 +887,7 @@ func TestWebhooksStopOnCall(t *testing.T) {
 	// Without a grace the requests on their way are sent once more.
 	ended, end := context.WithCancel(t.Context())
 	e.answer = func(notice, http.ResponseWriter) { end() }
-	execute(t, pool, appendForHooks, "t", "last", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "last", finishedRun, "")
 	belowHorizon(t, pool)
 	_, _ = jobs.SendWebhooks(ended, pool, toLoopback)
 	var clock clock
@@ -969,7 +966,7 @@ func TestWebhooksAreAddedAndRemoved(t *testing.T) {
 	if got := e.notices(); len(got) != 1 || got[0].kind != "webhook.test" {
 		t.Errorf("test: %+v", got)
 	}
-	execute(t, pool, appendForHooks, "t", "r", finishedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	mustSend(t, pool, toLoopback)
 	for _, name := range []string{"a", "a.2_B-c", "b", "e"} {
 		if known, err := jobs.RemoveWebhook(ctx, pool, name); err != nil || !known {

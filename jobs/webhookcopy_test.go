@@ -23,18 +23,18 @@ func TestCopiesOfADatabaseSendNoWebhooks(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, nil)
 	admin := testdb.Connect(t, server.URL("postgres"))
-	execute(t, admin, `create database source`)
+	testdb.Exec(t, admin, `create database source`)
 	if err := schema.Up(t.Context(), server.URL("source")); err != nil {
 		t.Fatal(err)
 	}
 	source := testdb.Connect(t, server.URL("source"))
 	e := addEndpoint(t, source, jobs.Webhook{Name: "e", AllScopes: true}, answering(http.StatusServiceUnavailable))
-	execute(t, source, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, source, appendForHooks, "t", "r1", finishedRun, "")
 	mustSend(t, source, toLoopback)
 	source.Close()
-	execute(t, admin, `create database copy template source`)
+	testdb.Exec(t, admin, `create database copy template source`)
 	source, copied := testdb.Connect(t, server.URL("source")), testdb.Connect(t, server.URL("copy"))
-	execute(t, copied, appendForHooks, "t", "r2", finishedRun, "")
+	testdb.Exec(t, copied, appendForHooks, "t", "r2", finishedRun, "")
 
 	e.answer = nil
 	later := &clock{by: time.Hour}
@@ -73,9 +73,9 @@ func TestWebhooksGoOnAfterAFailover(t *testing.T) {
 	t.Parallel()
 	r := testdb.NewReplicated(t)
 	e := addEndpoint(t, r.PrimaryPool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	execute(t, r.PrimaryPool, appendForHooks, "t", "r1", finishedRun, "")
+	testdb.Exec(t, r.PrimaryPool, appendForHooks, "t", "r1", finishedRun, "")
 	mustSend(t, r.PrimaryPool, toLoopback)
-	execute(t, r.PrimaryPool, appendForHooks, "t", "r2", failedRun, "")
+	testdb.Exec(t, r.PrimaryPool, appendForHooks, "t", "r2", failedRun, "")
 	wait.For(t, "the standby has the run", func() bool { return count(t, r.StandbyPool, `select count(*) from agui.run where run_id = 'r2'`) == 1 })
 	if err := r.Primary.Kill(); err != nil {
 		t.Fatal(err)
