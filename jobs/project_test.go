@@ -774,6 +774,60 @@ func TestVerifyFindsWrongFacts(t *testing.T) {
 	}
 }
 
+// inBackground executes a statement, and returns when it has ended or waits for a lock.
+func inBackground(t *testing.T, pool *pgxpool.Pool, statement string) chan error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pool.Exec(t.Context(), statement)
+		ended <- err
+	}()
+	wait.For(t, statement+" has ended or waits", func() bool {
+		return len(ended) > 0 ||
+			count(t, pool, `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query = $1 and datname = current_database()`, statement) > 0
+	})
+	return ended
+}
+
+// A step that is in progress while a thread is erased leaves no key of it behind, and they do not wait for each other.
+func TestAnErasureWaitsForAStepInProgress(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	testdb.Exec(t, pool, `select agui.append('first', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `call agui.project()`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `update agui_internal.projection set scan_key = '00000000-0000-0000-0000-000000000000', scan_no = 0`)
+	testdb.Exec(t, pool, `create function public.project_slowly() returns int language plpgsql as $$
+		begin
+			perform from agui_internal.projection for update;
+			perform pg_advisory_lock(1), pg_advisory_unlock(1);
+			return agui_internal.project_step();
+		end $$`)
+	last := testdb.Ask[string](t, pool, `select thread_id from agui.thread order by thread_key desc limit 1`)
+
+	gate, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gate.Rollback(context.Background()) }()
+	if _, err := gate.Exec(t.Context(), `select pg_advisory_xact_lock(1)`); err != nil {
+		t.Fatal(err)
+	}
+	step := inBackground(t, pool, `select public.project_slowly()`)
+	erased := inBackground(t, pool, `select agui.erase('`+last+`')`)
+	if err := gate.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ended := range []chan error{step, erased} {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(t, pool, `select count(*) from agui_internal.projection where agui.thread_key('', $1) in (thread_key, scan_key)`, last); n != 0 {
+		t.Error("the projection names the erased thread")
+	}
+}
+
 // A mapping of usage holds for the facts of all runs, also for those of a first step that was in progress when it was set.
 func TestAMappingWaitsForAStepInProgress(t *testing.T) {
 	t.Parallel()
@@ -785,15 +839,7 @@ func TestAMappingWaitsForAStepInProgress(t *testing.T) {
 	}
 	defer func() { _ = step.Rollback(context.Background()) }()
 	testdb.Exec(t, step, `select agui_internal.project_step()`)
-	mapped := make(chan error, 1)
-	go func() {
-		_, err := pool.Exec(t.Context(), `select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`)
-		mapped <- err
-	}()
-	wait.For(t, "the mapping is set or waits", func() bool {
-		return len(mapped) > 0 ||
-			count(t, pool, `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%map_usage(%' and datname = current_database()`) > 0
-	})
+	mapped := inBackground(t, pool, `select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`)
 	if err := step.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,12 @@
 package test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -122,5 +126,76 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	})
 	if left != "" {
 		t.Errorf("names in the statistics of %s", left)
+	}
+}
+
+// keysLeft names the tables with a row that holds the key of a thread, however it is written.
+func keysLeft(t *testing.T, pool *pgxpool.Pool, key string) (tables []string) {
+	t.Helper()
+	for _, table := range testdb.List[string](t, pool, `
+		select format('%I.%I', schemaname, tablename) from pg_tables where schemaname in ('agui', 'agui_internal') order by 1`) {
+		if testdb.Ask[bool](t, pool, `select exists (select from `+table+` as stored where strpos(replace(stored::text, '-', ''), replace($1, '-', '')) > 0)`, key) {
+			tables = append(tables, table)
+		}
+	}
+	return tables
+}
+
+// No table holds the key of an erased thread, as names can be tried against it. Readers of changes go on where they were.
+func TestNoTableHoldsTheKeyOfAnErasedThread(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	testdb.Fill(t, pool)
+	key := testdb.Ask[string](t, pool, `select agui.thread_key('', 'kept')::text`)
+	before := testdb.Ask[string](t, pool, `select agui.thread_key('acme', 'scoped')::text`)
+	epoch := testdb.Ask[string](t, pool, `select agui_internal.epoch()`)
+	// The places of readers that read the thread last: of all runs, of changes, of all scopes, of its scope.
+	places := map[string]string{}
+	for i, row := range testdb.List[string](t, pool, `select concat_ws(' ', changed_in, thread_key, run_no) from agui.run where thread_key = $1 and run_no in (1, 2)`, key) {
+		for kind, scope := range map[string]string{"all": "null", "changed": "''"} {
+			places[fmt.Sprint(kind, i)] = scope
+			testdb.Exec(t, pool, `select agui.move_consumer($1, $2, `+scope+`)`, fmt.Sprint(kind, i), strings.Join([]string{epoch, kind, row}, " "))
+		}
+	}
+	testdb.Exec(t, pool, `update agui_internal.webhook_position set position = (select position from agui.consumer where consumer = 'changed0')`)
+	testdb.Exec(t, pool, `update agui_internal.projection set thread_key = $1, run_no = 3, scan_key = $1, scan_no = 2`, key)
+	late := testdb.Ask[string](t, pool, `select position from agui.consumer where consumer = 'changed0'`)
+
+	held := keysLeft(t, pool, key)
+	for _, table := range []string{"agui.thread", "agui.consumer", "agui_internal.webhook_position", "agui_internal.webhook_request", "agui_internal.projection", "agui_internal.job_note"} {
+		if !slices.Contains(held, table) {
+			t.Errorf("%s does not hold the key: the test shows nothing", table)
+		}
+	}
+	testdb.Exec(t, pool, `select agui.lift_hold('kept')`)
+	unread := func(consumer string) []string {
+		return testdb.List[string](t, pool, `select concat_ws(' ', scope, thread_id, run_id) from agui.consume($1, scope => `+places[consumer]+`)
+			where not is_erased and thread_id <> 'kept' order by 1`, consumer)
+	}
+	was := map[string][]string{}
+	for consumer := range places {
+		was[consumer] = unread(consumer)
+	}
+	testdb.Exec(t, pool, `select agui.erase('kept')`)
+	if left := keysLeft(t, pool, key); left != nil {
+		t.Errorf("tables with the key of an erased thread: %v", left)
+	}
+	for consumer, want := range was {
+		if got := unread(consumer); !slices.Equal(got, want) {
+			t.Errorf("consumer %s reads %q, and would have read %q without the erasure", consumer, got, want)
+		}
+	}
+	if now := testdb.Ask[string](t, pool, `select concat_ws(' ', thread_key, run_no, scan_key, scan_no) from agui_internal.projection`); key > before && strings.Count(now, before) != 2 {
+		t.Errorf("the projection is at %s, want both places at the run before, of %s", now, before)
+	}
+
+	// A reader that read the thread before it was erased, and comes back afterwards.
+	testdb.Exec(t, pool, `select agui.move_consumer('late', $1)`, late)
+	webhook := testdb.Ask[string](t, pool, `select position from agui_internal.webhook_position`)
+	if !testdb.Ask[bool](t, pool, `select agui_internal.add_webhook_requests('hook', $1, $2, '{}', '{}', '{}')`, webhook, late) {
+		t.Error("the webhook did not move")
+	}
+	if left := keysLeft(t, pool, key); left != nil {
+		t.Errorf("tables with the key afterwards: %v", left)
 	}
 }

@@ -15,7 +15,10 @@ begin
             hint = 'A name has 1 to 200 bytes.';
     end if;
     insert into agui.consumer (scope, is_all, consumer, position)
-    values (coalesce(move_consumer.scope, ''), move_consumer.scope is null, move_consumer.consumer, move_consumer.after)
+    values (
+        coalesce(move_consumer.scope, ''), move_consumer.scope is null, move_consumer.consumer,
+        agui_internal.position_without_erased(move_consumer.after, move_consumer.scope)
+    )
     on conflict on constraint consumer_name do update
     set position = excluded.position, moved_at = excluded.moved_at, moved_by = excluded.moved_by;
     if after is null then

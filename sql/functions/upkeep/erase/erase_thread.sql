@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    first_key constant uuid := '00000000-0000-0000-0000-000000000000';
     is_known boolean;
     held     agui.hold;
     erasure  agui.erasure;
@@ -14,7 +15,6 @@ begin
     -- Meanwhile nothing can be appended to the thread or saved in it, and no compaction runs.
     if older_than is null then
         perform agui_internal.wait_for_lock(agui_internal.thread_lock_id(thread_key), format('the thread with key %s', thread_key));
-        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     else
         -- A job does not wait for other transactions.
         if not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(thread_key)) then
@@ -23,8 +23,10 @@ begin
                 message = format('the thread with key %s is locked by %s', thread_key, agui_internal.lock_holders(agui_internal.thread_lock_id(thread_key)));
         end if;
         perform set_config('lock_timeout', '200ms', true);
-        perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     end if;
+    -- A step of agui.project() that is in progress ends first: it takes this lock, and then those of its threads.
+    perform from agui_internal.projection for key share;
+    perform from agui.thread as thread where thread.thread_key = erase_thread.thread_key for update;
     is_known := found;
     -- A thread may have nothing yet but the claim of its first run.
     perform
@@ -78,6 +80,19 @@ begin
 
     perform agui_internal.delete_thread(thread_key);
     delete from agui_internal.webhook_request as request where request.thread_key = erase_thread.thread_key;
+    update agui_internal.projection as state
+    set (thread_key, run_no) = (select before.thread_key, before.run_no from agui_internal.run_before(state.thread_key, first_key) as before)
+    where state.thread_key = erase_thread.thread_key;
+    update agui_internal.projection as state
+    set (scan_key, scan_no) = (select before.thread_key, before.run_no from agui_internal.run_before(state.scan_key, first_key) as before)
+    where state.scan_key = erase_thread.thread_key;
+    update agui.consumer as known
+    set position = agui_internal.position_without_erased(known.position, case when not known.is_all then known.scope end)
+    where known.position like '% ' || erase_thread.thread_key || ' %';
+    update agui_internal.webhook_position as place
+    set position = agui_internal.position_without_erased(place.position, known.scope)
+    from agui.webhook as known
+    where known.name = place.webhook and place.position like '% ' || erase_thread.thread_key || ' %';
     return erasure;
 end
 $$;

@@ -11,6 +11,7 @@ declare
     -- Texts that were of the runs.
     said_keys uuid[];
     prints    bigint[];
+    said_in   int[];
 begin
     -- agui.erase waits, or is waited for.
     perform from agui.thread as thread where thread.thread_key = any (keys) order by thread.thread_key for key share;
@@ -41,9 +42,9 @@ begin
             delete from agui.message_text as text
             using unnest(keys, run_nos) as listed (thread_key, run_no)
             where text.thread_key = listed.thread_key and text.run_no = listed.run_no
-            returning text.thread_key, text.print
+            returning text.thread_key, text.print, text.run_no
         )
-        select array_agg(gone.thread_key), array_agg(gone.print) into said_keys, prints from gone;
+        select array_agg(gone.thread_key), array_agg(gone.print), array_agg(gone.run_no) into said_keys, prints, said_in from gone;
     end if;
     select array_agg(found.run) into runs
     from unnest(keys, run_nos) as listed (thread_key, run_no)
@@ -117,14 +118,16 @@ begin
     insert into agui.projected_call select * from agui_internal.answers_of_runs(runs || children);
     perform agui_internal.index_texts(keys, run_nos);
 
-    -- What they do not say any more, another run may: one of a branch, whose input has it.
+    -- What they do not say any more, another run may, also one before those that still do: of a branch, whose input has it.
     select array_agg(other.thread_key) as keys, array_agg(other.run_no) as run_nos into affected
     from agui.projected_run as other
     where other.thread_key in (
         select gone.thread_key
-        from unnest(said_keys, prints) as gone (thread_key, print)
+        from unnest(said_keys, prints, said_in) as gone (thread_key, print, run_no)
         where not exists (
-            select from agui.message_text as text where text.thread_key = gone.thread_key and text.print = gone.print
+            select
+            from agui.message_text as text
+            where text.thread_key = gone.thread_key and text.print = gone.print and text.run_no <= gone.run_no
         )
     );
     perform agui_internal.index_texts(affected.keys, affected.run_nos);

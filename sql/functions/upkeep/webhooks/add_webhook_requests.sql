@@ -18,8 +18,9 @@ declare
 begin
     perform agui_internal.refuse_unless_operator('send webhooks');
     update agui_internal.webhook_position as place
-    set position = moved_to, read_at = clock_timestamp()
-    where place.webhook = add_webhook_requests.webhook and place.position = add_webhook_requests.after;
+    set position = agui_internal.position_without_erased(moved_to, known.scope), read_at = clock_timestamp()
+    from agui.webhook as known
+    where known.name = place.webhook and place.webhook = add_webhook_requests.webhook and place.position = add_webhook_requests.after;
     if not found then
         return false;
     end if;
