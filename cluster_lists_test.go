@@ -520,3 +520,26 @@ func TestEmptyListsOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// A consumer names a thread that no node has, and does not say that the history is another one: beginning again would not help.
+func TestAConsumerNamesAThreadOnNoNode(t *testing.T) {
+	t.Parallel()
+	nodes := testdb.Nodes(t, 2)
+	store := onNodes(nodes, nil)
+	consumer := store.Consumer("warehouse")
+	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, finished))
+	for i, node := range nodes {
+		testdb.Exec(t, node.Pool, `insert into agui_internal.moved_thread (thread_key, node) values (agui.thread_key('', 't'), $1)
+			on conflict (thread_key) do update set node = excluded.node`, nodes[1-i].Name)
+	}
+	var last error
+	wait.For(t, "the run", func() bool {
+		for _, err := range consumer.Events(t.Context()) {
+			last = err
+		}
+		return last != nil
+	})
+	if !errors.Is(last, pgagui.ErrMoved) || errors.Is(last, pgagui.ErrOtherHistory) || !strings.Contains(last.Error(), `thread "t"`) {
+		t.Errorf("got %v", last)
+	}
+}

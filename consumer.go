@@ -3,6 +3,7 @@ package pgagui
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -129,7 +130,8 @@ type ChangedEvent struct {
 // In a cluster the events of a thread that was moved may come once more, and an *UnansweredError comes last, behind the events of the nodes
 // that answered.
 //
-// Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents, ErrLogDamaged (MarkRead goes on behind the damage).
+// Errors: those of Consumer.Changes; ErrKeyCollision, ErrInvalidEvents, ErrLogDamaged (MarkRead goes on behind the damage), ErrMoved
+// (no node of the cluster has the thread).
 func (c Consumer) Events(ctx context.Context) iter.Seq2[ChangedEvent, error] {
 	return func(yield func(ChangedEvent, error) bool) {
 		var missing UnansweredError
@@ -206,8 +208,16 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 			switch {
 			case row.Problem == "UI014": // erased in the meantime
 				continue
-			case row.Problem != "":
+			case row.Problem == "UI017":
 				return false, unknown(ErrOtherHistory, "the log of thread %q does not have event %d any more", thread.ThreadID, params.AfterSeqs[i])
+			case row.Problem == live.Moved && c.store.cluster != nil:
+				return false, &Error{
+					Kind:    ErrMoved,
+					Message: fmt.Sprintf("no node of the cluster has thread %q: each says that another one does", thread.ThreadID),
+					Hint:    "Repeat the call. If a move of the thread was interrupted, repeat the move (pgagui cluster move).",
+				}
+			case row.Problem != "":
+				return false, cannotFollow(live.Key{Scope: thread.Scope, ThreadID: thread.ThreadID}, Position{Seq: params.AfterSeqs[i]}, row.Problem)
 			}
 			for event, err := range batch.All() {
 				if err != nil {

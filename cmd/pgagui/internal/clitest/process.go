@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // Gate makes compaction wait in the middle of each thread until the test calls open.
@@ -50,12 +52,8 @@ func Gate(t *testing.T, pool *pgxpool.Pool) (isReached func() bool, open func())
 // WaitFor waits until a condition holds.
 func WaitFor(t *testing.T, condition func() bool) {
 	t.Helper()
-	for !condition() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the test ended first")
-		case <-time.After(5 * time.Millisecond):
-		}
+	if !wait.Until(condition) {
+		t.Fatalf("waited %s in vain", wait.Patience)
 	}
 }
 
@@ -97,6 +95,7 @@ func (p *Running) WaitForLine(t *testing.T, texts ...string) {
 		p.passed = slices.Delete(p.passed, i, i+1)
 		return
 	}
+	defer p.killLater().Stop()
 	for p.lines.Scan() {
 		line := p.lines.Text()
 		p.Log += line + "\n"
@@ -105,12 +104,18 @@ func (p *Running) WaitForLine(t *testing.T, texts ...string) {
 		}
 		p.passed = append(p.passed, line)
 	}
-	t.Fatalf("the log ended without a line with %q:\n%s", texts, p.Log)
+	t.Fatalf("the log ended, or %s passed, without a line with %q:\n%s", wait.Patience, texts, p.Log)
+}
+
+// killLater ends a process that does not do what a test waits for.
+func (p *Running) killLater() *time.Timer {
+	return time.AfterFunc(wait.Patience, func() { _ = p.Process.Kill() })
 }
 
 // End waits for the process and returns its exit code.
 func (p *Running) End(t *testing.T) int {
 	t.Helper()
+	defer p.killLater().Stop()
 	for p.lines.Scan() {
 		p.Log += p.lines.Text() + "\n"
 	}
