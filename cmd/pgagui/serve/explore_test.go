@@ -185,12 +185,20 @@ func TestServeExplorer(t *testing.T) {
 	if status, _, page := visit(t, visitor, s.URL+"/explorer/health", nil); status != http.StatusOK || strings.Contains(page, "Log on disk") {
 		t.Errorf("health: %d %s", status, page)
 	}
+	frontPage := func(client *http.Client, want string) {
+		t.Helper()
+		if answer, text := s.Request(client, "", "GET", "/", ""); answer.StatusCode != http.StatusOK || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
+			t.Errorf("/ answers %s: %s", answer.Status, text)
+		}
+	}
+	frontPage(visitor, "the explorer is at /explorer/, the description of the API at /openapi.yaml")
 	s.Terminate(t)
 	if code := s.End(t); code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, s.Log)
 	}
 
 	s = c.Serve(append(arguments, "--explorer=false")...)
+	frontPage(http.DefaultClient, "without --explorer=false the explorer is at /explorer/")
 	if answer, _ := s.Request(http.DefaultClient, "", "GET", "/explorer/", ""); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("without it: %s", answer.Status)
 	}

@@ -389,6 +389,7 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	if config.explorer {
 		s.addExplorer(s.newStore(&storeConfig), authenticator)
 	}
+	s.handler = withFrontPage(s.handler, config.explorer)
 	if config.insecure {
 		s.handler = access.LocalOnly(access.Audit{Logger: logger}, s.handler)
 	}
@@ -438,6 +439,22 @@ func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenti
 			return
 		}
 		rest.ServeHTTP(w, r)
+	})
+}
+
+// withFrontPage adds an answer at / for people: where to go.
+func withFrontPage(rest http.Handler, hasExplorer bool) http.Handler {
+	line := "pgagui serve: the explorer is at " + explorerPrefix + "/, the description of the API at /openapi.yaml"
+	if !hasExplorer {
+		line = "pgagui serve: the description of the API is at /openapi.yaml; without --explorer=false the explorer is at " + explorerPrefix + "/"
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			rest.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, line)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +138,15 @@ func webhookState(hook jobs.Webhook) string {
 
 func noWebhook(name string) error {
 	return fmt.Errorf("there is no webhook %q (pgagui webhook ls lists them)", name)
+}
+
+// refuseUnknownWebhook explains that a webhook has no requests by that there is none of that name.
+func refuseUnknownWebhook(ctx context.Context, pool *pgxpool.Pool, name string) error {
+	hooks, err := jobs.Webhooks(ctx, pool)
+	if err == nil && !slices.ContainsFunc(hooks, func(hook jobs.Webhook) bool { return hook.Name == name }) {
+		err = noWebhook(name)
+	}
+	return err
 }
 
 func (p *program) webhookRemoveCommand() *cobra.Command {
@@ -304,6 +314,9 @@ command needs the role agui_maintainer.`,
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)
+				if err == nil && len(failures) == 0 && len(arguments) > 0 {
+					err = refuseUnknownWebhook(ctx, pool, arguments[0])
+				}
 				if err != nil {
 					return err
 				}
@@ -327,6 +340,9 @@ func (p *program) webhookRequestsCommand(done string, do func(ctx context.Contex
 		Args: cli.Arguments(1, 2),
 		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error {
 			count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
+			if err == nil && count == 0 {
+				err = refuseUnknownWebhook(ctx, pool, arguments[0])
+			}
 			if err != nil {
 				return err
 			}

@@ -223,6 +223,10 @@ func hintFor(hint string) string {
 		return "pgagui log THREAD lists the runs."
 	case strings.HasPrefix(hint, "agui.enable_search("):
 		return "pgagui search --enable LANGUAGE turns it on."
+	case strings.HasPrefix(hint, "Use the position of a row of agui.changes"):
+		return "Use the member position of a line of pgagui feed; without a position it begins with all runs."
+	case strings.HasPrefix(hint, "Begin with after => null"):
+		return strings.Replace(hint, "with after => null", "without a position", 1)
 	}
 	return hint
 }

@@ -123,7 +123,18 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	}
 	root.AddCommand(cli.ConnectionTopic(), cli.ExitCodesTopic(), cli.ScopesTopic())
 	(&program{p}).completeIDs(root)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.PreRunE = refuseUnknownTopic
 	return root
+}
+
+// refuseUnknownTopic ends "pgagui help" with an error, where cobra prints the help of the whole program and succeeds.
+func refuseUnknownTopic(help *cobra.Command, topic []string) error {
+	if _, unknown, err := help.Root().Find(topic); err != nil || len(unknown) > 0 {
+		return cli.WrongUsage(help.Root(), fmt.Sprintf("there is no command or help topic %q", strings.Join(topic, " ")))
+	}
+	return nil
 }
 
 // flagError says of a flag whose value cannot be read what it takes.
