@@ -131,6 +131,7 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 		config, err := pgxpool.ParseConfig(described.URL)
 		if err == nil {
 			config.MaxConns = max(config.MaxConns, 2*parallelCopies+2)
+			config.AfterConnect = endSoonWithClient
 			var pool *pgxpool.Pool
 			pool, err = pgxpool.NewWithConfig(ctx, config)
 			if err == nil {
@@ -142,6 +143,18 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 		return nil, fmt.Errorf("node %q: %w", described.Name, err)
 	}
 	return c, nil
+}
+
+// endSoonWithClient lets the server end a session half a minute after the machine of the client is gone, unless the database, the role
+// or the address sets it otherwise: its locks are in the way of the next move. The defaults of the system take two hours.
+func endSoonWithClient(ctx context.Context, connection *pgx.Conn) error {
+	_, err := connection.Exec(ctx, `
+		select set_config(wanted.name, wanted.value, false)
+		from (values ('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '30000'))
+			as wanted (name, value)
+		join pg_settings as known on known.name = wanted.name
+		where known.source = 'default'`)
+	return err
 }
 
 // Close closes the connections.

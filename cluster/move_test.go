@@ -544,3 +544,40 @@ func TestAThreadComesBackToItsRows(t *testing.T) {
 		t.Errorf("%d events, want 2", n)
 	}
 }
+
+// The server ends the sessions of a mover whose machine is gone, and with them its locks, within half a minute: all of them, unless an
+// address says otherwise.
+func TestSessionsOfAMoveEndWithTheirMachine(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, nil)
+	c.mustAppend("t", "r", `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`)
+	c.nodes[2].URL += "&tcp_user_timeout=5000"
+	for _, node := range c.nodes {
+		pool := testdb.Connect(t, node.URL)
+		testdb.Exec(t, pool, `create table public.seen (setting text)`)
+		testdb.Exec(t, pool, `create function public.note() returns trigger language plpgsql as $$
+			begin
+				insert into public.seen select concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),
+					current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout'));
+				return null;
+			end $$`)
+		testdb.Exec(t, pool, `grant all on public.seen to public`)
+		testdb.Exec(t, pool, `create trigger note after insert or delete on agui.thread for each row execute function public.note()`)
+	}
+	mover, err := cluster.Open(t.Context(), c.nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mover.Close()
+	mover.RemoveAfter = 0
+	for _, to := range []string{"b", "c"} {
+		if _, err := mover.MoveThread(t.Context(), "", "t", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"15 5 3 30000", "15 5 3 30000", "15 5 3 5000"} {
+		if seen := testdb.List[string](t, testdb.Connect(t, c.nodes[i].URL), `select distinct setting from public.seen`); !slices.Equal(seen, []string{want}) {
+			t.Errorf("node %s: keepalives and tcp_user_timeout of the sessions that moved a thread are %q, want %q", c.nodes[i].Name, seen, want)
+		}
+	}
+}
