@@ -1,6 +1,7 @@
 create or replace function agui_internal.run_before(key uuid, low uuid, out thread_key uuid, out run_no int)
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
