@@ -284,30 +284,30 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 func TestATextIsThatOfTheFirstRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	execute(t, pool, `select agui.enable_search()`)
+	testdb.Exec(t, pool, `select agui.enable_search()`)
 	const listed = `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m","role":"user","content":"refund"}]}`
 	shown := func() string {
 		t.Helper()
 		projectAll(t, pool, projections["Go"])
 		return testdb.Ask[string](t, pool, `select string_agg(concat_ws(' ', run_id, seq), ', ') from agui.search('refund')`)
 	}
-	execute(t, pool, `select agui.append('t', 'r0', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
+	testdb.Exec(t, pool, `select agui.append('t', 'r0', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`)
 	for _, run := range []string{"slow", "middle", "fast"} {
-		execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_STARTED"},`+listed+`]', parent_run_id => 'r0', parallel => true)`, run)
+		testdb.Exec(t, pool, `select agui.append('t', $1, '[{"type":"RUN_STARTED"},`+listed+`]', parent_run_id => 'r0', parallel => true)`, run)
 	}
 	for _, ended := range []struct{ run, want string }{{"fast", "fast 8"}, {"slow", "slow 4"}, {"middle", "slow 4"}} {
-		execute(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, ended.run)
+		testdb.Exec(t, pool, `select agui.append('t', $1, '[{"type":"RUN_FINISHED"}]')`, ended.run)
 		if got := shown(); got != ended.want {
 			t.Errorf("after the end of %s the text is that of %q, want %q", ended.run, got, ended.want)
 		}
 	}
 	// What the first run does not have any more is that of the next one, not of the one that is projected with it.
-	execute(t, pool, `select agui_internal.project_runs(array_agg(thread_key), array_agg(run_no)) from agui.run where run_id in ('slow', 'fast')`)
+	testdb.Exec(t, pool, `select agui_internal.project_runs(array_agg(thread_key), array_agg(run_no)) from agui.run where run_id in ('slow', 'fast')`)
 	if got := shown(); got != "slow 4" {
 		t.Errorf("projected together, the text is that of %q", got)
 	}
-	execute(t, pool, `update agui.message_text set run_no = 1, seq = 2`)
-	execute(t, pool, `select agui_internal.project_runs(array_agg(thread_key), array_agg(run_no)) from agui.run where run_id in ('r0', 'fast')`)
+	testdb.Exec(t, pool, `update agui.message_text set run_no = 1, seq = 2`)
+	testdb.Exec(t, pool, `select agui_internal.project_runs(array_agg(thread_key), array_agg(run_no)) from agui.run where run_id in ('r0', 'fast')`)
 	if got := shown(); got != "slow 4" {
 		t.Errorf("after a run lost the text, it is that of %q", got)
 	}
