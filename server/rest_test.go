@@ -851,11 +851,11 @@ func TestAttachments(t *testing.T) {
 	part := func(mimeType, filename, data string) string {
 		return fmt.Sprintf(`{"type":"image","source":{"type":"data","value":"%s","mimeType":"%s"},"metadata":{"filename":"%s"}}`, base64.StdEncoding.EncodeToString([]byte(data)), mimeType, filename)
 	}
-	parts := part("image/png", "a.png", "0123456789") + "," + part("text/html", "a.html", "<script>") + "," + part("image/svg+xml", "é\\r\\nX: y", "<svg/>") + "," + part("text/plain", "", "é")
+	parts := part("image/png", "a.png", "0123456789") + "," + part("text/html", "a.html", "<script>") + "," + part("image/svg+xml", "é\\r\\nX: y", "<svg/>") + "," + part("text/plain", "", "é") + "," + part("text/plain", "", "")
 	p.json(200, "POST", "/threads/t/runs/r/events", `{"events":[`+started("t", "r")+`,`+finished("t", "r")+
 		`],"afterSeq":0,"input":{"messages":[{"id":"q","role":"user","content":[`+parts+`]}]}}`)
 	listed := p.json(200, "GET", "/threads/t/attachments?run=r", "")["attachments"].([]any)
-	if first := listed[0].(map[string]any); len(listed) != 4 || first["mimeType"] != "image/png" || first["bytes"] != 10.0 || first["messageId"] != "q" {
+	if first := listed[0].(map[string]any); len(listed) != 5 || first["mimeType"] != "image/png" || first["bytes"] != 10.0 || first["messageId"] != "q" {
 		t.Errorf("list %v", listed)
 	}
 	for n, want := range []struct{ mimeType, disposition, data string }{
@@ -863,6 +863,7 @@ func TestAttachments(t *testing.T) {
 		{"application/octet-stream", `attachment; filename=a.html`, "<script>"},
 		{"application/octet-stream", `attachment; filename*=utf-8''%C3%A9%0D%0AX%3A%20y`, "<svg/>"},
 		{"text/plain; charset=utf-8", `inline`, "é"},
+		{"text/plain; charset=utf-8", `inline`, ""},
 	} {
 		answer := p.request("GET", fmt.Sprint("/threads/t/attachments/", n+1), "")
 		data, err := io.ReadAll(answer.Body)
@@ -886,11 +887,15 @@ func TestAttachments(t *testing.T) {
 	tag := get(200).Header.Get("ETag")
 	get(304, "If-None-Match", tag)
 	get(416, "Range", "bytes=10-")
+	get(200, "Range", "lines=1-2") // a unit that a server does not know does not count
 	part3, _ := io.ReadAll(get(206, "Range", "bytes=3-5").Body)
 	if string(part3) != "345" {
 		t.Errorf("a range has %q", part3)
 	}
-	p.json(404, "GET", "/threads/t/attachments/5", "")
+	if empty := p.request("GET", "/threads/t/attachments/5", "", "Range", "bytes=-1"); empty.StatusCode != 200 {
+		t.Errorf("a range of an attachment without data: status %d, %v", empty.StatusCode, empty.Header)
+	}
+	p.json(404, "GET", "/threads/t/attachments/6", "")
 	p.json(400, "GET", "/threads/t/attachments/x", "")
 }
 

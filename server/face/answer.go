@@ -77,6 +77,9 @@ func (s *HTTP) AnswerFile(w http.ResponseWriter, r *http.Request, mimeType, file
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "private, no-cache") // a copy may be kept, and is compared by its ETag
 		header.Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(data)))
+		if len(data) == 0 || !strings.HasPrefix(r.Header.Get("Range"), "bytes=") { // ServeContent refuses other units, and answers with a range of nothing
+			r.Header.Del("Range")
+		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	})
 }

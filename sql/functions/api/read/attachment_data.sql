@@ -21,15 +21,13 @@ declare
     fold agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), at_seq, at_time);
     encoded text;
 begin
-    select found.message_id, found.type, found.mime_type, found.filename, found.value
+    select found.message_id, found.type, found.mime_type, found.filename, agui_internal.base64_text(found.value)
     into attachment_data.message_id, attachment_data.type, attachment_data.mime_type, attachment_data.filename, encoded
     from agui_internal.fold_attachments(fold) as found
     where found.n = attachment_data.n;
     if encoded is null then
         return;
     end if;
-    -- The spellings of base64: with other letters for URLs, without its end.
-    encoded := rtrim(translate(encoded, E'-_ \t\r\n', '+/'), '=');
     begin
         data := decode(rpad(encoded, (octet_length(encoded) + 3) / 4 * 4, '='), 'base64');
     exception

@@ -17,7 +17,7 @@ begin
     return query
     select
         attachment.n, attachment.message_id, attachment.type, attachment.mime_type, attachment.filename,
-        octet_length(rtrim(attachment.value, '=')) * 3::bigint / 4
+        octet_length(agui_internal.base64_text(attachment.value)) * 3::bigint / 4
     from agui_internal.fold_attachments(fold) as attachment
     order by attachment.n;
 end
