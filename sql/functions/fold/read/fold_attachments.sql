@@ -7,28 +7,31 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    -- Each function reads its JSON once, for all members: an operator for each of them would hold one more copy
+    -- of a large message until the row is done.
     return query
     select
         (row_number() over (order by message.position, part.position))::int,
         message.message_id,
-        agui_internal.json_string_text((part.value -> 'type')::text),
-        agui_internal.json_string_text(coalesce(source.value -> 'mimeType', part.value -> 'mimeType')::text),
+        agui_internal.json_string_text(member.type::text),
+        agui_internal.json_string_text(coalesce(source."mimeType", member."mimeType")::text),
         agui_internal.json_string_text(coalesce(
-            part.value -> 'filename',
-            case when json_typeof(part.value -> 'metadata') = 'object' then part.value -> 'metadata' -> 'filename' end
+            member.filename,
+            case when json_typeof(member.metadata) = 'object' then member.metadata -> 'filename' end
         )::text),
         agui_internal.json_string_text(data.value::text)
     from agui_internal.fold_messages(fold, array['user', 'tool']) as message
-    cross join lateral json_array_elements(
-        case when json_typeof(message.body -> 'content') = 'array' then message.body -> 'content' end
-    ) with ordinality as part (value, position)
-    cross join lateral (
-        select case when json_typeof(part.value) = 'object' and json_typeof(part.value -> 'source') = 'object' then part.value -> 'source' end
-    ) as source (value)
+    cross join lateral json_to_record(message.body) as body (content json)
+    cross join lateral json_array_elements(case when json_typeof(body.content) = 'array' then body.content end)
+        with ordinality as part (value, position)
+    cross join lateral json_to_record(case when json_typeof(part.value) = 'object' then part.value else '{}' end)
+        as member (type json, source json, "mimeType" json, filename json, metadata json, data json)
+    cross join lateral json_to_record(case when json_typeof(member.source) = 'object' then member.source else '{}' end)
+        as source (type json, "mimeType" json, value json)
     cross join lateral (
         select case
-            when source.value ->> 'type' = 'data' then source.value -> 'value'
-            when json_typeof(part.value) = 'object' and part.value ->> 'type' = 'binary' then part.value -> 'data'
+            when source.type::text = '"data"' then source.value
+            when member.type::text = '"binary"' then member.data
         end
     ) as data (value)
     where json_typeof(data.value) = 'string';
