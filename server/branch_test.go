@@ -62,6 +62,28 @@ func TestTheMessagesOfAClientSayWhereARunContinues(t *testing.T) {
 	}
 }
 
+// A tool call without a parent makes a message with the id of the call, which may be that of a question.
+func TestTheMessageWhereARunContinuesSharesItsID(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	c := p.run("t", "run-1", "u1 user One")
+	a.called(t).finish("a1", "First")
+	c.rest()
+	c = p.run("t", "run-2", "u1 user One", "a1 assistant First", "u2 user Two")
+	called := a.called(t)
+	called.send(started("t", "run-2"), `{"type":"TOOL_CALL_START","toolCallId":"u1","toolCallName":"look"}`, `{"type":"TOOL_CALL_END","toolCallId":"u1"}`,
+		start("a2"), content("a2", "Second"), end("a2"), finished("t", "run-2"))
+	close(called.answers)
+	c.rest()
+	c = p.run("t", "run-3", "u1 user One", "a1 assistant First", "u2 user Two")
+	a.called(t).finish("a3", "Else")
+	c.rest()
+	if got := mustRun(t, p, "t", "run-3").ParentRunID; got != "run-1" {
+		t.Errorf("the run continues from %q, want run-1", got)
+	}
+}
+
 // TestTheStateOfAnAbandonedBranch tests what a client's state becomes that comes from the branch
 // that the client leaves with an edit.
 func TestTheStateOfAnAbandonedBranch(t *testing.T) {

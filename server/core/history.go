@@ -135,7 +135,8 @@ const (
 )
 
 // branchOf compares the messages of a client with the stored conversation at the head. For before,
-// messageID is the first stored message that the client's conversation does not have.
+// messageID is the first stored message that the client's conversation does not have, and that shares
+// its id with none that it has: the id would name that one.
 func branchOf(in *Input, stored conversation) (point branchPoint, messageID string) {
 	known := ids(stored.messages)
 	if !knowsAny(known, in.messages) {
@@ -149,16 +150,24 @@ func branchOf(in *Input, stored conversation) (point branchPoint, messageID stri
 	if k == len(have) {
 		return atHead, ""
 	}
+	kept := ids(have[:k])
+	messageID = have[k].id
+	for _, message := range have[k:] {
+		if !kept[message.id] {
+			messageID = message.id
+			break
+		}
+	}
 	rest := sent[k:]
 	if len(rest) > 0 && rest[0].id == have[k].id {
-		return before, have[k].id
+		return before, messageID
 	}
 	for _, message := range rest {
 		if known[message.id] {
 			return elsewhere, ""
 		}
 	}
-	return before, have[k].id
+	return before, messageID
 }
 
 // turns returns the messages that every client keeps: without instructions, and without the
