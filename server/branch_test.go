@@ -62,17 +62,21 @@ func TestTheMessagesOfAClientSayWhereARunContinues(t *testing.T) {
 	}
 }
 
-// A tool call without a parent makes a message with the id of the call, which may be that of a question.
+// A tool call without a parent makes a message with the id of the call, which may be that of a question or
+// of an activity.
 func TestTheMessageWhereARunContinuesSharesItsID(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	p := serve(t, testdb.Pool(t), withAgent(a))
 	c := p.run("t", "run-1", "u1 user One")
-	a.called(t).finish("a1", "First")
+	called := a.called(t)
+	called.send(started("t", "run-1"), `{"type":"ACTIVITY_SNAPSHOT","messageId":"plan","activityType":"PLAN","content":{}}`)
+	called.finish("a1", "First")
 	c.rest()
 	c = p.run("t", "run-2", "u1 user One", "a1 assistant First", "u2 user Two")
-	called := a.called(t)
+	called = a.called(t)
 	called.send(started("t", "run-2"), `{"type":"TOOL_CALL_START","toolCallId":"u1","toolCallName":"look"}`, `{"type":"TOOL_CALL_END","toolCallId":"u1"}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"plan","toolCallName":"look"}`, `{"type":"TOOL_CALL_END","toolCallId":"plan"}`,
 		start("a2"), content("a2", "Second"), end("a2"), finished("t", "run-2"))
 	close(called.answers)
 	c.rest()

@@ -11,15 +11,18 @@ import (
 // conversation is the stored conversation at the end of a run, as agents and clients know it:
 // without activities, which only UIs get.
 type conversation struct {
-	messages []message
-	state    json.RawMessage
+	messages   []message
+	activities map[string]bool // their ids
+	state      json.RawMessage
 }
 
 func readConversation(messages []json.RawMessage, state json.RawMessage) conversation {
-	c := conversation{state: state}
+	c := conversation{activities: map[string]bool{}, state: state}
 	for _, text := range messages {
 		if message := readMessage(text); message.role != "activity" {
 			c.messages = append(c.messages, message)
+		} else {
+			c.activities[message.id] = true
 		}
 	}
 	return c
@@ -136,7 +139,7 @@ const (
 
 // branchOf compares the messages of a client with the stored conversation at the head. For before,
 // messageID is the first stored message that the client's conversation does not have, and that shares
-// its id with none that it has: the id would name that one.
+// its id with none that it has, and with no activity: the id would name that one.
 func branchOf(in *Input, stored conversation) (point branchPoint, messageID string) {
 	known := ids(stored.messages)
 	if !knowsAny(known, in.messages) {
@@ -153,7 +156,7 @@ func branchOf(in *Input, stored conversation) (point branchPoint, messageID stri
 	kept := ids(have[:k])
 	messageID = have[k].id
 	for _, message := range have[k:] {
-		if !kept[message.id] {
+		if !kept[message.id] && !stored.activities[message.id] {
 			messageID = message.id
 			break
 		}
