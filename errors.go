@@ -162,6 +162,9 @@ func ErrorOf(err error) error {
 	refused := &Error{
 		Kind: kind, Code: cause.Code, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause,
 	}
+	if cause.Code == "22021" { // its words are about bytes of the connection
+		refused.Message = `an id or a text of the call holds NUL (\u0000) or is not UTF-8: PostgreSQL cannot store it`
+	}
 	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
 		refused.Detail = "" // the message says it
 	}

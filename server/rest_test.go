@@ -715,6 +715,7 @@ func TestProblemsSpeakOfTheAPI(t *testing.T) {
 		`PATCH /threads/t {]`:                                        `the body is not valid JSON: byte 2: invalid character ']'`,
 		`POST /threads/t/runs/r/events {"afterSeq":"x","events":[]}`: `the member "afterSeq" of the body is of the wrong type: string`,
 		`POST /threads/t/runs/r/events?after_seq=0 x`:                `after_seq is for a stream (Content-Type: application/x-ndjson or`,
+		`PATCH /threads/t {"title":"\u0000"}`:                        `an id or a text of the call holds NUL (\u0000) or is not UTF-8`,
 	} {
 		parts := strings.SplitN(request, " ", 3)
 		answered := httptest.NewRecorder()
@@ -724,6 +725,21 @@ func TestProblemsSpeakOfTheAPI(t *testing.T) {
 			t.Errorf("%s: status %d, %s, want 400 and %s", request, answered.Code, answered.Body, detail)
 		}
 	}
+}
+
+func TestCompressedBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	for _, path := range []string{"/agent/test/run", "/threads/t/runs/r/events", "/copilotkit"} {
+		if known := p.json(415, "POST", path, "{}", "Content-Encoding", "gzip"); !strings.Contains(fmt.Sprint(known["detail"]), `Content-Encoding "gzip"`) {
+			t.Errorf("%s: %v", path, known)
+		}
+	}
+	if answer := p.request("POST", "/threads/t/runs/r/events", started("t", "r"), "Content-Encoding", "gzip", "Content-Type", "application/x-ndjson"); answer.StatusCode != 415 {
+		t.Errorf("a stream: status %d", answer.StatusCode)
+	}
+	p.json(200, "POST", "/threads/t/runs/r/events", `{"events":[`+started("t", "r")+`],"afterSeq":0}`, "Content-Encoding", "identity")
 }
 
 func TestSlowReadersOfLargeAnswers(t *testing.T) {

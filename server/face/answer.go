@@ -208,6 +208,16 @@ func (s *HTTP) bodyOf(w http.ResponseWriter, r *http.Request) *requestBody {
 	return body
 }
 
+// checkEncoding refuses a body that is compressed.
+func (b *requestBody) checkEncoding(r *http.Request) error {
+	encoding := r.Header.Get("Content-Encoding")
+	if encoding == "" || strings.EqualFold(encoding, "identity") || r.ContentLength == 0 {
+		return nil
+	}
+	b.isRefused = true
+	return problem.Errorf(http.StatusUnsupportedMediaType, "the body has the Content-Encoding %q: send it without compression", encoding)
+}
+
 func (b *requestBody) Read(into []byte) (n int, err error) {
 	if err = b.tooLarge; err == nil {
 		n, err = b.CountedBody.Read(into)

@@ -141,7 +141,7 @@ func (s *HTTP) Handle(pattern string, right access.Rights, endpoint func(http.Re
 			defer body.Held.Release()
 			r.Body = body
 		}
-		err := checkPath(r)
+		err := cmp.Or(checkPath(r), body.checkEncoding(r))
 		if err == nil && s.HasReplica() {
 			r, err = s.withRoute(w, r, right)
 		}
