@@ -139,7 +139,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
   async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, newVersions: ChannelVersions): Promise<RunnableConfig> {
     const { threadId, namespace, checkpointId } = requireThread(config, "put a checkpoint");
     const { channel_values: values, ...document } = checkpoint;
-    const changed = Object.entries(newVersions).filter(([channel]) => channel in values);
+    const changed = Object.entries(newVersions).filter(([channel]) => Object.hasOwn(values, channel));
     const contents = await this.#contents(changed.map(([channel]) => values[channel]));
     const runId: unknown = config.configurable?.run_id;
     await this.#query(
@@ -166,7 +166,7 @@ export class PgaguiSaver extends BaseCheckpointSaver {
       "select agui.put_checkpoint_writes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
       [
         threadId, checkpointId, taskId, writes.map(([channel]) => channel), contents.types, contents.json,
-        writes.map(([channel], place) => WRITES_IDX_MAP[channel] ?? place), taskPath, namespace, this.#database.scope,
+        writes.map(([channel], place) => (Object.hasOwn(WRITES_IDX_MAP, channel) ? WRITES_IDX_MAP[channel] : place)), taskPath, namespace, this.#database.scope,
       ],
     );
   }
@@ -303,12 +303,16 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     const parent = await this.getTuple(parentConfig);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_values[TASKS] = (parent?.pendingWrites ?? []).filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
-    checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
+    checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : super.getNextVersion(undefined);
   }
 
   /** The types of values, and their contents as a JSON array: JSON as it is, bytes as base64. */
   async #contents(values: unknown[]): Promise<{ types: string[]; json: string }> {
-    const dumped = await Promise.all(values.map((value) => this.serde.dumpsTyped(value)));
+    const dumped = await Promise.all(values.map(async (value) => {
+      const [type, data] = await this.serde.dumpsTyped(value);
+      // A function has no JSON. In a member of an object it would count as undefined, too.
+      return type === "json" && data.length === 0 ? this.serde.dumpsTyped(undefined) : [type, data] as const;
+    }));
     const texts = dumped.map(([type, data]) => (type === "json" ? textOf(data) : JSON.stringify(Buffer.from(data).toString("base64"))));
     return { types: dumped.map(([type]) => type), json: `[${texts.join(",")}]` };
   }

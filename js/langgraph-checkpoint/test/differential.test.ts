@@ -33,6 +33,37 @@ test("two branches of a checkpoint keep their own values", async () => {
   }
 });
 
+test("channels may have the names of members that all objects have", async () => {
+  const names = ["constructor", "toString", "__error__"];
+  const [expected, got] = await Promise.all([new MemorySaver(), await saver()].map(async (saver) => {
+    await saver.put(configOf(), checkpointOf("1", { toString: 1 }, { toString: 1, valueOf: 1 }), { source: "loop", step: 1, parents: {} }, { toString: 1, valueOf: 1 });
+    await saver.putWrites(configOf("1"), names.map((name) => [name, `value of ${name}`]), "task");
+    return (await saver.getTuple(configOf("1")))!;
+  }));
+  expect(got!.checkpoint).toEqual(expected!.checkpoint);
+  expect(new Map(got!.pendingWrites!.map(([, name, value]) => [name, value]))).toEqual(new Map(names.map((name) => [name, `value of ${name}`])));
+});
+
+test("a value that has no JSON is undefined", async () => {
+  const pg = await saver();
+  const values = { call: () => 1, mark: Symbol("mark"), text: "kept" };
+  const versions = { call: 1, mark: 1, text: 1 };
+  await pg.put(configOf(), checkpointOf("1", values, versions), { source: "loop", step: 1, parents: {} }, versions);
+  await pg.putWrites(configOf("1"), Object.entries(values), "task");
+  const { checkpoint, pendingWrites } = (await pg.getTuple(configOf("1")))!;
+  expect(checkpoint.channel_values).toEqual({ text: "kept" });
+  expect(pendingWrites).toEqual([["task", "call", undefined], ["task", "mark", undefined], ["task", "text", "kept"]]);
+});
+
+test("a checkpoint of an old format is the same at each read", async () => {
+  const savers = [new MemorySaver(), await saver()];
+  const [expected, got] = await Promise.all(savers.map(async (saver) => {
+    await saver.put(configOf("0"), { ...checkpointOf("1", {}, {}), v: 3 }, { source: "loop", step: 1, parents: {} }, {});
+    return (await saver.getTuple(configOf("1")))!.checkpoint;
+  }));
+  expect(got).toEqual(expected);
+});
+
 /** Numbers from 0 to below `n`, the same for the same seed. */
 function randomNumbers(seed: number): (n: number) => number {
   let state = seed + 1;
