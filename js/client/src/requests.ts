@@ -180,8 +180,14 @@ export class Backoff {
     const asked = error instanceof PgaguiError ? (error.retryAfter ?? 0) : 0;
     const delay = Math.max(pause, asked * (1 + Math.random() / 10)); // so that not all clients come back at once
     onRetry?.({ error, attempt: this.#attempt, delay });
+    signal.throwIfAborted(); // onRetry may have aborted it
     await sleep(delay, signal, asked === 0);
   }
+}
+
+/** As setTimeout, which takes a longer time than 24.8 days, or Infinity, for none. */
+export function startTimer(call: () => void, milliseconds: number): ReturnType<typeof setTimeout> {
+  return setTimeout(call, Math.min(milliseconds, 2 ** 31 - 1));
 }
 
 /** Waits. The return of the network ends the pause early, if `endsOnline`. */
@@ -193,7 +199,7 @@ function sleep(milliseconds: number, signal: AbortSignal, endsOnline: boolean): 
       done.abort();
       settle();
     };
-    const timer = setTimeout(end(resolve), milliseconds);
+    const timer = startTimer(end(resolve), milliseconds);
     signal.addEventListener("abort", end(() => reject(signal.reason)), { signal: done.signal });
     if (endsOnline && typeof addEventListener === "function") {
       addEventListener("online", end(resolve), { signal: done.signal });

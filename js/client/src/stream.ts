@@ -1,7 +1,7 @@
 // A stream of server-sent events that survives its connections. Each connection continues behind the last
 // frame that was delivered, so nothing is missing and nothing comes twice.
 
-import { Backoff, demandType, overNetwork, PgaguiError, type RetryOptions } from "./requests.ts";
+import { Backoff, demandType, overNetwork, PgaguiError, startTimer, type RetryOptions } from "./requests.ts";
 
 /** What ends a stream: the end of its run, a clean end of the connection behind the end of a run, or nothing. */
 export type Ending = "run" | "idle" | "never";
@@ -252,7 +252,7 @@ class Connection {
   /** Waits for the next piece from now on. */
   #expect(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(
+    this.#timer = startTimer(
       () => this.#controller.abort(new PgaguiError(`nothing arrived for ${this.#silence} ms`, { isTransient: true })),
       this.#silence,
     );

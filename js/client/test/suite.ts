@@ -396,6 +396,15 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(texts(ours)).toEqual(["Rome", "Hello, Rome"]);
     });
 
+    test("whose silence may last forever", async () => {
+      const server = await serve(await database(), { assistant: await politeAgent() });
+      const proxy = await startProxy(server.url);
+      const ours = new PgaguiAgent({ url: runURL(proxy), initialMessages: [user("Rome")], retry: { ...quick, silence: Infinity } });
+      await ours.runAgent();
+      expect(texts(ours)).toEqual(["Rome", "Hello, Rome"]);
+      expect(proxy.requests).toHaveLength(1);
+    });
+
     test("an answer that is lost does not run the agent twice", async () => {
       const server = await serve(await database(), { assistant: await politeAgent() });
       const proxy = await startProxy(server.url);
@@ -489,6 +498,38 @@ export function testClient({ agui: { HttpAgent }, client: { PgaguiAgent, PgaguiE
       expect(pauses[0]!.error).toMatchObject({ status: 429, retryAfter: expect.any(Number) });
       expect(pauses[0]!.delay).toBeGreaterThanOrEqual((pauses[0]!.error as client.PgaguiError).retryAfter!);
       expect(pauses[0]!.delay).toBeGreaterThanOrEqual(1000);
+    });
+
+    test("a Retry-After of months does not end the pause", async () => {
+      vi.useFakeTimers();
+      const controller = new AbortController();
+      let requests = 0;
+      const threads = new Threads({
+        url: "http://pgagui.test",
+        fetch: async () => {
+          requests++;
+          return new Response(null, { status: 503, headers: { "Retry-After": "9999999999" } });
+        },
+      });
+      try {
+        const list = expect(threads.list({}, { signal: controller.signal })).rejects.toThrow("enough");
+        await vi.advanceTimersByTimeAsync(60_000);
+        expect(requests).toBe(1);
+        controller.abort(new Error("enough"));
+        await list;
+      } finally {
+        vi.useRealTimers();
+      }
+    });
+
+    test("an abort in onRetry ends the call at once", async () => {
+      const controller = new AbortController();
+      const threads = new Threads({
+        url: "http://pgagui.test",
+        fetch: async () => { throw new TypeError("down"); },
+        retry: { minDelay: 3_600_000, maxDelay: 3_600_000, onRetry: () => controller.abort(new Error("enough")) },
+      });
+      await expect(threads.list({}, { signal: controller.signal })).rejects.toThrow("enough");
     });
 
     test("a database that cannot be reached is 503 until it can", async () => {
