@@ -268,7 +268,16 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     const checkpoint = { channel_values: {}, channel_versions: {}, versions_seen: {} } as Checkpoint;
     const pendingWrites: CheckpointPendingWrite[] = [];
     let metadata: CheckpointMetadata | undefined;
-    const loaded = await Promise.all(rows.map((row) => (row.kind === "document" ? JSON.parse(row.body!) : this.#load(row))));
+    const loaded = await Promise.all(rows.map((row) => {
+      switch (row.kind) {
+        case "document":
+          return JSON.parse(row.body!);
+        case "metadata":
+          return this.#metadataOf(row.body!);
+        default:
+          return this.#load(row);
+      }
+    }));
     for (const [n, { kind, channel, task_id }] of rows.entries()) {
       switch (kind) {
         case "document":
@@ -317,10 +326,18 @@ export class PgaguiSaver extends BaseCheckpointSaver {
     return { types: dumped.map(([type]) => type), json: `[${texts.join(",")}]` };
   }
 
-  /** Metadata is JSON even if the serializer makes something else of values: lists filter by it. */
+  /**
+   * Metadata is JSON even if the serializer makes something else of values: lists filter by it. LangGraph's serializer makes a text
+   * of metadata that has a bigint, which would lose the step.
+   */
   async #metadataText(metadata: CheckpointMetadata): Promise<string> {
     const [type, data] = await this.serde.dumpsTyped(metadata);
-    return type === "json" ? textOf(data) : JSON.stringify(metadata);
+    const text = type === "json" ? textOf(data) : "";
+    return text.startsWith("{") ? text : JSON.stringify(metadata, (_, value) => (typeof value === "bigint" ? String(value) : value));
+  }
+
+  async #metadataOf(text: string): Promise<CheckpointMetadata> {
+    return this.serde.loadsTyped(...(await this.serde.dumpsTyped(JSON.parse(text))));
   }
 
   async #load({ type, body, bytes }: Pick<PieceRow, "type" | "body" | "bytes">): Promise<unknown> {

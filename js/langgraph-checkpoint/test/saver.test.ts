@@ -1,5 +1,6 @@
+import { deserialize, serialize } from "node:v8";
 import { cluster, cutProxy, database } from "@pgagui/testing";
-import { emptyCheckpoint, type CheckpointTuple } from "@langchain/langgraph-checkpoint";
+import { emptyCheckpoint, type CheckpointTuple, type SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { codeOf } from "@pgagui/postgres";
 import { expect, onTestFinished, test } from "vitest";
 import { PgaguiSaver, type PgaguiSaverOptions } from "../src/index.ts";
@@ -55,6 +56,29 @@ test("what the database refuses fails at once", async () => {
   const error: unknown = await saver.put({ configurable: { thread_id: "x".repeat(5000) } }, emptyCheckpoint(), { source: "loop", step: 1, parents: {} }, {})
     .catch((error: unknown) => error);
   expect(codeOf(error), String(error)).toBeDefined();
+});
+
+test("a serializer may know nothing but bytes", async () => {
+  const serde: SerializerProtocol = {
+    dumpsTyped: async (value) => ["v8", serialize(value)],
+    loadsTyped: async (type, data) => {
+      if (type !== "v8") throw new Error(`unknown type ${type}`);
+      return deserialize(data as Uint8Array);
+    },
+  };
+  const saver = saverOf({ connectionString: await database(), serde });
+  const checkpoint = { ...emptyCheckpoint(), channel_values: { seen: new Map([[1n, new Date(0)]]) }, channel_versions: { seen: 1 } };
+  const metadata = { source: "loop" as const, step: 1, parents: {} };
+  const config = await saver.put({ configurable: { thread_id: "t" } }, checkpoint, metadata, { seen: 1 });
+  await saver.putWrites(config, [["seen", new Set([NaN])]], "task");
+  expect(await saver.getTuple(config)).toEqual({ config, checkpoint, metadata, pendingWrites: [["task", "seen", new Set([NaN])]] });
+});
+
+test("metadata may have a bigint", async () => {
+  const saver = saverOf(await database());
+  const metadata = { source: "loop" as const, step: 1, parents: {}, user: 2n ** 64n };
+  const config = await saver.put({ configurable: { thread_id: "t" } }, emptyCheckpoint(), metadata, {});
+  expect((await saver.getTuple(config))!.metadata).toEqual({ ...metadata, user: "18446744073709551616" });
 });
 
 test("a cluster has the contents and the lists of one database, also while threads move", async () => {
