@@ -453,7 +453,7 @@ export function threadListAdapter(threads: Threads, { agent, pageSize }: ThreadL
     },
     async updateCustom(remoteId, custom = {}) {
       const { metadata } = await threads.get(remoteId);
-      const removed = Object.keys(metadata).filter((name) => !(name in custom)).map((name) => [name, null]);
+      const removed = Object.keys(metadata).filter((name) => !Object.hasOwn(custom, name)).map((name) => [name, null]);
       await threads.update(remoteId, { metadata: { ...custom, ...Object.fromEntries(removed) } });
     },
     async archive(remoteId) {

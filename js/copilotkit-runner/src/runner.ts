@@ -63,6 +63,8 @@ type Answer<Method extends keyof AgentRunner> = AgentRunner[Method] extends (req
 const statementTimeout = 30_000;
 /** How long a call of the runtime is retried, in milliseconds. An attempt has a third of that. */
 const callTimeout = 30_000;
+/** The longest time that setTimeout takes, in milliseconds. A longer one would be none. */
+const longestTimer = 2 ** 31 - 1;
 
 /**
  * An AgentRunner of CopilotKit's runtime whose runs are in PostgreSQL. Any process serves any thread. A run that begins in one
@@ -256,7 +258,7 @@ export class PgaguiAgentRunner implements AgentRunner {
           this.#log({ level: "warn", message: "the agent could not be aborted", threadId, runId, error });
         }
         const isUrgent = recording.failure !== undefined || this.#closing.signal.aborted;
-        setTimeout(giveUp, isUrgent ? 0 : this.#options.stopTimeout ?? 5000).unref();
+        setTimeout(giveUp, isUrgent ? 0 : Math.min(this.#options.stopTimeout ?? 5000, longestTimer)).unref();
       },
     });
     const call = async () => {

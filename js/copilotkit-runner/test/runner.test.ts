@@ -1,6 +1,6 @@
 import type { AguiEvent } from "@pgagui/postgres";
 import { database } from "@pgagui/testing";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   close, CountingPool, finished, inputOf, logOf, open, PlayedAgent, process, receive, request, sql, started, talk, talked, token, types,
   type Received,
@@ -384,6 +384,22 @@ test("an agent that does not end when it is aborted does not hold its thread", a
   await agent.send(token("m", "too late"));
   expect(types(await logOf(connectionString, "t")).at(-1)).toBe("RUN_FINISHED");
   expect((await talked(runner, "t", "r2", "Hello.")).error).toBeUndefined();
+});
+
+test("an agent may have forever to end after a stop", async () => {
+  const connectionString = await database();
+  const runner = process({ connectionString, stopTimeout: Infinity });
+  const agent = new PlayedAgent("ignored");
+  const received = receive(runner.run(request("t", "r", agent)));
+  await agent.send(started("t", "r"), open("m"));
+  await received.until("TEXT_MESSAGE_START");
+  expect(await runner.stop({ threadId: "t", runId: "r" })).toBe(true);
+  await vi.waitFor(() => expect(agent.isAborted).toBe(true));
+  await talked(runner, "another", "r", "Hello."); // takes longer than a timer that overflows
+  await agent.send(token("m", "last words"), close("m"));
+  await agent.end();
+  await received.done;
+  expect(JSON.stringify(await logOf(connectionString, "t"))).toContain("last words");
 });
 
 test("a run that stop reaches before its agent is called ends without it", async () => {
