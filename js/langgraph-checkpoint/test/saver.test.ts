@@ -58,7 +58,7 @@ test("what the database refuses fails at once", async () => {
   expect(codeOf(error), String(error)).toBeDefined();
 });
 
-test("a serializer may know nothing but bytes", async () => {
+test("a serializer may make nothing but bytes", async () => {
   const serde: SerializerProtocol = {
     dumpsTyped: async (value) => ["v8", serialize(value)],
     loadsTyped: async (type, data) => {
