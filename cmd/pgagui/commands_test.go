@@ -213,7 +213,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		}
 		arguments := append(strings.Fields(path)[1:], "--help")
 		if isTopic {
-			arguments = []string{"help", command.Name()}
+			arguments = append([]string{"help"}, strings.Fields(path)[1:]...)
 		}
 		for line := range strings.Lines(clitest.On(t, "").Must(arguments...)) {
 			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > root.HelpWidth {

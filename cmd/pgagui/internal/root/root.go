@@ -126,6 +126,8 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
 	help.PreRunE = refuseUnknownTopic
+	help.Example = `  pgagui help append
+  pgagui help exit-codes`
 	return root
 }
 
