@@ -787,7 +787,7 @@ func inBackground(t *testing.T, pool *pgxpool.Pool, statement string) chan error
 	return ended
 }
 
-// A step that is in progress while a thread is erased leaves no key of it behind, and they do not wait for each other.
+// A step that is in progress while a thread is erased leaves no key of it behind. They do not block each other for ever.
 func TestAnErasureWaitsForAStepInProgress(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
@@ -803,14 +803,9 @@ func TestAnErasureWaitsForAStepInProgress(t *testing.T) {
 		end $$`)
 	last := testdb.Ask[string](t, pool, `select thread_id from agui.thread order by thread_key desc limit 1`)
 
-	gate, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gate := testdb.Begin(t, pool)
 	defer func() { _ = gate.Rollback(context.Background()) }()
-	if _, err := gate.Exec(t.Context(), `select pg_advisory_xact_lock(1)`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, gate, `select pg_advisory_xact_lock(1)`)
 	step := inBackground(t, pool, `select public.project_slowly()`)
 	erased := inBackground(t, pool, `select agui.erase('`+last+`')`)
 	if err := gate.Rollback(t.Context()); err != nil {

@@ -140,7 +140,7 @@ func noWebhook(name string) error {
 	return fmt.Errorf("there is no webhook %q (pgagui webhook ls lists them)", name)
 }
 
-// refuseUnknownWebhook explains that a webhook has no requests by that there is none of that name.
+// refuseUnknownWebhook returns an error if no webhook has the name. Commands that found no requests of a webhook say so with it.
 func refuseUnknownWebhook(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	hooks, err := jobs.Webhooks(ctx, pool)
 	if err == nil && !slices.ContainsFunc(hooks, func(hook jobs.Webhook) bool { return hook.Name == name }) {
