@@ -469,3 +469,72 @@ func TestPendingToolCalls(t *testing.T) {
 		}
 	}
 }
+
+// However the events behind RUN_ERROR reach the log, they have no effect until a RUN_STARTED.
+func TestRunErrorIsFinal(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	ctx := context.Background()
+	const late = `{"type":"STATE_SNAPSHOT","snapshot":{"late":1}}`
+	again, step, ended := started("r"), `{"type":"STEP_FINISHED","stepName":"s"}`, `{"type":"RUN_ERROR","message":"later"}`
+	for i, test := range []struct {
+		name   string
+		events []string
+		want   pgagui.Status
+		endSeq int64
+		state  string
+	}{
+		{"an end", []string{failed, step, late, finished}, pgagui.Failed, 2, "{}"},
+		{"another error", []string{failed, late, ended}, pgagui.Failed, 2, "{}"},
+		{"an error behind an end", []string{finished, failed, late, cancelled}, pgagui.Failed, 3, "{}"},
+		{"a custom event", []string{failed, `{"type":"CUSTOM","name":"n"}`}, pgagui.Failed, 2, "{}"},
+		{"another beginning", []string{failed, finished, again, late, finished}, pgagui.Finished, 6, `{"late":1}`},
+		{"a beginning without an end", []string{failed, again, late}, pgagui.Failed, 2, `{"late":1}`},
+		{"a second error", []string{failed, again, ended, late, finished}, pgagui.Failed, 4, "{}"},
+	} {
+		events := rawEvents(append([]string{started("r")}, test.events...)...)
+		for size := 1; size <= len(events); size++ {
+			thread := fmt.Sprint(i, "-", size)
+			seq := int64(0)
+			for from := 0; from < len(events); from += size {
+				// The last call was answered, but its writer has not seen that: it repeats half of it.
+				seen := max(0, from-size/2)
+				mustAppend(t, store, thread, "r", events[seen:min(from+size, len(events))], afterSeq(int64(seen)))
+				seq = int64(min(from+size, len(events)))
+			}
+			var endSeq int64
+			if err := pool.QueryRow(ctx, `select end_seq from agui.run where thread_key = agui.thread_key('', $1)`, thread).Scan(&endSeq); err != nil {
+				t.Fatal(err)
+			}
+			check := func(when string) {
+				t.Helper()
+				status := statusOf(t, store, thread, "r")
+				conversation, err := store.Restore(ctx, thread, pgagui.At{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if status.Status != test.want || endSeq != test.endSeq || string(conversation.State) != test.state || seq != int64(len(events)) {
+					t.Errorf("%s in calls of %d%s: %s, end at %d, state %s; want %s, %d, %s",
+						test.name, size, when, status.Status, endSeq, conversation.State, test.want, test.endSeq, test.state)
+				}
+				if test.want == pgagui.Failed && test.endSeq == 2 && status.ErrorMessage != "no answer" {
+					t.Errorf("%s in calls of %d%s: the error is %q", test.name, size, when, status.ErrorMessage)
+				}
+			}
+			check("")
+			if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
+				t.Fatal(err)
+			}
+			check(", compacted")
+			problems, err := store.Maintenance().Verify(ctx, thread)
+			for _, problem := range problems {
+				if problem.Severity == "damage" {
+					err = errors.Join(err, errors.New(problem.Problem))
+				}
+			}
+			if err != nil {
+				t.Errorf("%s in calls of %d: %v", test.name, size, err)
+			}
+		}
+	}
+}

@@ -249,7 +249,7 @@ func (c *compactor) add(text json.RawMessage) {
 		e.clear()
 	}
 	c.life.add(text, e)
-	t := foldedType(e)
+	t := c.truth.foldedType(e)
 	if t != nil && t.does == doesStartRun {
 		c.finish(StreamShape)
 		c.begin(text)
@@ -318,7 +318,9 @@ func (f *Fold) means(other *Fold) bool {
 		jsontree.Same(jsontree.Raw(f.State()), jsontree.Raw(other.State())) && jsontree.Same(jsontree.Raw(f.interrupts), jsontree.Raw(other.interrupts))
 }
 
-func sameLanes(a, b *Fold) bool { return slices.EqualFunc(a.lanes, b.lanes, sameLane) }
+func sameLanes(a, b *Fold) bool {
+	return a.hasFailed == b.hasFailed && slices.EqualFunc(a.lanes, b.lanes, sameLane)
+}
 
 func sameLane(a, b lane) bool {
 	sameSubagent := a.subagent == nil && b.subagent == nil ||

@@ -24,10 +24,14 @@ type Fold struct {
 	stateChanges int // how often an event has set or patched the state
 	interrupts   json.RawMessage
 	lanes        []lane
-	limits       Limits
-	patchLimits  jsontree.Limits // those of limits that are about patches
-	usage        usage
-	runsByEvents bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
+	// hasFailed says that RUN_ERROR has ended the run: what follows has no effect until RUN_STARTED opens it again, or, after
+	// EndRun (isBetweenRuns), another run begins.
+	hasFailed     bool
+	isBetweenRuns bool
+	limits        Limits
+	patchLimits   jsontree.Limits // those of limits that are about patches
+	usage         usage
+	runsByEvents  bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
 	event event // the event at hand
 	input Input // that is stored beside it

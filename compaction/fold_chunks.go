@@ -176,6 +176,9 @@ func (f *Fold) closeLanes(closes closing, e *event) {
 	}
 }
 
+// failedLanes are the lanes of a run that has failed: none is open. The SQL fold writes the same.
+const failedLanes = `[{"lane":null,"kind":"failed","id":""}]`
+
 // storedLane is how Lanes writes an open stream; the SQL fold writes the same.
 type storedLane struct {
 	Lane json.RawMessage `json:"lane"` // the subagentRunId, or null
@@ -183,9 +186,12 @@ type storedLane struct {
 	ID   json.RawMessage `json:"id"`
 }
 
-// Lanes returns the streams of chunks that are open, in the order in which they were opened, as an opaque JSON document; nil if
-// there is none.
+// Lanes returns the streams of chunks that are open, in the order in which they were opened, or that the run has failed, as an
+// opaque JSON document; nil if there is neither.
 func (f *Fold) Lanes() json.RawMessage {
+	if f.hasFailed {
+		return json.RawMessage(failedLanes)
+	}
 	if len(f.lanes) == 0 {
 		return nil
 	}
@@ -217,6 +223,10 @@ func (f *Fold) resumeLanes(stored json.RawMessage) error {
 	var lanes []storedLane
 	if err := json.Unmarshal(stored, &lanes); err != nil {
 		return problem
+	}
+	if len(lanes) == 1 && lanes[0].Kind == "failed" {
+		f.hasFailed = true
+		return nil
 	}
 	for _, l := range lanes {
 		subagent := []byte(l.Lane)

@@ -45,7 +45,7 @@ var methods = map[action]method{
 	doesPatchState:          {readStateDelta, (*Fold).patchState},
 	doesStartRun:            {readInput, (*Fold).startRun},
 	doesFinishRun:           {readOutcome, (*Fold).finishRun},
-	doesFailRun:             {},
+	doesFailRun:             {apply: (*Fold).failRun},
 }
 
 func init() {
@@ -78,7 +78,7 @@ func init() {
 }
 
 func (f *Fold) applyEvent(e *event) {
-	t := foldedType(e)
+	t := f.foldedType(e)
 	if t == nil {
 		return
 	}
@@ -93,13 +93,18 @@ func (f *Fold) applyEvent(e *event) {
 }
 
 // foldedType returns the type that the event is folded by; nil if the event is skipped.
-func foldedType(e *event) *eventType {
+func (f *Fold) foldedType(e *event) *eventType {
 	t := eventTypes[string(e.typeName())]
-	if t == nil || !t.isFolded || !e.has(t.shape) || t.read != nil && !t.read(e) {
+	f.hasFailed = f.hasFailed && !f.isBetweenRuns && (t == nil || t.does != doesStartRun)
+	f.isBetweenRuns = false
+	if t == nil || !t.isFolded || f.hasFailed || !e.has(t.shape) || t.read != nil && !t.read(e) {
 		return nil
 	}
 	return t
 }
+
+// isLate reports whether an event means nothing behind RUN_ERROR, but would mean something before it.
+func (t *eventType) isLate() bool { return t.apply != nil && t.does != doesStartRun }
 
 // typeOf returns what the list says of the event's type, whether or not the event is skipped.
 func typeOf(e *event) *eventType {

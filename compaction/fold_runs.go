@@ -174,6 +174,9 @@ func (f *Fold) finishRun(e *event) {
 	f.interrupts = append(list, ']')
 }
 
+// failRun ends the run for good; the interrupts stay open.
+func (f *Fold) failRun(*event) { f.hasFailed = true }
+
 // Input is an input (RunAgentInput) that is stored beside the events of a run. A fold keeps no part of it.
 type Input struct {
 	JSON []byte

@@ -89,11 +89,12 @@ func (l *Limits) ofPatches() jsontree.Limits {
 // returns nil while the fold goes on.
 func (f *Fold) Err() error { return f.usage.err }
 
-// EndRun ends a run: the fold measures its size, and the next run has fuel of its own. It returns
-// Err.
+// EndRun ends a run: the fold measures its size, and the next run has fuel of its own, also if this
+// one has failed. It returns Err.
 func (f *Fold) EndRun() error {
 	f.endPart()
 	f.usage.spent = 0
+	f.isBetweenRuns = true
 	return f.usage.err
 }
 

@@ -14,6 +14,7 @@ import (
 //
 // A stream is cut into stretches. Each begins with RUN_STARTED and ends with RUN_FINISHED, RUN_ERROR, or both in this order.
 //
+//   - Behind RUN_ERROR, events that mean something before it go, further ends too, until a RUN_STARTED.
 //   - An event for which no run is in progress begins a stretch: a bare RUN_STARTED (threadId, runId) comes before it. At the
 //     beginning of the events this is so only where the first of RUN_STARTED, RUN_FINISHED and RUN_ERROR among them is a
 //     RUN_STARTED; otherwise the events go on with a run.
@@ -86,6 +87,7 @@ type repair struct {
 	inserted  []*insertion
 	leftOut   map[int]bool
 	phase     phase
+	hasFailed bool            // RUN_ERROR has ended the run; RUN_STARTED opens it again
 	stretch   int             // counts from 1
 	begin     int             // the position of the stretch's first event
 	beginSlot slot            // where starts come at that event
@@ -119,6 +121,12 @@ func (r *repair) add(text json.RawMessage, e *event) {
 		return // it has been seen
 	}
 	t := typeOf(e)
+	if r.hasFailed = r.hasFailed && t.does != doesStartRun; r.hasFailed && t.isLate() {
+		r.isNeeded, r.leftOut[r.position] = true, true
+		r.position++
+		return
+	}
+	r.hasFailed = r.hasFailed || t.does == doesFailRun
 	r.live(t.does, text, e)
 	if t.part != noPart && t.does != doesChunk {
 		r.addToPart(t, text, e)

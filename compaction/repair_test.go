@@ -23,6 +23,7 @@ func TestRepairEvents(t *testing.T) {
 		args     = `{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"}` + "\n"
 		callEnd  = `{"type":"TOOL_CALL_END","toolCallId":"c"}` + "\n"
 		result   = `{"type":"TOOL_CALL_RESULT","messageId":"x","toolCallId":"c","content":"ok"}` + "\n"
+		custom   = `{"type":"CUSTOM","name":"n","value":1}` + "\n"
 		list     = `{"type":"MESSAGES_SNAPSHOT","messages":[]}` + "\n"
 		chunk    = `{"type":"TEXT_MESSAGE_CHUNK","messageId":"k","delta":"Hi"}` + "\n"
 	)
@@ -34,7 +35,9 @@ func TestRepairEvents(t *testing.T) {
 			started + text + textEnd + finished + started + again + piece + textEnd + finished},
 		{"an end with a call open", started + call + finished + args + callEnd,
 			started + call + callEnd + finished + started + recall + args + callEnd + finished},
-		{"text behind an error", started + failed + text + piece + textEnd, started + failed + started + text + piece + textEnd + failed},
+		{"text and ends behind an error", started + failed + text + piece + textEnd + finished + failed, started + failed},
+		{"a custom event between what has no effect", started + failed + text + custom + textEnd + finished, started + failed + started + custom + failed},
+		{"a run that begins again behind an error", started + failed + text + started + text + textEnd + finished, started + failed + started + text + textEnd + finished},
 		{"two ends", started + finished + finished, started + finished + started + finished},
 		{"two beginnings", started + text + started + piece + textEnd + finished,
 			started + text + textEnd + finished + started + again + piece + textEnd + finished},

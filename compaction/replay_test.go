@@ -11,13 +11,16 @@ func TestReplayGivesWhatTheFoldMeans(t *testing.T) {
 	eachStream(t, 60, func(t *testing.T, events []json.RawMessage) {
 		f := New()
 		started := json.RawMessage(`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`)
+		var ended json.RawMessage
 		for _, event := range events {
+			if !f.hasFailed {
+				ended = nil
+			}
 			f.Apply(event)
-			var ended json.RawMessage
-			switch EventType(event) {
-			case "RUN_STARTED":
-				started = event
-			case "RUN_FINISHED", "RUN_ERROR":
+			switch eventType := EventType(event); {
+			case eventType == "RUN_STARTED":
+				started, ended = event, nil
+			case ended == nil && (eventType == "RUN_FINISHED" || eventType == "RUN_ERROR"):
 				ended = event
 			}
 			replay := f.Replay(started, ended)

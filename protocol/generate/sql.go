@@ -33,6 +33,8 @@ func sets(l *protocol.List) (words []string, types map[string][]string) {
 		}
 		if t.Changes == nil {
 			add("changes nothing", t.Name)
+		} else {
+			add("changes something", t.Name)
 		}
 	}
 	slices.Sort(words)

@@ -425,27 +425,34 @@ func (s *Server) finish(run *recordedRun, failed error) (outcome string, err err
 }
 
 // statusAfter returns the status of a run after events of which one ends it, as
-// agui_internal.status_after does in the database: the last end decides.
+// agui_internal.status_after does in the database: the last end decides, unless RUN_ERROR came before it.
 func statusAfter(held []json.RawMessage) pgagui.Status {
-	for _, event := range slices.Backward(held) {
-		switch compaction.EventType(event) {
-		case "RUN_ERROR":
-			return pgagui.Failed
-		case "RUN_FINISHED":
-			outcome := members(members(event)["outcome"])
-			var kind string
-			var interrupts []json.RawMessage
-			_ = json.Unmarshal(outcome["type"], &kind) // another type leaves it empty
-			switch {
-			case kind == "cancelled":
-				return pgagui.Cancelled
-			case kind == "interrupt" && json.Unmarshal(outcome["interrupts"], &interrupts) == nil && interrupts != nil:
-				return pgagui.Interrupted
-			}
-			return pgagui.Finished
+	status, hasFailed := pgagui.Running, false
+	for _, event := range held {
+		switch kind := compaction.EventType(event); {
+		case kind == "RUN_STARTED":
+			hasFailed = false // it opens the run again
+		case kind == "RUN_ERROR":
+			status, hasFailed = pgagui.Failed, true
+		case kind == "RUN_FINISHED" && !hasFailed:
+			status = statusOf(members(members(event)["outcome"]))
 		}
 	}
-	return pgagui.Running
+	return status
+}
+
+// statusOf returns the status of a run that RUN_FINISHED ends with an outcome.
+func statusOf(outcome map[string]json.RawMessage) pgagui.Status {
+	var kind string
+	var interrupts []json.RawMessage
+	_ = json.Unmarshal(outcome["type"], &kind) // another type leaves it empty
+	switch {
+	case kind == "cancelled":
+		return pgagui.Cancelled
+	case kind == "interrupt" && json.Unmarshal(outcome["interrupts"], &interrupts) == nil && interrupts != nil:
+		return pgagui.Interrupted
+	}
+	return pgagui.Finished
 }
 
 // members returns the members of an object, and none of any other value.

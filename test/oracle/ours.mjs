@@ -1,16 +1,17 @@
-// The documented deviations of pgagui from the official client, as adapters around the unchanged client. Three steps, each on its own:
+// The documented deviations of pgagui from the official client, as adapters around the unchanged client. Four steps, each on its own:
 //
 //   1. seeded state: RUN_STARTED with input.state sets the state to it
 //   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0 (a field that is null counts as absent there), and
 //      messages without an id, which are never merged
-//   3. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
+//   3. without what follows RUN_ERROR until the next RUN_STARTED: the client refuses it in its verifier, which the oracle leaves out
+//   4. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
 
 import { createRequire } from "node:module";
 import { applyPatch } from "./json-patch.mjs";
 
 /** The events as the client has to get them for its answer to be pgagui's. */
 export const inClientSpelling = (events) =>
-  events.flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
+  withoutLateEvents(events).flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
 
 /** The client's answer without what inClientSpelling had to add. */
 export const inOurSpelling = (answer) => ({ ...answer, messages: answer.messages.map(withoutInventedId) });
@@ -73,7 +74,18 @@ function withoutInventedId(message) {
   return { ...message, id: idsBefore[message.id.slice(inventedIds.length)] };
 }
 
-// 3. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------
+// 3. What follows RUN_ERROR --------------------------------------------------------------------------------------------------------
+
+function withoutLateEvents(events) {
+  let hasFailed = false;
+  return events.filter((event) => {
+    const isLate = hasFailed && event?.type !== "RUN_STARTED";
+    hasFailed = event?.type === "RUN_ERROR" || isLate;
+    return !isLate;
+  });
+}
+
+// 4. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------
 
 /**
  * Puts a strict applyPatch into the library that the client calls. That library is a CommonJS module: the client's import is its

@@ -192,6 +192,10 @@ begin
         end if;
 
         ends_now := coalesce(call.ends_at > call.n - new_n, false);
+        -- RUN_ERROR was the end, unless a RUN_STARTED has opened the run again.
+        if ends_now and log_end.status in ('failed', 'cut_off') and (call.reopens_at < call.ends_at) is not true then
+            ends_now := agui_internal.is_open_again(key, log_end.run_no);
+        end if;
         if imported then
             select * into stored
             from agui_internal.insert_imported(

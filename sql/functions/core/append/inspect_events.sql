@@ -137,6 +137,7 @@ begin
             found.begins_with := event.type;
         end if;
         if event.type = 'RUN_STARTED' then
+            found.reopens_at := event.position;
             -- The values read from the event are guarded, so a backslash is an escape in them.
             if event.run_id <> replace(run_id, '\', '\u005c') then
                 other_run := coalesce(other_run, event.run_id);
@@ -155,9 +156,12 @@ begin
             then
                 found.late_at := event.position + 1;
             end if;
-            found.status := event.status;
-            found.ends_at := event.position;
-            found.cut_off_reason := event.cut_off_reason;
+            -- Behind RUN_ERROR an end has no effect, until a RUN_STARTED.
+            if (found.status = 'failed' and found.ends_at > coalesce(found.reopens_at, 0)) is not true then
+                found.status := event.status;
+                found.ends_at := event.position;
+                found.cut_off_reason := event.cut_off_reason;
+            end if;
         end if;
     end loop;
 

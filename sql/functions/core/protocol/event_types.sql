@@ -18,6 +18,7 @@ begin
             when 'brings messages' then types := types || array['MESSAGES_SNAPSHOT'];
             when 'brings parentMessageId' then types := types || array['TOOL_CALL_START', 'TOOL_CALL_CHUNK'];
             when 'changes nothing' then types := types || array['REASONING_START', 'REASONING_END', 'RUN_ERROR', 'STEP_STARTED', 'STEP_FINISHED', 'SUBAGENT_FINISHED', 'SUBAGENT_ERROR', 'CUSTOM'];
+            when 'changes something' then types := types || array['TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CONTENT', 'REASONING_MESSAGE_END', 'REASONING_MESSAGE_CHUNK', 'REASONING_ENCRYPTED_VALUE', 'MESSAGES_SNAPSHOT', 'TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_CHUNK', 'TOOL_CALL_RESULT', 'ACTIVITY_SNAPSHOT', 'ACTIVITY_DELTA', 'ACTIVITY', 'STATE_SNAPSHOT', 'STATE_DELTA', 'RUN_STARTED', 'RUN_FINISHED'];
             when 'chunk reasoning' then types := types || array['REASONING_MESSAGE_CHUNK'];
             when 'chunk text' then types := types || array['TEXT_MESSAGE_CHUNK'];
             when 'chunk tool' then types := types || array['TOOL_CALL_CHUNK'];

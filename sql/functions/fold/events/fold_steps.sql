@@ -10,7 +10,7 @@
 -- query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
 -- Invariants: A field that is null counts as absent. An event with a field of the wrong type is
 -- skipped before it has any effect. The strings that grow are returned before the next step for
--- messages.
+-- messages. What follows RUN_ERROR in its run is skipped, until a RUN_STARTED.
 -- It counts what the events bring, in bytes: for a piece of a string the piece plus one byte, for
 -- any other step the texts in it. A step 'look' checks the limits of the fold after each further
 -- quarter of the permitted size, and after a patch that copies. compaction.Fold counts in the same
@@ -63,8 +63,10 @@ declare
     grown_owner text;
 
     -- The open chunk streams (agui_internal.fold_chunk).
-    open_lanes jsonb := agui_internal.json_guard(lanes)::jsonb;
+    open_lanes jsonb := agui_internal.json_guard(nullif(lanes, agui_internal.failed_lanes()))::jsonb;
     chunk      record;
+
+    has_failed boolean := lanes = agui_internal.failed_lanes();  -- RUN_ERROR has ended the run
 
     -- The raw event, and those of its batch, which begins at raws_seq.
     raw      json;
@@ -99,6 +101,13 @@ begin
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
     from_seq := 0;
     large_seq := null;
+    if has_failed and given is null then
+        -- Another run than the one that has failed begins.
+        has_failed := exists (
+            select from agui.run as run
+            where run.thread_key = fold_steps.thread_key and run.run_no = run_nos[segment] and run.first_seq <= after_seqs[segment]
+        );
+    end if;
     <<parts>>
     loop
     <<events>>
@@ -158,6 +167,10 @@ begin
 
         -- Interpret the event.
 
+        if has_failed and not event.is_put_off then
+            has_failed := (event.type = any (agui_internal.event_types('start run'))) is not true;
+            continue when has_failed;
+        end if;
         grown_type := null;
         owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
         metadata_fits := (event.metadata::text ^@ '{') is not false;
@@ -313,7 +326,8 @@ begin
                 step.action := 'set interrupts';
 
             when event.type = any (agui_internal.event_types('changes nothing')) then
-                -- It only closes chunk streams.
+                -- It closes chunk streams, and RUN_ERROR ends the run.
+                has_failed := event.type = any (agui_internal.event_types('fail run'));
                 continue when open_lanes is null or not owner_fits and event.type <> all (agui_internal.event_types('fail run'));
 
             else
@@ -486,7 +500,7 @@ begin
     step := null;
     step.seq := last_seq;
     step.action := 'end';
-    step.content := agui_internal.json_unguard(open_lanes::text);
+    step.content := case when has_failed then agui_internal.failed_lanes() else agui_internal.json_unguard(open_lanes::text) end;
     step.brought := brought;
     return next step;
 end

@@ -25,7 +25,7 @@ begin
         where case
             when agui_internal.event_type(beginning.payload) = 'RUN_STARTED' then false
             when parent.run_no is null then true
-            else (agui_internal.state_at(parent, null)).lanes is null
+            else coalesce((agui_internal.state_at(parent, null)).lanes = agui_internal.failed_lanes(), true)
         end;
 
         select array_agg(place) into inputs

@@ -9,7 +9,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    guarded constant json := agui_internal.json_guarded(events);
+    guarded json := agui_internal.json_guarded(events);
     step    record;
 
     -- The life cycle of the current run.
@@ -61,6 +61,10 @@ begin
     if not agui_internal.needs_repair(guarded) then
         return events;
     end if;
+    if strpos(guarded::text, 'RUN_ERROR') > 0 then
+        events := agui_internal.without_late_events(events);
+        guarded := agui_internal.json_guarded(events);
+    end if;
     raws := array(
         select element.value::text from json_array_elements(events) with ordinality as element (value, position) order by element.position
     );
@@ -76,7 +80,7 @@ begin
             if step.type is null then
                 exit when inserted = '{}' and left_out = '{}';
                 meant := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 :], ','));
-                if phase = 'running' and behind is not null and meant.lanes is null then
+                if phase = 'running' and behind is not null and coalesce(meant.lanes = agui_internal.failed_lanes(), true) then
                     ends_at := step.position;
                 end if;
             elsif step.type = 'RUN_STARTED' and step.position > 1 and phase in ('before', 'running') then

@@ -13,7 +13,7 @@ declare
     thread   constant text := '"threadId":' || to_json(thread_id);
     has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
     parent   text;   -- the id of the parent run
-    ending   text;   -- the event that ended the run; if the agent continued after it, the last one
+    ending   text;   -- the event that ended the run
     opened   text;   -- what the run has open
     claimed  text;   -- the owners of its messages
     history  text;
@@ -27,21 +27,15 @@ begin
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
 
     if has_ended then
-        -- Search from the end of the log: it is in the last batch, unless the agent continued.
-        select ended.payload into ending
-        from agui.batch as batch
-        cross join lateral (
-            select element.payload
-            from json_array_elements(batch.events) with ordinality as element (payload, position)
-            where agui_internal.event_type(element.payload) in ('RUN_FINISHED', 'RUN_ERROR')
-            order by element.position desc
-            limit 1
-        ) as ended
-        where batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq between run.first_seq and run.last_seq
-        order by batch.first_seq desc
-        limit 1;
+        if run.end_seq is null then  -- agui_internal.find_ends has not found it yet
+            select max(event.seq) into run.end_seq
+            from agui_internal.life_cycle(run.thread_key, run.run_no) as event
+            where event.type <> 'RUN_STARTED' and not event.is_late;
+        end if;
+        select element.payload into ending
+        from agui_internal.batch_with(run.thread_key, run.end_seq) as batch
+        cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
+        where batch.first_seq + element.position - 1 = run.end_seq;
         opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);

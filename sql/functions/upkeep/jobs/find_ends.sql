@@ -23,21 +23,9 @@ begin
         -- Appends update rows of runs under this lock. A thread that is being written to waits for
         -- the next call.
         continue when not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(run.thread_key));
-        select event.* into ending
-        from (
-            select stored.first_seq, agui_internal.json_guarded(stored.events) as events
-            from agui.batch as stored
-            where stored.thread_key = run.thread_key
-                and stored.run_no = run.run_no
-                and stored.first_seq between run.first_seq and run.last_seq
-                and (strpos(stored.events::text, 'RUN_') > 0 or strpos(stored.events::text, '\u00') > 0)
-            order by stored.first_seq desc
-        ) as batch
-        cross join lateral (
-            select batch.first_seq + event.position - 1 as seq, agui_internal.status_after(event.type, event.outcome) as status
-            from rows from (json_to_recordset(batch.events) as (type text, outcome json)) with ordinality as event (type, outcome, position)
-            where event.type in ('RUN_FINISHED', 'RUN_ERROR')
-        ) as event
+        select event.seq, event.status into ending
+        from agui_internal.life_cycle(run.thread_key, run.run_no) as event
+        where event.type <> 'RUN_STARTED' and not event.is_late
         order by event.seq desc
         limit 1;
         update agui.run as ended

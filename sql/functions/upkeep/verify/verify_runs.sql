@@ -42,7 +42,7 @@ begin
             where start.thread_id <> replace(thread.thread_id, '\', '\u005c')
             order by start.run_no, start.place
         ),
-        -- The first event that ends the run, the last one, and the first end after which something
+        -- Of the events that end the run: the first one, the last one, and the first after which something
         -- comes. As in the official client, RUN_ERROR may directly follow RUN_FINISHED.
         ending as (
             select
@@ -64,7 +64,7 @@ begin
                         false
                     ) as is_taken_back
                 from life_event
-                where life_event.type <> 'RUN_STARTED'
+                where life_event.type <> 'RUN_STARTED' and not life_event.is_late
                 window in_order as (partition by life_event.run_no order by life_event.place)
             ) as closing
             group by closing.run_no

@@ -1,4 +1,4 @@
-create or replace function agui_internal.life_cycle(thread_key uuid)
+create or replace function agui_internal.life_cycle(thread_key uuid, run_no int default null)
 returns setof agui_internal.life_event
 language plpgsql
 stable
@@ -13,6 +13,11 @@ begin
             batch.first_seq + element.position - 1,
             guarded.event ->> 'type',
             agui_internal.status_after(guarded.event ->> 'type', guarded.event -> 'outcome'),
+            guarded.event ->> 'type' <> 'RUN_STARTED' and coalesce(
+                max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_ERROR') over before
+                > coalesce(max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_STARTED') over before, 0),
+                false
+            ),
             guarded.event ->> 'threadId',
             guarded.event ->> 'runId',
             nullif(guarded.event ->> 'parentRunId', ''),
@@ -24,7 +29,7 @@ begin
                 stored.run_no, stored.first_seq, stored.events,
                 sum(stored.n) over (partition by stored.run_no order by stored.first_seq) - stored.n as events_before
             from agui.batch as stored
-            where stored.thread_key = life_cycle.thread_key
+            where stored.thread_key = life_cycle.thread_key and (life_cycle.run_no is null or stored.run_no = life_cycle.run_no)
         ) as batch
         -- agui_internal.verify_batches reports a batch that is not an array.
         cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
@@ -32,11 +37,12 @@ begin
         cross join lateral (select agui_internal.json_guarded(element.event)) as guarded (event)
         where agui_internal.may_begin_or_end(batch.events)
             and agui_internal.may_begin_or_end(element.event)
-            and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+            and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+        window before as (partition by batch.run_no order by batch.first_seq, element.position rows between unbounded preceding and 1 preceding);
 end
 $$;
 
-comment on function agui_internal.life_cycle(uuid) is
-    'The events in the log of a thread that begin and end runs.';
+comment on function agui_internal.life_cycle(uuid, int) is
+    'The events in the log of a thread, or of one of its runs, that begin and end runs.';
 
-revoke execute on function agui_internal.life_cycle(uuid) from public;
+revoke execute on function agui_internal.life_cycle(uuid, int) from public;
