@@ -82,8 +82,8 @@ func TestEventsAfterTheEnd(t *testing.T) {
 		t.Errorf("after RUN_ERROR the run is %+v", status)
 	}
 	mustAppend(t, store, "t", "r", rawEvents(token(2), finished, token(3)), after(8))
-	if status := statusOf(t, store, "t", "r"); status.Status != pgagui.Finished || status.LastSeq != 11 {
-		t.Errorf("after the last RUN_FINISHED the run is %+v", status)
+	if status := statusOf(t, store, "t", "r"); status.Status != pgagui.Failed || status.LastSeq != 11 {
+		t.Errorf("after a RUN_FINISHED behind RUN_ERROR the run is %+v", status)
 	}
 	// The run has no lease, and the head is the same.
 	if head, err := store.Head(ctx, "t"); err != nil || head != "sibling" {

@@ -117,7 +117,7 @@ func (m Maintenance) Holds(ctx context.Context) ([]Hold, error) {
 // events themselves. In a cluster they are those of a node that answers: all nodes should have the same.
 func (m Maintenance) FoldLimits(ctx context.Context) (compaction.Limits, error) {
 	replies, err := gather(ctx, m.store, func(ctx context.Context, on *db.Queries, _ string) (db.FoldLimitsRow, error) {
-		return on.FoldLimits(ctx)
+		return on.FoldLimits(ctx, compaction.Rules)
 	})
 	if replies == nil {
 		return compaction.Limits{}, err

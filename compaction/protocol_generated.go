@@ -2,6 +2,9 @@
 
 package compaction
 
+// Rules is the version of the rules that a [Fold] follows. A fold of other rules may mean something else.
+const Rules = 2
+
 // The fields of events that the reducer reads, and those that it must tell from unknown ones.
 const (
 	fieldType field = iota

@@ -43,7 +43,7 @@ func (q *Queries) AddMessages(ctx context.Context, arg AddMessagesParams) error 
 const AddSnapshot = `-- name: AddSnapshot :exec
 select agui_internal.add_snapshot(
     $1::pg_catalog.uuid, $2::int, $3::bigint, $4::int[], $5::int[], $6::pg_catalog.text, $7::boolean,
-    $8::pg_catalog.json, $9::pg_catalog.json
+    $8::pg_catalog.json, $9::pg_catalog.json, $10::int
 )
 `
 
@@ -57,6 +57,7 @@ type AddSnapshotParams struct {
 	PrintState bool
 	Interrupts rawjson.Text
 	Lanes      rawjson.Text
+	Rules      int32
 }
 
 func (q *Queries) AddSnapshot(ctx context.Context, arg AddSnapshotParams) error {
@@ -70,6 +71,7 @@ func (q *Queries) AddSnapshot(ctx context.Context, arg AddSnapshotParams) error 
 		arg.PrintState,
 		arg.Interrupts,
 		arg.Lanes,
+		arg.Rules,
 	)
 	return err
 }

@@ -22,6 +22,18 @@ func (q *Queries) AllowIdleTransaction(ctx context.Context) error {
 	return err
 }
 
+const ApplyRules = `-- name: ApplyRules :one
+select agui_internal.apply_rules()::int as threads
+`
+
+// Of older rules, after an upgrade that changed them. Returns how many threads were done; 0: all are, or they are in use.
+func (q *Queries) ApplyRules(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, ApplyRules)
+	var threads int32
+	err := row.Scan(&threads)
+	return threads, err
+}
+
 const FoldLimits = `-- name: FoldLimits :one
 select
     (limits).document_bytes::bigint as document_bytes,
@@ -33,7 +45,7 @@ select
     (limits).fold_messages::int as fold_messages,
     (limits).fold_lanes::int as fold_lanes,
     (limits).fold_fuel::bigint as fold_fuel
-from agui_internal.limits_of_folds() as limits
+from agui_internal.limits_of_folds($1::int) as limits
 `
 
 type FoldLimitsRow struct {
@@ -48,9 +60,9 @@ type FoldLimitsRow struct {
 	FoldFuel          int64
 }
 
-// The limits of folds and of JSON patches, from the settings.
-func (q *Queries) FoldLimits(ctx context.Context) (FoldLimitsRow, error) {
-	row := q.db.QueryRow(ctx, FoldLimits)
+// The limits of folds and of JSON patches, from the settings. Fails if the database folds by other rules.
+func (q *Queries) FoldLimits(ctx context.Context, rules int32) (FoldLimitsRow, error) {
+	row := q.db.QueryRow(ctx, FoldLimits, rules)
 	var i FoldLimitsRow
 	err := row.Scan(
 		&i.DocumentBytes,

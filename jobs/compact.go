@@ -115,6 +115,9 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	if job.foldLimits, err = pgagui.New(pool, nil).Maintenance().FoldLimits(ctx); err != nil {
 		return Compacted{}, err
 	}
+	if err := applyRules(ctx, pool, job.limits); err != nil {
+		return Compacted{}, err
+	}
 	if job.done.Waiting, err = queries.CountRunsToCompact(ctx, job.dueBy); err != nil {
 		return Compacted{}, err
 	}

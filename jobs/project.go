@@ -57,6 +57,9 @@ func Project(ctx context.Context, pool *pgxpool.Pool, options ProjectOptions) (d
 			return done, err
 		}
 	}
+	if err := applyRules(ctx, pool, stop); err != nil {
+		return done, err
+	}
 	for {
 		// One step is always done, so that each call makes progress.
 		runs, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) { return queries.ProjectStep(ctx) })

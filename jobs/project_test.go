@@ -174,6 +174,7 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 		}
 		chunk := ""
 		var end, finished *factEvent
+		hasFailed := false
 		var token time.Time
 		for i := range r.Events {
 			e := &r.Events[i]
@@ -201,11 +202,16 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 			case "TOOL_CALL_RESULT":
 				c := call(e.ToolCallID)
 				c.hasResult, c.resultAt, c.result, c.err = true, e.At, len(e.Content), toolError(e.Error, e.Content)
-			case "RUN_FINISHED":
-				end, finished = e, e
-			case "RUN_ERROR":
-				end = e
-				if e.Usage != nil {
+			case "RUN_STARTED":
+				hasFailed = false
+			case "RUN_FINISHED", "RUN_ERROR":
+				if hasFailed {
+					continue
+				}
+				end, hasFailed = e, e.Type == "RUN_ERROR"
+				if !hasFailed {
+					finished = e
+				} else if e.Usage != nil {
 					finished = e
 				}
 			}

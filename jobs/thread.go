@@ -497,7 +497,7 @@ func (t *threadCompaction) queueWrites(statements *pgx.Batch) int {
 	m := t.messages
 	statements.Queue(db.AddMessages, t.key, m.MessageNos, m.MessageIds, m.Roles, m.Bodies, m.Print)
 	for _, s := range t.snapshots {
-		statements.Queue(db.AddSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.PrintState, s.Interrupts, s.Lanes)
+		statements.Queue(db.AddSnapshot, s.ThreadKey, s.RunNo, s.ThroughSeq, s.Lows, s.Highs, s.State, s.PrintState, s.Interrupts, s.Lanes, compaction.Rules)
 	}
 	t.messages, t.snapshots = db.AddMessagesParams{}, nil
 	return statements.Len()

@@ -18,6 +18,7 @@ var source []byte
 // A List is what events.json says, in its order.
 type List struct {
 	Reference string // the package whose schemas have the same types and fields
+	Rules     int    // the version of what the reducer makes of stored events
 	Fields    fields // of every event
 	Parts     []Part
 	Types     []Type
@@ -103,6 +104,7 @@ func RoleOf(eventType string) (does, part, names string) {
 func Parse(text []byte) (*List, error) {
 	var file struct {
 		Reference string
+		Rules     int
 		Fields    fields
 		Parts     inOrder[Part]
 		Types     inOrder[Type]
@@ -110,7 +112,7 @@ func Parse(text []byte) (*List, error) {
 	if err := strictly(text, &file); err != nil {
 		return nil, fmt.Errorf("events.json: %w", err)
 	}
-	l := &List{Reference: file.Reference}
+	l := &List{Reference: file.Reference, Rules: file.Rules}
 	l.Fields = file.Fields
 	for _, p := range file.Parts {
 		p.value.Name = p.name

@@ -105,7 +105,7 @@ func TestNamesFitTheHotPaths(t *testing.T) {
 		reads(path, `^@ 'TOOL_CALL_'`)
 	}
 	reads("core/append/inspect_events.sql", `"RUN\\_%'`)
-	reads("upkeep/verify/may_begin_or_end.sql", `%RUN\\_%`)
+	reads("core/read/may_begin_or_end.sql", `%RUN\\_%`)
 	reads("fold/streams/compact_runs.sql", `'_CHUNK'`)
 	const ends = `_(START|END|FINISHED|ERROR)`
 	reads("core/live/open_parts.sql", "'"+ends+"'")

@@ -170,6 +170,9 @@ func meaningAt(t *testing.T, runs map[string]*disorderlyRun, id string, seq int6
 		for _, event := range run.normalized(n) {
 			fold.Apply(event)
 		}
+		if err := fold.EndRun(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return meaningOf(t, fold)
 }

@@ -260,6 +260,9 @@ func (c goldenCase) foldBranches(t *testing.T) meaning {
 	folds := map[string]*compaction.Fold{"": compaction.New()}
 	for _, run := range c.runs(t) {
 		fold := folds[run.ParentRunID].Clone()
+		if err := fold.EndRun(); err != nil {
+			t.Fatal(err)
+		}
 		for _, event := range run.Events {
 			fold.Apply(event)
 		}

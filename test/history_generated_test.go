@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -446,6 +447,9 @@ func (l generatedLog) whatRowsMean(t *testing.T, rows []pgagui.HistoryEvent) str
 		inRows[run], inLog[run] = compaction.New(), compaction.New()
 		if parent := l.parent(run); parent >= 0 {
 			inRows[run], inLog[run] = inRows[parent].Clone(), inLog[parent].Clone()
+			if err := errors.Join(inRows[run].EndRun(), inLog[run].EndRun()); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, row := range rows {
 			if row.RunID == fmt.Sprint("run-", run) {

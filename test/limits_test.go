@@ -60,7 +60,7 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 	}
 	for where, query := range map[string]string{
 		"the defaults":      `select name, default_value::bigint from agui_internal.known_settings() where name like any ('{document\_%,patch\_%,fold\_%}')`,
-		"the fold's limits": `select key, value::bigint from pg_catalog.jsonb_each_text(pg_catalog.to_jsonb(agui_internal.limits_of_folds()))`,
+		"the fold's limits": `select key, value::bigint from pg_catalog.jsonb_each_text(pg_catalog.to_jsonb(agui_internal.limits_of_folds(agui_internal.rules())))`,
 	} {
 		rows, err := pool.Query(context.Background(), query)
 		if err != nil {

@@ -348,7 +348,7 @@ func TestSettingsWithoutTheirRows(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds())`
+	const held = `select concat(agui_internal.lease(), ' ', agui_internal.heartbeat_lease(), ' ', agui_internal.limits_of_folds(agui_internal.rules()))`
 	want := testdb.Ask[string](t, pool, held)
 	testdb.Exec(t, pool, `delete from agui_internal.setting`)
 	if got := testdb.Ask[string](t, pool, held); got != want {

@@ -121,6 +121,9 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 			}
 			parent = &number
 			fold = folds[number-1].Clone()
+			if err := fold.EndRun(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, event := range stream[first : first+n] {
 			fold.Apply(event)

@@ -252,6 +252,8 @@ var faults = []struct {
 		name:  "run ended in its middle",
 		plant: `update agui.batch set events = replace(events::text, 'STATE_SNAPSHOT', 'RUN_ERROR')::json where thread_key = KEY and first_seq = 17`,
 		want: []string{
+			`b: the run is marked as finished, by its log it is failed`,
+			`b: the run's last end is at seq 17, its row says 18`,
 			`b: the snapshot is not what the log says: the state differs`,
 			`note: b: the run goes on after the RUN_ERROR at seq 17 that ended it, to seq 18`,
 		},

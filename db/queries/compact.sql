@@ -208,7 +208,7 @@ select agui_internal.add_messages(
 -- name: AddSnapshot :exec
 select agui_internal.add_snapshot(
     @thread_key::pg_catalog.uuid, @run_no::int, @through_seq::bigint, @lows::int[], @highs::int[], @state::pg_catalog.text, @print_state::boolean,
-    @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json
+    @interrupts::pg_catalog.json, sqlc.narg(lanes)::pg_catalog.json, @rules::int
 );
 
 -- name: RefuseDamagedLog :exec

@@ -46,7 +46,7 @@ from agui_internal.verify_snapshots(@thread_key::pg_catalog.uuid) as item;
 select run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq, snapshot.through_seq
 from agui.run
 left join agui.snapshot
-    on snapshot.thread_key operator(pg_catalog.=) run.thread_key and snapshot.run_no operator(pg_catalog.=) run.run_no
+    on snapshot.thread_key operator(pg_catalog.=) run.thread_key and snapshot.run_no operator(pg_catalog.=) run.run_no and snapshot.rules operator(pg_catalog.=) agui_internal.rules()
 where run.thread_key operator(pg_catalog.=) @thread_key::pg_catalog.uuid
 order by run.run_no;
 

@@ -45,6 +45,7 @@ var outputs = []output{
 	{"server/accept/protocol_generated.go", goFile(filter)},
 	{"sql/functions/core/protocol/event_types.sql", eventTypes},
 	{"sql/functions/core/protocol/event_roles.sql", eventRoles},
+	{"sql/functions/core/protocol/rules.sql", rules},
 	{"js/client/src/protocol.ts", client},
 	{"js/copilotkit-runner/src/protocol.ts", runner},
 	{"docs/reducer.md", docs},

@@ -12,6 +12,7 @@ import (
 // reducer writes the tables of package compaction.
 func reducer(w *bytes.Buffer, l *protocol.List) {
 	fmt.Fprint(w, "package compaction\n\n")
+	fmt.Fprintf(w, "// Rules is the version of the rules that a [Fold] follows. A fold of other rules may mean something else.\nconst Rules = %d\n\n", l.Rules)
 	fields := fieldsRead(l)
 	fmt.Fprint(w, "// The fields of events that the reducer reads, and those that it must tell from unknown ones.\nconst (\n")
 	for i, name := range fields {

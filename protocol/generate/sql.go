@@ -148,3 +148,20 @@ func last(names []string) string {
 	}
 	return names[len(names)-1]
 }
+
+// rules writes agui_internal.rules.
+func rules(l *protocol.List, _ []byte) ([]byte, error) {
+	return fmt.Appendf(nil, `-- %s
+create or replace function agui_internal.rules()
+returns int
+language sql
+immutable
+parallel safe
+return %d;
+
+comment on function agui_internal.rules() is
+    'The version of the rules by which events are folded. It stands with each snapshot.';
+
+revoke execute on function agui_internal.rules() from public;
+`, notice, l.Rules), nil
+}

@@ -208,7 +208,7 @@ select agui_internal.add_messages(
 -- name: AddSnapshot :exec
 select agui_internal.add_snapshot(
     @thread_key::uuid, @run_no::int, @through_seq::bigint, @lows::int[], @highs::int[], @state::text, @print_state::boolean,
-    @interrupts::json, sqlc.narg(lanes)::json
+    @interrupts::json, sqlc.narg(lanes)::json, @rules::int
 );
 
 -- name: RefuseDamagedLog :exec

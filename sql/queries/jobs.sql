@@ -13,7 +13,7 @@ select
     case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end;
 
 -- name: FoldLimits :one
--- The limits of folds and of JSON patches, from the settings.
+-- The limits of folds and of JSON patches, from the settings. Fails if the database folds by other rules.
 select
     (limits).document_bytes::bigint as document_bytes,
     (limits).document_depth::int as document_depth,
@@ -24,11 +24,15 @@ select
     (limits).fold_messages::int as fold_messages,
     (limits).fold_lanes::int as fold_lanes,
     (limits).fold_fuel::bigint as fold_fuel
-from agui_internal.limits_of_folds() as limits;
+from agui_internal.limits_of_folds(@rules::int) as limits;
 
 -- name: JobLockProblem :one
 -- Empty: the same job may be in progress.
 select coalesce(agui_internal.job_lock_problem(@job::text), '')::text as problem;
+
+-- name: ApplyRules :one
+-- Of older rules, after an upgrade that changed them. Returns how many threads were done; 0: all are, or they are in use.
+select agui_internal.apply_rules()::int as threads;
 
 -- name: ProjectStep :one
 -- How many runs were projected; 0: there are none.

@@ -46,7 +46,7 @@ from agui_internal.verify_snapshots(@thread_key::uuid) as item;
 select run.run_no, run.run_id, run.parent_no, run.status, run.first_seq, run.last_seq, snapshot.through_seq
 from agui.run
 left join agui.snapshot
-    on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+    on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no and snapshot.rules = agui_internal.rules()
 where run.thread_key = @thread_key::uuid
 order by run.run_no;
 

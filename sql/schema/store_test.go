@@ -40,7 +40,7 @@ func tables(t *testing.T, pool *pgxpool.Pool) []string {
 		select array_agg(oid::regclass::text order by oid::regclass::text)
 		from pg_class
 		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r'
-			and relname not in ('schema_migrations', 'installed_object', 'uptime')`)
+			and relname not in ('schema_migrations', 'installed_object', 'uptime', 'older_rules')`)
 }
 
 // columns are the columns of tables.

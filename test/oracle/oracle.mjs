@@ -14,7 +14,7 @@ for (const method of ["debug", "error", "info", "log", "warn"]) console[method] 
 
 const { AbstractAgent, CompatibilityBoundary, transformChunks, verifyEvents } = await import("@ag-ui/client");
 const { from, lastValueFrom } = await import("rxjs");
-const { applyPatchesByTheRFC, inOurSpelling, inClientSpelling } = await import("./ours.mjs");
+const { applyPatchesByTheRFC, inOurSpelling, inClientSpelling, withoutLateEvents } = await import("./ours.mjs");
 
 /** An agent that folds a given stream as runAgent does, without its boundary, enforce and verify stages. */
 class Replay extends AbstractAgent {
@@ -114,7 +114,7 @@ for await (const text of createInterface({ input: process.stdin, crlfDelay: Infi
     if (!Array.isArray(stream?.events)) usage(`line ${line} is not an object with a list "events"`);
     return flags.has("--ours") ? inClientSpelling(stream.events) : stream.events;
   };
-  let answer = await fold(parse());
+  let answer = await fold(flags.has("--ours") ? withoutLateEvents(parse()) : parse());
   if (flags.has("--ours")) answer = inOurSpelling(answer);
   if (flags.has("--verify")) answer = { ...answer, ...(await verify(parse())) };
   process.stdout.write(asJSON(answer) + "\n");

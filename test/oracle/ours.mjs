@@ -11,7 +11,7 @@ import { applyPatch } from "./json-patch.mjs";
 
 /** The events as the client has to get them for its answer to be pgagui's. */
 export const inClientSpelling = (events) =>
-  withoutLateEvents(events).flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
+  events.flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
 
 /** The client's answer without what inClientSpelling had to add. */
 export const inOurSpelling = (answer) => ({ ...answer, messages: answer.messages.map(withoutInventedId) });
@@ -76,7 +76,8 @@ function withoutInventedId(message) {
 
 // 3. What follows RUN_ERROR --------------------------------------------------------------------------------------------------------
 
-function withoutLateEvents(events) {
+/** The events without those that have no effect: their fold is the client's, and its verifier refuses the others. */
+export function withoutLateEvents(events) {
   let hasFailed = false;
   return events.filter((event) => {
     const isLate = hasFailed && event?.type !== "RUN_STARTED";

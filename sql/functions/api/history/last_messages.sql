@@ -45,7 +45,8 @@ begin
     if leaf.status <> 'running' and (until is null or until >= leaf.last_seq) then
         select snapshot.message_nos into stored
         from agui.snapshot as snapshot
-        where snapshot.thread_key = leaf.thread_key and snapshot.run_no = leaf.run_no and snapshot.through_seq >= leaf.last_seq;
+        where snapshot.thread_key = leaf.thread_key and snapshot.run_no = leaf.run_no and snapshot.through_seq >= leaf.last_seq
+            and snapshot.rules = agui_internal.rules();
     end if;
     if stored is null then
         fold := agui_internal.fold_at(leaf, until);

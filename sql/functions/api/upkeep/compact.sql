@@ -38,6 +38,11 @@ begin
     if older_than > '0' then  -- if it is 0, a run is due even if the clock was set back since the run ended
         due_by := pg_catalog.clock_timestamp() - older_than;
     end if;
+    while agui_internal.apply_rules() operator(pg_catalog.>) 0 loop
+        commit;
+        set local search_path = pg_catalog, pg_temp;
+        exit when pg_catalog.clock_timestamp() operator(pg_catalog.>=) stop_at;
+    end loop;
     if (max_time <= '0') is not true then
         -- Before runs are folded, because a fold takes from parts only what is new.
         call agui_internal.split_inputs(max_time / 2);
@@ -58,7 +63,7 @@ begin
         perform agui_internal.begin_step();
         if is_first then
             perform agui_internal.note_interruption();
-            limits := agui_internal.limits_of_folds();
+            limits := agui_internal.limits_of_folds(agui_internal.rules());
             is_first := false;
         end if;
 

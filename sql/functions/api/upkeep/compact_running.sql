@@ -23,7 +23,7 @@ begin
         select run.thread_key, run.run_no
         from agui.run as run
         left join agui.snapshot as snapshot
-            on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+            on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no and snapshot.rules = agui_internal.rules()
         left join agui_internal.job_note as note
             on note.job = 'compact_running' and note.thread_key = run.thread_key and note.run_no = run.run_no
         cross join lateral (

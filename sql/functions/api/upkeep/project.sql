@@ -16,6 +16,11 @@ begin
     set local search_path = pg_catalog, pg_temp;
     stop_at := pg_catalog.clock_timestamp() + max_time;
     perform agui_internal.job_lock_id('project');  -- fails if the role sees no runs
+    while agui_internal.apply_rules() operator(pg_catalog.>) 0 loop
+        commit;
+        set local search_path = pg_catalog, pg_temp;
+        exit when pg_catalog.clock_timestamp() operator(pg_catalog.>=) stop_at;
+    end loop;
     loop
         perform agui_internal.begin_step();
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('project')) then

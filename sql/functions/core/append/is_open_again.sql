@@ -2,6 +2,7 @@ create or replace function agui_internal.is_open_again(thread_key uuid, run_no i
 returns boolean
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin

@@ -44,7 +44,7 @@ as $$
             ('agui_worker', array[
                 'agui.compact', 'agui.compact_running', 'agui.project', 'agui.reap', 'agui.repack', 'agui.retry',
                 -- The steps that the procedures and the jobs in Go share.
-                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.begin_step',
+                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.apply_rules', 'agui_internal.begin_step',
                 'agui_internal.choose_thread_to_compact', 'agui_internal.choose_to_compact',
                 'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',

@@ -1,4 +1,4 @@
-create or replace function agui_internal.limits_of_folds()
+create or replace function agui_internal.limits_of_folds(rules int default 1)
 returns agui_internal.fold_limits
 language plpgsql
 stable
@@ -8,6 +8,7 @@ as $$
 declare
     limits agui_internal.fold_limits;
 begin
+    perform agui_internal.refuse_other_rules(rules);
     select
         max(limited.value) filter (where limited.name = 'document_bytes'),
         max(limited.value) filter (where limited.name = 'document_depth'),
@@ -28,7 +29,8 @@ begin
 end
 $$;
 
-comment on function agui_internal.limits_of_folds() is
-    'The limits of folds and of JSON patches, from the settings.';
+comment on function agui_internal.limits_of_folds(int) is
+    'The limits of folds and of JSON patches, from the settings, for a fold by the rules of that '
+    'version. Programs from before there were versions give none, and may not fold.';
 
-revoke execute on function agui_internal.limits_of_folds() from public;
+revoke execute on function agui_internal.limits_of_folds(int) from public;

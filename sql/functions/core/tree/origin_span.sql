@@ -16,7 +16,7 @@ begin
         select snapshot.run_no, snapshot.through_seq, snapshot.message_nos
         from agui_internal.ancestors(leaf) as ancestor
         join agui.snapshot as snapshot
-            on snapshot.thread_key = ancestor.thread_key and snapshot.run_no = ancestor.run_no
+            on snapshot.thread_key = ancestor.thread_key and snapshot.run_no = ancestor.run_no and snapshot.rules = agui_internal.rules()
     ),
     version as materialized (
         select message.message_no

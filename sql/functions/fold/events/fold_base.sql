@@ -13,7 +13,7 @@ begin
             select run.thread_key, run.run_no, run.parent_no, snapshot.run_no is not null as is_base
             from agui.run as run
             left join agui.snapshot as snapshot
-                on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no
+                on snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no and snapshot.rules = agui_internal.rules()
                     and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                     and snapshot.run_no <> all (fold_base.distrusted)
             where run.thread_key = fold_base.thread_key and run.run_no = fold_base.run_no
@@ -23,7 +23,7 @@ begin
             join agui.run as parent
                 on parent.thread_key = ancestor.thread_key and parent.run_no = ancestor.parent_no and parent.run_no < ancestor.run_no
             left join agui.snapshot as snapshot
-                on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no
+                on snapshot.thread_key = parent.thread_key and snapshot.run_no = parent.run_no and snapshot.rules = agui_internal.rules()
                     and (fold_base.at_seq is null or snapshot.through_seq <= fold_base.at_seq)
                     and snapshot.run_no <> all (fold_base.distrusted)
             where not ancestor.is_base

@@ -102,7 +102,7 @@ declare
     made         agui_internal.fold_node;
 begin
     if limits is null then
-        limits := agui_internal.limits_of_folds();
+        limits := agui_internal.limits_of_folds(agui_internal.rules());
     end if;
     <<pieces>>
     loop

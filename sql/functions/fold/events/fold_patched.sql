@@ -11,7 +11,7 @@ declare
     is_unread boolean;
 begin
     if cardinality(fold.state_patches) > 0 then
-        limits := coalesce(limits, agui_internal.limits_of_folds());
+        limits := coalesce(limits, agui_internal.limits_of_folds(agui_internal.rules()));
         state := agui_internal.json_guard(fold.state);
         is_unread := agui_internal.json_has_too_many_elements(state, limits.document_bytes);
         patched := agui_internal.json_patch_apply(

@@ -41,7 +41,7 @@ begin
             order by part.position, message.message_no
         ) as item
     ) as list (message_nos, message_ids, roles, bodies, octets)
-    where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no;
+    where snapshot.thread_key = load_snapshot.thread_key and snapshot.run_no = load_snapshot.run_no and snapshot.rules = agui_internal.rules();
 
     if not found then
         fold := agui_internal.fold_empty();
@@ -51,6 +51,6 @@ end
 $$;
 
 comment on function agui_internal.load_snapshot(uuid, int) is
-    'The fold in the snapshot of a run. If there is none, agui_internal.fold_empty().';
+    'The fold in the snapshot of a run. If there is none by the present rules, agui_internal.fold_empty().';
 
 revoke execute on function agui_internal.load_snapshot(uuid, int) from public;

@@ -12,7 +12,8 @@ begin
         select snapshot.through_seq, snapshot.state::text, snapshot.interrupts::text, snapshot.lanes::text
         into fold.through_seq, fold.state, fold.interrupts, fold.lanes
         from agui.snapshot as snapshot
-        where snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no and snapshot.through_seq >= run.last_seq;
+        where snapshot.thread_key = run.thread_key and snapshot.run_no = run.run_no and snapshot.through_seq >= run.last_seq
+            and snapshot.rules = agui_internal.rules();
         if found then
             return fold;
         end if;

@@ -74,10 +74,10 @@ begin
         order by listed.number
     ) as message;
 
-    insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes)
+    insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, lanes, rules)
     values (
         write_snapshot.thread_key, write_snapshot.run_no, fold.through_seq, coalesce(agui_internal.ranges_of(numbers), '{}'),
-        fold.state::json, fold.interrupts::json, fold.lanes::json
+        fold.state::json, fold.interrupts::json, fold.lanes::json, agui_internal.rules()
     )
     on conflict on constraint snapshot_pkey do update
     set through_seq = excluded.through_seq,
@@ -85,6 +85,7 @@ begin
         state = excluded.state,
         interrupts = excluded.interrupts,
         lanes = excluded.lanes,
+        rules = excluded.rules,
         created_at = excluded.created_at;
 
     if replaced is not null then

@@ -71,6 +71,10 @@ begin
         )
         select run.run_id, problem.text, problem.severity
         from agui.run as run
+        -- Whether its status may be by older rules.
+        cross join lateral (
+            select exists (select from agui_internal.older_rules as older where older.thread_key < run.thread_key) as is_older
+        ) as by_rules
         left join log on log.run_no = run.run_no
         left join agui.run as parent
             on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
@@ -120,9 +124,9 @@ begin
                     format('the run''s row counts %s events, its log has %s', run.n, log.n)),
                 ('damage', foreign_start.seq is not null,
                     format('the run''s RUN_STARTED names another run, "%s"', foreign_start.run_id)),
-                ('damage', log.n is not null and run.status <> by_log.status,
+                ('damage', log.n is not null and run.status <> by_log.status and not by_rules.is_older,
                     format('the run is marked as %s, by its log it is %s', run.status, by_log.status)),
-                ('damage', run.end_seq <> ending.seq,
+                ('damage', run.end_seq <> ending.seq and not by_rules.is_older,
                     format('the run''s last end is at seq %s, its row says %s', ending.seq, run.end_seq)),
                 ('damage', run.cut_off_reason is not null and (ending.type is distinct from 'RUN_ERROR' or ending.place < log.n),
                     'the run''s row says that it was cut off, its log has no RUN_ERROR that ends it'),

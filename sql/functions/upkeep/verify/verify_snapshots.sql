@@ -31,7 +31,7 @@ begin
         select checked.run_id, checked.run_no, checked.parent_no, checked.first_seq, checked.last_seq, checked.status, snapshot.through_seq
         from agui.run as checked
         left join agui.snapshot as snapshot
-            on snapshot.thread_key = checked.thread_key and snapshot.run_no = checked.run_no
+            on snapshot.thread_key = checked.thread_key and snapshot.run_no = checked.run_no and snapshot.rules = agui_internal.rules()
         where checked.thread_key = verify_snapshots.thread_key
         order by checked.run_no
     loop
@@ -94,7 +94,7 @@ end
 $$;
 
 comment on function agui_internal.verify_snapshots(uuid) is
-    'The snapshots of a thread that differ from a fold of its raw log, and the first difference of '
-    'each.';
+    'The snapshots of a thread, by the present rules, that differ from a fold of its raw log, and '
+    'the first difference of each.';
 
 revoke execute on function agui_internal.verify_snapshots(uuid) from public;

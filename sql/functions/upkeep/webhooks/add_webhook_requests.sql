@@ -35,9 +35,7 @@ begin
     insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
     select
         known.name,
-        'evt_' || left(encode(sha256(convert_to(
-            concat_ws('/', run.thread_key, run.run_no, extract(epoch from run.started_at), run.end_seq, happened.kind), 'UTF8'
-        )), 'hex'), 32),
+        agui_internal.webhook_event_id(run, happened.kind),
         run.thread_key, happened.kind, happened.at,
         json_strip_nulls(json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_build_object(
             'scope', thread.scope, 'threadId', thread.thread_id, 'runId', run.run_id, 'parentRunId', parent.run_id, 'status', run.status,
@@ -68,15 +66,7 @@ begin
         on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     cross join lateral agui_internal.end_of_run(run) as ending
     cross join lateral (
-        select
-            case run.status
-                when 'finished' then 'run.finished'
-                when 'cancelled' then 'run.cancelled'
-                when 'interrupted' then 'run.waiting'
-                when 'failed' then 'run.failed'
-                when 'cut_off' then 'run.failed'
-            end as kind,
-            coalesce(ending.at, run.ended_at) as at
+        select agui_internal.webhook_kind(run.status) as kind, coalesce(ending.at, run.ended_at) as at
     ) as happened
     cross join lateral agui_internal.why_ended(run, 1000) as why
     where happened.kind = any (known.kinds)
