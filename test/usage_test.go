@@ -252,13 +252,15 @@ func slowUsage(t *testing.T, log []pgagui.Event, runIDs []string) pgagui.Usage {
 	usage := pgagui.Usage{Models: []pgagui.ModelUsage{}, Runs: int64(len(runIDs))}
 	for _, runID := range runIDs {
 		var reported any
+		hasFailed := false
 		for _, event := range log {
 			if event.RunID == runID {
 				body := decoded(t, event.JSON)
 				_, isList := body["usage"].([]any)
-				if body["type"] == "RUN_FINISHED" || body["type"] == "RUN_ERROR" && isList {
+				if !hasFailed && (body["type"] == "RUN_FINISHED" || body["type"] == "RUN_ERROR" && isList) {
 					reported = body["usage"]
 				}
+				hasFailed = body["type"] == "RUN_ERROR" || hasFailed && body["type"] != "RUN_STARTED"
 			}
 		}
 		entries, _ := reported.([]any)

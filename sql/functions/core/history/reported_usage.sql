@@ -21,7 +21,9 @@ begin
         from rows from (
             json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, usage json)
         ) with ordinality as event (type, usage, position)
-        where event.type = 'RUN_FINISHED' or event.type = 'RUN_ERROR' and json_typeof(event.usage) = 'array'
+        where (event.type = 'RUN_FINISHED' or event.type = 'RUN_ERROR' and json_typeof(event.usage) = 'array')
+            -- An end behind RUN_ERROR has no effect.
+            and batch.first_seq + event.position - 1 <= coalesce(run.end_seq, run.last_seq)
         order by event.position desc
         limit 1
     ) as report
