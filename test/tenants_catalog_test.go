@@ -52,12 +52,12 @@ var definersAsk = map[string][]string{
 	"agui.thread_page":              {"agui.threads"},
 
 	// For all threads of the caller.
-	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats", "agui_internal.webhook_states"},
+	"agui_internal.monitored_keys": {"agui.consumers", "agui.lag", "agui.stats", "agui_internal.threads_of_older_rules", "agui_internal.webhook_states"},
 	"agui_internal.own_keys_in": {
 		"agui.agent_report", "agui.changes", "agui.day_report", "agui.model_report", "agui.search", "agui.tool_report", "agui.waiting",
 	},
 	"agui_internal.own_keys": {
-		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
+		"agui.append_many", "agui.poll", "agui.retry", "agui_internal.apply_rules", "agui_internal.choose_thread_to_compact", "agui_internal.find_ends", "agui_internal.forget_claims", "agui_internal.forget_ended_runs", "agui_internal.next_to_repack", "agui_internal.next_to_split",
 		"agui_internal.consumer_key", "agui_internal.note_interruption", "agui_internal.own_erased_keys",
 	},
 
@@ -73,8 +73,9 @@ var definersAsk = map[string][]string{
 
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
-	"agui_internal.caller_role":         {"agui_internal.scope_refusal"},                                                     // for a text
-	"":                                  {"agui.cluster_map", "agui_internal.bucket_of_thread", "agui_internal.note_uptime"}, // which node has a bucket, and that the server is up, is so for all scopes
+	"agui_internal.caller_role":         {"agui_internal.scope_refusal"}, // for a text
+	// Which node has a bucket, that the server is up, and how far the jobs are since an upgrade is so for all scopes.
+	"": {"agui.cluster_map", "agui_internal.bucket_of_thread", "agui_internal.note_uptime", "agui_internal.waits_for_rules"},
 }
 
 // Functions with the rights of their callers, that the ones above go through.

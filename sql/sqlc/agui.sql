@@ -427,7 +427,8 @@ create table agui.snapshot (
     "state" json not null,
     "interrupts" json not null,
     "lanes" json,
-    "created_at" timestamp with time zone not null
+    "created_at" timestamp with time zone not null,
+    "rules" integer
 );
 comment on table agui.snapshot is 'The fold of the lineage of a run, its events up to through_seq included. Can be deleted and rebuilt at any time.';
 comment on column agui.snapshot."through_seq" is 'seq of the last event of the run that the snapshot includes.';
@@ -435,6 +436,7 @@ comment on column agui.snapshot."message_nos" is 'Its messages in order, as rang
 comment on column agui.snapshot."state" is 'The state that the agent and its UI share.';
 comment on column agui.snapshot."interrupts" is 'The interrupts that wait for an answer, as a JSON array.';
 comment on column agui.snapshot."lanes" is 'Chunk streams (TEXT_MESSAGE_CHUNK, …) that are open at through_seq, so that the fold can continue between two chunks; null: none.';
+comment on column agui.snapshot."rules" is 'The version of the rules by which it was folded (agui_internal.rules); null: 1. A snapshot of other rules is not used.';
 
 create table agui.thread (
     "thread_key" uuid not null,

@@ -89,6 +89,11 @@ func TestAdviceMends(t *testing.T) {
 			mend: `call agui.compact()`,
 		},
 		{
+			check: "rules", severity: doctor.Note, says: "1 threads may have snapshots, and statuses of runs, by the rules before",
+			cause: `insert into agui_internal.older_rules (thread_key) values ('00000000-0000-0000-0000-000000000000')`,
+			mend:  `call agui.project()`,
+		},
+		{
 			check: "quarantine", severity: doctor.Warning, says: "compact fails at run r of thread t, 1 attempts so far: out of luck",
 			cause: `
 				select agui_internal.note_attempt('compact', thread_key, array[run_no]) from agui.run where run_id = 'r';

@@ -72,9 +72,7 @@ begin
         select run.run_id, problem.text, problem.severity
         from agui.run as run
         -- Whether its status may be by older rules.
-        cross join lateral (
-            select exists (select from agui_internal.older_rules as older where older.thread_key < run.thread_key) as is_older
-        ) as by_rules
+        cross join (select agui_internal.waits_for_rules(verify_runs.thread_key) as is_older) as by_rules
         left join log on log.run_no = run.run_no
         left join agui.run as parent
             on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
