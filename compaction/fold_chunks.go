@@ -215,6 +215,9 @@ func (f *Fold) Lanes() json.RawMessage {
 	return append(out, ']')
 }
 
+// HasOpenChunks reports whether a stream of chunks is open, which a RUN_STARTED would end.
+func (f *Fold) HasOpenChunks() bool { return len(f.lanes) > 0 }
+
 func (f *Fold) resumeLanes(stored json.RawMessage) error {
 	if stored == nil {
 		return nil

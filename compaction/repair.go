@@ -110,7 +110,7 @@ type repair struct {
 
 func newRepair(after *Fold) *repair {
 	return &repair{
-		stretch: 1, beginSlot: behindBeginningSlot, interrupts: after.interrupts,
+		stretch: 1, beginSlot: behindBeginningSlot, interrupts: after.interrupts, hasFailed: after.hasFailed && !after.isBetweenRuns,
 		leftOut: map[int]bool{}, parts: map[partKey]*openedPart{}, subagents: map[string]*openedPart{}, seenIn: map[string]int{},
 	}
 }

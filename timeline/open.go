@@ -57,7 +57,7 @@ func (p *point) openParts() []OpenPart {
 		Kind, ID string
 		Lane     *string // the subagent
 	}
-	if streams := p.fold.Lanes(); streams != nil && json.Unmarshal(streams, &lanes) == nil {
+	if p.fold.HasOpenChunks() && json.Unmarshal(p.fold.Lanes(), &lanes) == nil {
 		for _, lane := range lanes {
 			open = append(open, OpenPart{Part: lane.Kind, ID: lane.ID, SubagentRunID: orEmpty(lane.Lane)})
 		}

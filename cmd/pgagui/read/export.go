@@ -352,7 +352,7 @@ func exportCompactedThread(
 		if err != nil && !errors.Is(err, pgagui.ErrUnknownInput) {
 			return err
 		}
-		events = withBeginning(events, input, ingest.RunName{ThreadID: threadID, RunID: run.ID}, lineage.Lanes() != nil)
+		events = withBeginning(events, input, ingest.RunName{ThreadID: threadID, RunID: run.ID}, lineage.HasOpenChunks())
 		if options.lineage || i == len(runs)-1 {
 			if i < len(runs)-1 && run.Status != pgagui.Running {
 				events = closed(events, lineage)

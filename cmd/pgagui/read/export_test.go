@@ -121,6 +121,34 @@ func TestCompactedExportClosesRunsThatOthersFollow(t *testing.T) {
 	}
 }
 
+// A run that begins with another event than RUN_STARTED has its effect behind one that has failed, too.
+func TestCompactedExportOfARunBehindAFailedOne(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	store := pgagui.New(testdb.Connect(t, commands.DatabaseURL), nil)
+	for i, events := range []string{
+		`[{"type":"RUN_STARTED","threadId":"t","runId":"0"},{"type":"RUN_ERROR","message":"x"},{"type":"STATE_SNAPSHOT","snapshot":{"late":1}}]`,
+		`[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hi"},{"type":"RUN_FINISHED","threadId":"t","runId":"1"}]`,
+	} {
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(events), &list); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint(i)}, list, pgagui.AppendOptions{AfterSeq: new(int64)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, shape := range []string{"stream", "snapshot"} {
+		fold := compaction.New()
+		for line := range strings.Lines(commands.Must("export", "t", "--compact", shape)) {
+			fold.Apply([]byte(line))
+		}
+		if messages := fold.Messages(); len(messages) != 1 || string(fold.State()) != "{}" {
+			t.Errorf("%s: %d messages, state %s", shape, len(messages), fold.State())
+		}
+	}
+}
+
 func canonical(t *testing.T, value any) (decoded any) {
 	t.Helper()
 	text, err := json.Marshal(value)
