@@ -45,6 +45,36 @@ func TestAReloadInMidRunContinuesOnAnotherProcess(t *testing.T) {
 	close(called.answers)
 }
 
+// As LangGraph's adapter for TypeScript does when a node throws.
+func TestWhatAnAgentSendsBehindItsErrorIsShownToNoClient(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	live := p.run("thread", "run", "u1 user Hello")
+	called := a.called(t)
+	const failed = `{"type":"RUN_ERROR","message":"boom","code":"NODE"}`
+	called.send(started("thread", "run"), start("a1"), content("a1", "Hel"), end("a1"), `{"type":"STEP_STARTED","stepName":"node"}`, failed,
+		`{"type":"STEP_FINISHED","stepName":"node"}`, `{"type":"STATE_SNAPSHOT","snapshot":{"late":1}}`, `{"type":"MESSAGES_SNAPSHOT","messages":[]}`, finished("thread", "run"))
+	close(called.answers)
+	live.rest()
+	if got := live.events[len(live.events)-1]; got != failed || strings.Contains(fmt.Sprint(live.events), "SNAPSHOT") {
+		t.Errorf("the client received %q", live.events)
+	}
+	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Failed || status.ErrorCode != "NODE" || status.ErrorMessage != "boom" {
+		t.Errorf("the run is %+v", status)
+	}
+	for _, reloaded := range []*client{
+		p.stream("POST", "/agent/test/connect", connectInput("thread")), p.stream("GET", "/threads/thread/events", ""),
+		p.stream("POST", "/copilotkit/agent/test/connect", connectInput("thread")),
+	} {
+		reloaded.rest()
+		text := fmt.Sprint(reloaded.events)
+		if got := reloaded.events[len(reloaded.events)-1]; got != failed || strings.Contains(text, "late") || strings.Contains(text, "RUN_FINISHED") || !strings.Contains(text, `"Hel"`) {
+			t.Errorf("a reload shows %q", reloaded.events)
+		}
+	}
+}
+
 func TestClientsResumeBehindAnyEvent(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)

@@ -566,6 +566,8 @@ func TestRunsAreCountedByTheirStatus(t *testing.T) {
 		{[]string{`{"type":"RUN_ERROR","message":"no answer"}`}, pgagui.Failed},
 		{[]string{ending(`{"type":"cancelled"}`), `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, ending(interrupt)}, pgagui.Interrupted},
 		{[]string{ending(interrupt), `{"type":"RUN_ERROR","message":"no answer"}`}, pgagui.Failed},
+		{[]string{`{"type":"RUN_ERROR","message":"no answer"}`, `{"type":"STATE_SNAPSHOT","snapshot":{}}`, ending(`null`)}, pgagui.Failed},
+		{[]string{`{"type":"RUN_ERROR","message":"no answer"}`, `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, ending(`null`)}, pgagui.Finished},
 		{nil, pgagui.Cancelled}, // by request
 	} {
 		thread := fmt.Sprint("thread-", i)
