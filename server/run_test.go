@@ -146,11 +146,9 @@ func TestWhatAgentsDoWrongEndsTheRunWithAReason(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	a := newAgent(t)
-	gone := newAgent(t)
-	gone.Close()
 	refusing := newStatusAgent(t, http.StatusInternalServerError, "no \x1b[31mway")
 	p := serve(t, pool, server.Options{Agents: []server.Agent{
-		{Name: "test", URL: a.URL, MaxEventBytes: 10_000}, {Name: "gone", URL: gone.URL}, {Name: "refusing", URL: refusing.URL},
+		{Name: "test", URL: a.URL, MaxEventBytes: 10_000}, {Name: "gone", URL: "http://127.0.0.1:1/"}, {Name: "refusing", URL: refusing.URL},
 		{Name: "idle", URL: a.URL, IdleTimeout: 50 * time.Millisecond}, {Name: "long", URL: a.URL, RunTimeout: 100 * time.Millisecond},
 	}})
 	for _, test := range []struct {
