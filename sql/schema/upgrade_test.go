@@ -463,6 +463,33 @@ func keepCompacting(t *testing.T, pool *pgxpool.Pool, stop *atomic.Bool) (compac
 	return compacted
 }
 
+// keepVerifying looks for damage in the threads that the writers leave alone. It returns how often it has looked at all of them.
+func keepVerifying(t *testing.T, pool *pgxpool.Pool, stop *atomic.Bool) (verified int) {
+	tick := time.Tick(100 * time.Millisecond)
+	for !stop.Load() {
+		<-tick
+		var damage *string
+		err := pool.QueryRow(t.Context(), `
+			select string_agg(concat_ws(' ', thread_id, problem.run_id, problem.problem), e'\n')
+			from (select * from agui.thread where thread_id !~ '^writer(-[0-9]| of)' offset 0) as thread
+			cross join lateral agui.verify(thread_id, scope) as problem
+			where problem.severity = 'damage'`).Scan(&damage)
+		var refusal *pgconn.PgError
+		switch {
+		case errors.As(err, &refusal) && isRetriable(refusal):
+		case err != nil:
+			t.Errorf("verify beside the upgrades: %v", err)
+			return verified
+		case damage != nil:
+			t.Errorf("verify beside the upgrades: %s", *damage)
+			return verified
+		default:
+			verified++
+		}
+	}
+	return verified
+}
+
 // isRetriable reports whether README.md allows a retry: another transaction held a lock, or the
 // schema was upgraded while the call ran.
 func isRetriable(refusal *pgconn.PgError) bool {
@@ -489,6 +516,8 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 		first.mustUp(address)
 		fill(t, pool)
 	}
+	// A run whose meaning the rules of this version change.
+	testdb.Exec(t, pool, `select agui.append('writer-late', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"x"},{"type":"STATE_SNAPSHOT","snapshot":{"late":1}},{"type":"RUN_FINISHED"}]')`)
 	testdb.Exec(t, pool, `call agui.compact()`) // what became due since the store was dumped, as the job below would
 	atFirst := columns(t, pool)
 	data := kept(t, pool, atFirst)
@@ -514,8 +543,9 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	for i := range followers {
 		working.Go(func() { followers[i].follow(following, pgagui.New(pool, nil), writers[i].thread) })
 	}
-	compacted := 0
+	compacted, verified := 0, 0
 	working.Go(func() { compacted = keepCompacting(t, pool, &stop) })
+	working.Go(func() { verified = keepVerifying(t, pool, &stop) })
 	check := func(what string, at release) {
 		t.Helper()
 		// Writers meet what is new. One that has failed ends.
@@ -578,8 +608,8 @@ func TestUpgradesStepByStepWithWritersAtWork(t *testing.T) {
 	}
 	endFollowing()
 	working.Wait()
-	if compacted < 10 {
-		t.Errorf("compacted %d runs beside the upgrades", compacted)
+	if compacted < 10 || verified < 3 {
+		t.Errorf("compacted %d runs, and verified the store %d times, beside the upgrades", compacted, verified)
 	}
 	for i := range writers {
 		if failure := followers[i].failure; failure != nil {
