@@ -183,8 +183,13 @@ func (r *Run) String() string {
 
 // The sender calls the methods from here on, with its lock.
 
-// stored records that the first of the pending events are in the log.
-func (r *Run) stored(events int, answer db.AppendManyRow) {
+// stored records that the first of the pending events, those of a call with this after_seq, are in the log.
+func (r *Run) stored(afterSeq int64, events int, answer db.AppendManyRow) {
+	if afterSeq != r.seq || events > len(r.pending) {
+		r.fail(fmt.Errorf("%s: a call has stored %d events behind seq %d, but the run is at seq %d with %d events to store: they are kept",
+			r, events, afterSeq, r.seq, len(r.pending)))
+		return
+	}
 	r.sender.hub.Stored(r.config.Key, r.config.RunID, r.pending[:events], Position{answer.LastSeq, answer.RecordedAt})
 	for _, event := range r.pending[:events] {
 		r.pendingBytes -= len(event)

@@ -123,9 +123,10 @@ func (s *Sender) nextCall(l *lane) call {
 		run := l.queue[0]
 		l.queue = l.queue[1:]
 		run.queuedIn = nil
-		// Since it was queued, it may have failed, be sent alone, or be in another lane.
+		// Since it was queued, it may have failed, be sent alone, be in a call of another lane, whose answer
+		// queues it again, or belong to another lane.
 		switch {
-		case !run.hasMore() || run.isAlone:
+		case !run.hasMore() || run.isAlone || run.inCall > 0:
 		case s.laneOf(run) != l:
 			s.enqueue(run)
 		case len(run.pending[0])+run.inputSize() > maxSharedBytes:
@@ -318,7 +319,7 @@ func (s *Sender) send(c call) error {
 		case answer.ErrorCode == "":
 			s.stats.Batches++
 			s.stats.Events += int64(c.counts[i])
-			run.stored(c.counts[i], answer)
+			run.stored(c.params.AfterSeqs[i], c.counts[i], answer)
 		case answer.ErrorCode == lockNotAvailable && run.isAlone:
 			return errLocked
 		case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:

@@ -106,7 +106,8 @@ func TestRunsWithFullBuffersShareEachCall(t *testing.T) {
 		calls++
 		s.mu.Lock()
 		for i, run := range next.runs {
-			run.stored(next.counts[i], db.AppendManyRow{LastSeq: run.seq + int64(next.counts[i])})
+			run.inCall = 0
+			run.stored(run.seq, next.counts[i], db.AppendManyRow{LastSeq: run.seq + int64(next.counts[i])})
 		}
 		s.mu.Unlock()
 	}
