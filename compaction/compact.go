@@ -20,8 +20,10 @@ import (
 // the lineage or to an earlier message of the list) and what is neither an object nor a string; when it loses none, it keeps its
 // text.
 //
+// Thinking. THINKING_* become the REASONING_* that they mean (thinking.go), and lose nothing.
+//
 // What stays as it came, in its order: RUN_FINISHED, RUN_ERROR, RAW, CUSTOM, STEP_*, SUBAGENT_*, REASONING_START, REASONING_END,
-// THINKING_*, unknown types and what is not an event; in shape stream also TOOL_CALL_RESULT, REASONING_ENCRYPTED_VALUE, and
+// unknown types and what is not an event; in shape stream also TOOL_CALL_RESULT, REASONING_ENCRYPTED_VALUE, and
 // MESSAGES_SNAPSHOT but for "superseded" below. All other events are merged; of those only the fields go into the result that
 // the reducer reads, so not rawEvent, timestamp and unknown fields.
 //
@@ -121,6 +123,7 @@ func CompactEvents(events []json.RawMessage, shape Shape, after *Fold) ([]json.R
 	if after == nil {
 		after = New()
 	}
+	events = asReasoning(events, after)
 	c := compact(events, shape, after)
 	if err := c.truth.Err(); err != nil {
 		return nil, err
@@ -249,6 +252,7 @@ func (c *compactor) add(text json.RawMessage) {
 		e.clear()
 	}
 	c.life.add(text, e)
+	c.truth.at.next(text, typeOf(e))
 	t := c.truth.foldedType(e)
 	if t != nil && t.does == doesStartRun {
 		c.finish(StreamShape)
@@ -319,7 +323,7 @@ func (f *Fold) means(other *Fold) bool {
 }
 
 func sameLanes(a, b *Fold) bool {
-	return a.hasFailed == b.hasFailed && slices.EqualFunc(a.lanes, b.lanes, sameLane)
+	return a.hasFailed == b.hasFailed && slices.EqualFunc(a.lanes, b.lanes, sameLane) && bytes.Equal(a.thinking.message, b.thinking.message)
 }
 
 func sameLane(a, b lane) bool {

@@ -52,6 +52,7 @@
 //   - fold.go: Fold, Snapshot and Resume
 //   - fold_rules.go: the table from each event type to the function that folds it
 //   - fold_messages.go, fold_toolcalls.go, fold_activities.go, fold_runs.go: these functions
+//   - thinking.go: the events of thinking that protocol 0 had, as those of reasoning
 //   - fold_chunks.go: the chunk events, and the streams that they open
 //   - message.go, message_list.go, message_index.go: a message, the list, finding one by its id
 //   - limits.go, memory.go: what a fold may take, and what it takes

@@ -28,6 +28,8 @@ type Fold struct {
 	// EndRun (isBetweenRuns), another run begins.
 	hasFailed     bool
 	isBetweenRuns bool
+	thinking      Thinking
+	at            place // of the event at hand
 	limits        Limits
 	patchLimits   jsontree.Limits // those of limits that are about patches
 	usage         usage
@@ -67,7 +69,8 @@ func (f *Fold) Clone() *Fold {
 // that exceeds one of its limits takes no more events (see [Fold.Err]). The fold keeps no part of
 // the slice.
 func (f *Fold) Apply(event []byte) {
-	if f.event.scanWhole(event, &f.state) {
+	isEvent := f.event.scanWhole(event, &f.state)
+	if f.at.next(event, typeOf(&f.event)); isEvent {
 		f.applyEvent(&f.event)
 	}
 	f.event.clear()
@@ -81,10 +84,12 @@ func (f *Fold) ApplyBatch(events []byte) (n int, err error) {
 	err = walkBatch(events, func(at int) (int, bool) {
 		n++
 		if at == len(events) || events[at] != '{' {
+			f.at.seq++
 			return rawjson.SkipValue(events, at, 0)
 		}
 		end, ok := f.event.scan(events, at, &f.state)
 		if ok {
+			f.at.next(events[at:end], typeOf(&f.event))
 			f.applyEvent(&f.event)
 		}
 		return end, ok

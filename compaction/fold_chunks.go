@@ -26,6 +26,7 @@ const (
 	textStream      streamKind = "text"
 	toolStream      streamKind = "tool"
 	reasoningStream streamKind = "reasoning"
+	thinkingStream  streamKind = "thinking" // in what is stored only
 )
 
 func (k streamKind) idField() field {
@@ -186,17 +187,21 @@ type storedLane struct {
 	ID   json.RawMessage `json:"id"`
 }
 
-// Lanes returns the streams of chunks that are open, in the order in which they were opened, or that the run has failed, as an
-// opaque JSON document; nil if there is neither.
+// Lanes returns what later events depend on that do not name it, as an opaque JSON document; nil if there is nothing: that the run has
+// failed; or the streams of chunks that are open, in the order in which they were opened, and then the message of thinking.
 func (f *Fold) Lanes() json.RawMessage {
 	if f.hasFailed {
 		return json.RawMessage(failedLanes)
 	}
-	if len(f.lanes) == 0 {
+	lanes := f.lanes
+	if f.thinking.message != nil {
+		lanes = append(slices.Clip(lanes), lane{kind: thinkingStream, id: f.thinking.message})
+	}
+	if len(lanes) == 0 {
 		return nil
 	}
 	out := json.RawMessage{'['}
-	for i, l := range f.lanes {
+	for i, l := range lanes {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -215,8 +220,8 @@ func (f *Fold) Lanes() json.RawMessage {
 	return append(out, ']')
 }
 
-// HasOpenChunks reports whether a stream of chunks is open, which a RUN_STARTED would end.
-func (f *Fold) HasOpenChunks() bool { return len(f.lanes) > 0 }
+// HasOpenChunks reports whether a stream of chunks, or a message of thinking, is open, which a RUN_STARTED would end.
+func (f *Fold) HasOpenChunks() bool { return len(f.lanes) > 0 || f.thinking.message != nil }
 
 func (f *Fold) resumeLanes(stored json.RawMessage) error {
 	if stored == nil {
@@ -236,9 +241,13 @@ func (f *Fold) resumeLanes(stored json.RawMessage) error {
 		if string(subagent) == "null" {
 			subagent = nil
 		}
-		known := l.Kind == textStream || l.Kind == toolStream || l.Kind == reasoningStream
+		known := l.Kind == textStream || l.Kind == toolStream || l.Kind == reasoningStream || l.Kind == thinkingStream
 		if !known || len(l.ID) == 0 || l.ID[0] != '"' || subagent != nil && subagent[0] != '"' {
 			return problem
+		}
+		if l.Kind == thinkingStream {
+			f.thinking.message = l.ID
+			continue
 		}
 		f.lanes = append(f.lanes, lane{subagent: subagent, kind: l.Kind, id: l.ID})
 	}

@@ -5,6 +5,8 @@ type eventType struct {
 	name string // set by init
 	does action
 	part partKind // what it is done to
+	// became is the type that says the same in the newest protocol; "": this one does, or none.
+	became string
 	// isFolded says that the reducer reads events of the type. It skips others, and those that do not have the shape.
 	isFolded bool
 	shape    shape
@@ -94,13 +96,25 @@ func (f *Fold) applyEvent(e *event) {
 
 // foldedType returns the type that the event is folded by; nil if the event is skipped.
 func (f *Fold) foldedType(e *event) *eventType {
-	t := eventTypes[string(e.typeName())]
-	f.hasFailed = f.hasFailed && !f.isBetweenRuns && (t == nil || t.does != doesStartRun)
+	t := typeOf(e)
+	f.hasFailed = f.hasFailed && !f.isBetweenRuns && t.does != doesStartRun
 	f.isBetweenRuns = false
-	if t == nil || !t.isFolded || f.hasFailed || !e.has(t.shape) || t.read != nil && !t.read(e) {
+	if f.hasFailed {
 		return nil
 	}
-	return t
+	if after, id := f.thinking.read(t, e.values[fieldMessageID], f.at.runID, f.at.seq); after != t {
+		t = after
+		e.values[fieldMessageID] = id
+	}
+	if t.takes(e) {
+		return t
+	}
+	return nil
+}
+
+// takes reports whether an event has what one of the type needs to have an effect.
+func (t *eventType) takes(e *event) bool {
+	return t.isFolded && e.has(t.shape) && (t.read == nil || t.read(e))
 }
 
 // isLate reports whether an event means nothing behind RUN_ERROR, but would mean something before it.

@@ -99,7 +99,7 @@ func TestMessages(t *testing.T) {
 			[]string{strings.TrimSuffix(callCBody, "}") + `,"content":""}`}},
 		{"reasoning", []string{reasonR, `{"type":"REASONING_MESSAGE_CONTENT","messageId":"r","delta":"think"}`, `{"type":"REASONING_MESSAGE_END","messageId":"r","metadata":{"k":1}}`},
 			[]string{`{"id":"r","role":"reasoning","content":"think","metadata":{"k":1}}`}},
-		{"events without effect", []string{`{"type":"REASONING_START","messageId":"m"}`, `{"type":"THINKING_TEXT_MESSAGE_START"}`, `{"type":"RAW","event":{}}`, `{"type":"CUSTOM","name":"n","value":1}`,
+		{"events without effect", []string{`{"type":"REASONING_START","messageId":"m"}`, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"x"}`, `{"type":"RAW","event":{}}`, `{"type":"CUSTOM","name":"n","value":1}`,
 			`{"type":"STEP_STARTED","stepName":"s"}`, `{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}`, `{"type":"NEW_IN_2030","messageId":"m"}`}, nil},
 
 		// Metadata
@@ -263,7 +263,7 @@ func TestChunks(t *testing.T) {
 		{"an event of the lane ends it", []string{open, `{"type":"CUSTOM","name":"n"}`, goOn}, []string{`{"id":"m","role":"assistant","content":"He"}`}},
 		{"a snapshot of messages ends it", []string{openS, snapshotOf(`{"id":"u"}`), chunk(`"delta":"llo","subagentRunId":"s"`)}, []string{`{"id":"u"}`}},
 		{"the end of a run ends it", []string{openS, `{"type":"RUN_ERROR","message":"x"}`, chunk(`"delta":"llo","subagentRunId":"s"`)}, []string{`{"id":"n","role":"assistant","content":"He","subagentRunId":"s"}`}},
-		{"these do not end it", []string{open, `{"type":"RAW"}`, `{"type":"REASONING_ENCRYPTED_VALUE","entityId":"x","encryptedValue":"y"}`, `{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}`, `{"type":"SUBAGENT_FINISHED"}`, `{"type":"THINKING_END"}`, `{"type":"NEW"}`,
+		{"these do not end it", []string{open, `{"type":"RAW"}`, `{"type":"REASONING_ENCRYPTED_VALUE","entityId":"x","encryptedValue":"y"}`, `{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}`, `{"type":"SUBAGENT_FINISHED"}`, `{"type":"NEW"}`,
 			`{"type":"ACTIVITY_DELTA","messageId":"x","activityType":"y"}`, `{"type":"ACTIVITY","messageId":"x","activityType":"y"}`, goOn}, []string{helloMBody}},
 		{"lanes do not mix", []string{open, openS, goOn, chunk(`"delta":"y","subagentRunId":"s"`), `{"type":"CUSTOM","name":"n"}`, chunk(`"delta":"!","subagentRunId":"s"`)}, []string{helloMBody, `{"id":"n","role":"assistant","content":"Hey!","subagentRunId":"s"}`}},
 		{"a subagent's end ends its stream", []string{openS, `{"type":"SUBAGENT_FINISHED","subagentRunId":"s"}`, chunk(`"delta":"y","subagentRunId":"s"`)}, []string{`{"id":"n","role":"assistant","content":"He","subagentRunId":"s"}`}},

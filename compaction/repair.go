@@ -19,7 +19,7 @@ import (
 //     beginning of the events this is so only where the first of RUN_STARTED, RUN_FINISHED and RUN_ERROR among them is a
 //     RUN_STARTED; otherwise the events go on with a run.
 //   - A stretch without an end gets one where the next begins. If the repair has begun it after an end, also at the end of the
-//     events, unless a stream of chunks is open there. It is a copy of the end that the stretch stands after, if any, else a
+//     events, unless a stream of chunks or a message of thinking is open there. It is a copy of the end that the stretch stands after, if any, else a
 //     RUN_FINISHED that keeps the interrupts as they are.
 //   - What is open at a RUN_FINISHED is closed before it, the youngest first, and suspended from there on; so is what is open at
 //     a RUN_ERROR.
@@ -136,6 +136,7 @@ func (r *repair) add(text json.RawMessage, e *event) {
 		r.replaced++
 	}
 	if r.fold != nil {
+		r.fold.at.next(text, t)
 		r.fold.applyEvent(e)
 		if r.position == r.begin && r.beginSlot == behindSlot {
 			r.beginning = r.fold.Clone()
@@ -415,6 +416,7 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 	if after == nil {
 		after = New()
 	}
+	events = asReasoning(events, after)
 	r := newRepair(after)
 	r.fold = after.Clone()
 	r.fold.runsByEvents = true
@@ -440,7 +442,7 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 
 // finish puts the events together.
 func (r *repair) finish(events []json.RawMessage) []json.RawMessage {
-	if r.phase == runningPhase && r.behind != nil && len(r.fold.lanes) == 0 {
+	if r.phase == runningPhase && r.behind != nil && !r.fold.HasOpenChunks() {
 		r.finishStretch()
 	}
 	slices.SortStableFunc(r.inserted, func(a, b *insertion) int {

@@ -10,7 +10,7 @@ import (
 // Replay returns a short stream of events that gives any AG-UI client, from an empty state, what
 // the fold means: the RUN_STARTED of the run without the messages of its input, a
 // MESSAGES_SNAPSHOT, a STATE_SNAPSHOT, and the end of the run. A run in progress has no end;
-// instead its open streams of chunks are reopened, except those whose message or call is gone.
+// instead its open streams of chunks and of thinking are reopened, except those whose message or call is gone.
 //
 // started is the RUN_STARTED of the last run of the fold, or a bare one (threadId, runId) if the
 // run has none. ended is its last RUN_FINISHED or RUN_ERROR, nil while it is in progress. Open
@@ -27,6 +27,9 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 		events = append(events, f.interrupted(started)...)
 	}
 	events = append(events, withoutMessages(started, &e), newEvent("MESSAGES_SNAPSHOT", eventField{"messages", bodies(f.Messages())}), newEvent("STATE_SNAPSHOT", eventField{"snapshot", f.State()}))
+	if id := f.thinking.message; id != nil && f.knows(lane{kind: thinkingStream, id: id}) {
+		events = append(events, newEvent("REASONING_MESSAGE_START", eventField{"messageId", id}, eventField{"role", []byte(`"reasoning"`)}))
+	}
 	for _, l := range f.lanes {
 		if f.knows(l) {
 			events = append(events, streamOf(l.kind, l.id, f).chunk(l.subagent))

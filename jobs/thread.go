@@ -625,7 +625,7 @@ func (p *logPage) read(results pgx.BatchResults, writes int) error {
 	}
 	var b db.BatchesBetweenRow
 	var events, input pgtype.DriverBytes
-	_, err = pgx.ForEachRow(rows, []any{&b.FirstSeq, &b.N, &b.RunNo, &events, &b.StoredBytes, &input, &b.PageBytes, &b.HasMore}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&b.FirstSeq, &b.N, &b.RunNo, &b.RunID, &events, &b.StoredBytes, &input, &b.PageBytes, &b.HasMore}, func() error {
 		b.Events, b.Input = p.hold(events, b.PageBytes), p.hold(input, b.PageBytes)
 		p.batches = append(p.batches, b)
 		return nil

@@ -212,6 +212,7 @@ func (c *snapshotCheck) apply(ctx context.Context, run *runCheck, batch db.Batch
 	if batch.FirstSeq < run.FirstSeq || lastSeq > run.lastSeq() || c.inputs.countsIn(batch) || !run.isChecked && cutsBatch(*run.ThroughSeq) {
 		return c.applyEvents(ctx, run, batch)
 	}
+	run.fold.Locate(batch.RunID, batch.FirstSeq)
 	if _, err := run.fold.ApplyBatch(batch.Events); err != nil {
 		run.failure = err
 		if run.fold.Err() == nil {

@@ -58,12 +58,13 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				shape := []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape}[n%2]
 				var attached []json.RawMessage
 				var group errgroup.Group
+				var thinking compaction.Thinking
 				group.Go(func() error {
 					for event, err := range store.Follow(t.Context(), thread, pgagui.FollowOptions{History: shape}) {
 						if err != nil {
 							return err
 						}
-						attached = append(attached, event.JSON)
+						attached = append(attached, thinking.AsReasoning(event.JSON, "live", event.Seq))
 					}
 					return nil
 				})

@@ -292,6 +292,7 @@ func foldWithStop(t *testing.T, events []loggedEvent, stop int) meaning {
 	t.Helper()
 	fold := compaction.New()
 	for _, event := range events[:stop] {
+		fold.Locate("r", event.seq)
 		fold.Apply(event.payload)
 	}
 	fold, err := compaction.Resume(fold.Snapshot())
@@ -299,6 +300,7 @@ func foldWithStop(t *testing.T, events []loggedEvent, stop int) meaning {
 		t.Fatal(err)
 	}
 	for _, event := range events[stop:] {
+		fold.Locate("r", event.seq)
 		fold.Apply(event.payload)
 	}
 	return meaningOf(t, fold)

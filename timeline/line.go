@@ -253,6 +253,7 @@ func (l *line) apply(event json.RawMessage) error {
 	at.index++
 	l.folded++
 	input := compaction.Input{JSON: l.input}
+	at.fold.Locate(l.key.runID, l.marks[at.index].Seq)
 	switch {
 	case l.input == nil:
 		at.fold.Apply(event)

@@ -182,6 +182,11 @@ with page as materialized (
 )
 select
     batch.first_seq, batch.n, batch.run_no,
+    (
+        select run.run_id
+        from agui.run as run
+        where run.thread_key operator(pg_catalog.=) batch.thread_key and run.run_no operator(pg_catalog.=) batch.run_no
+    )::pg_catalog.text as run_id,
     (case when (select page.bytes from page) operator(pg_catalog.<=) @most_bytes::bigint then batch.events end)::pg_catalog.json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (

@@ -52,6 +52,9 @@ func reducer(w *bytes.Buffer, l *protocol.List) {
 		if t.Part != "" {
 			members = append(members, "part: "+partInGo(t.Part))
 		}
+		if t.Became != "" {
+			members = append(members, fmt.Sprintf("became: %q", t.Became))
+		}
 		if t.IsFolded() {
 			members = append(members, "isFolded: true")
 			if t.Closes != "" {

@@ -88,6 +88,7 @@ type Stream struct {
 	history  []json.RawMessage
 	isOver   bool // the run had ended at the position
 	filter   *accept.Filter
+	thinking compaction.Thinking // what the filter takes is without events of thinking
 
 	to     Frames
 	isLeft bool
@@ -274,7 +275,7 @@ func (s *Stream) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, event := range attached.Events {
-			s.filter.Push(event)
+			s.filter.Push(s.asReasoning(event, 0))
 		}
 	}
 	for event, err := range s.from.Events(ctx, s.ThreadID, pgagui.EventsOptions{RunID: s.runID, NoLineage: true, AfterSeq: s.base}) {
@@ -284,7 +285,7 @@ func (s *Stream) catchUp(ctx context.Context) error {
 		if event.Seq > s.position.Seq {
 			break
 		}
-		s.filter.Push(event.JSON)
+		s.filter.Push(s.asReasoning(event.JSON, event.Seq))
 	}
 	if s.filter.Holding() { // the client has the end of the run: only that frame has its position
 		s.filter.End("")
@@ -347,7 +348,7 @@ func (s *Stream) serveRun(ctx context.Context) error {
 				s.emit(Frame{})
 			default:
 				s.position = event.Position()
-				s.pass(event.JSON, true)
+				s.pass(s.asReasoning(event.JSON, event.Seq), true)
 			}
 			if s.isLeft {
 				return nil
@@ -378,13 +379,18 @@ func (s *Stream) sendHistory(ctx context.Context) error {
 	}
 	defer held.Release()
 	for i, event := range s.history {
-		s.pass(event, i == len(s.history)-1)
+		s.pass(s.asReasoning(event, 0), i == len(s.history)-1)
 	}
 	s.history = nil
 	if size > SmallSize {
 		s.flush()
 	}
 	return nil
+}
+
+// asReasoning returns an event with what thinking means to all who read the log: clients make ids of their own for it, or show nothing.
+func (s *Stream) asReasoning(event json.RawMessage, seq int64) json.RawMessage {
+	return s.thinking.AsReasoning(event, s.runID, seq)
 }
 
 // pass sends an event through the filter. While the filter holds the end of the run, frames have no

@@ -182,6 +182,11 @@ with page as materialized (
 )
 select
     batch.first_seq, batch.n, batch.run_no,
+    (
+        select run.run_id
+        from agui.run as run
+        where run.thread_key = batch.thread_key and run.run_no = batch.run_no
+    )::text as run_id,
     (case when (select page.bytes from page) <= @most_bytes::bigint then batch.events end)::json as events,
     agui_internal.stored_bytes(batch.events, batch.earlier_us)::bigint as stored_bytes,
     (

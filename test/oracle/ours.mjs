@@ -1,17 +1,20 @@
-// The documented deviations of pgagui from the official client, as adapters around the unchanged client. Four steps, each on its own:
+// The documented deviations of pgagui from the official client, as adapters around the unchanged client. Five steps, each on its own:
 //
 //   1. seeded state: RUN_STARTED with input.state sets the state to it
 //   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0 (a field that is null counts as absent there), and
 //      messages without an id, which are never merged
 //   3. without what follows RUN_ERROR until the next RUN_STARTED: the client refuses it in its verifier, which the oracle leaves out
-//   4. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
+//   4. the ids of reasoning that came as THINKING_*: the client's boundary makes them up, ours are made of the run and of the place
+//      of the event; the boundary itself is the client's
+//   5. JSON patches after RFC 6902 in place of the client's patch library, which takes some that the RFC refuses
 
 import { createRequire } from "node:module";
+import { CompatibilityBoundary } from "@ag-ui/client";
 import { applyPatch } from "./json-patch.mjs";
 
 /** The events as the client has to get them for its answer to be pgagui's. */
 export const inClientSpelling = (events) =>
-  events.flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
+  thinkingAsReasoning(events).flatMap((event) => (isObject(event) ? withProtocolSpelling(event) : [event])).flatMap(withSeededState);
 
 /** The client's answer without what inClientSpelling had to add. */
 export const inOurSpelling = (answer) => ({ ...answer, messages: answer.messages.map(withoutInventedId) });
@@ -86,7 +89,26 @@ export function withoutLateEvents(events) {
   });
 }
 
-// 4. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------
+// 4. THINKING_* --------------------------------------------------------------------------------------------------------------------
+
+const endsOrBegins = new Set(["RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"]);
+
+/** What the client's boundary makes of THINKING_*, a run at a time, with the ids of pgagui in place of its random ones. */
+function thinkingAsReasoning(events) {
+  let run = "";
+  let boundary = new CompatibilityBoundary();
+  const ids = new Map();
+  return events.map((event, place) => {
+    if (event?.type === "RUN_STARTED") run = typeof event.runId === "string" ? event.runId : "";
+    if (endsOrBegins.has(event?.type)) boundary = new CompatibilityBoundary();
+    if (!/^THINKING_/.test(event?.type)) return event;
+    const reasoning = boundary.transformEvent(event);
+    if (!ids.has(reasoning.messageId)) ids.set(reasoning.messageId, `${run}-thinking-${place + 1}`);
+    return { ...reasoning, messageId: ids.get(reasoning.messageId) };
+  });
+}
+
+// 5. JSON patches after RFC 6902 ---------------------------------------------------------------------------------------------------
 
 /**
  * Puts a strict applyPatch into the library that the client calls. That library is a CommonJS module: the client's import is its

@@ -342,11 +342,12 @@ func exportCompactedThread(
 			lineages[run.ID] = lineage
 		}
 		var events []json.RawMessage
+		var thinking compaction.Thinking
 		for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
 			if err != nil {
 				return err
 			}
-			events = append(events, event.JSON)
+			events = append(events, thinking.AsReasoning(event.JSON, run.ID, event.Seq))
 		}
 		input, err := store.RunInput(ctx, pgagui.RunRef{ThreadID: threadID, RunID: run.ID})
 		if err != nil && !errors.Is(err, pgagui.ErrUnknownInput) {

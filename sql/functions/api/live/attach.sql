@@ -78,7 +78,7 @@ comment on function agui.attach(text, text, bigint, timestamptz, bigint, text, t
     'stay open in the history, so the next events continue them. Shape snapshot: as agui.replay '
     'returns it; it also works for a client that has seen a part of the history. Shape stream: the '
     'compacted stream (agui.compact_events). Shape events: the events themselves, from after_seq '
-    'on. With at_seq or at_time the history and the position end there, at the earlier of the two. '
+    'on, those of thinking as the events of reasoning that they mean. With at_seq or at_time the history and the position end there, at the earlier of the two. '
     'A thread that does not exist yet has no run, no events and position 0. running names the '
     'other runs in progress; their events are not in the history. '
     'Errors: UI001 unknown thread, where a run or after_seq is given, UI002 unknown run, UI008 '

@@ -67,6 +67,11 @@ declare
     chunk      record;
 
     has_failed boolean := lanes = agui_internal.failed_lanes();  -- RUN_ERROR has ended the run
+    -- What is open of thinking (agui_internal.thinking_as_reasoning), which is stored as the last of
+    -- the lanes.
+    thinking text[];
+    named    record;
+    run_id   text;
 
     -- The raw event, and those of its batch, which begins at raws_seq.
     raw      json;
@@ -97,8 +102,17 @@ declare
     from_seq  bigint;  -- the batches that begin before it are folded
     large_seq bigint;  -- the beginning of the large batch that is read separately; null: none
 begin
+    if open_lanes[-1]['kind'] = '"thinking"' then
+        thinking[1] := agui_internal.json_string_token(open_lanes[-1]['id']::text);
+        open_lanes := nullif(open_lanes - -1, '[]');
+    end if;
     <<segments>>
     for segment in 1 .. coalesce(cardinality(run_nos), 0) loop
+    run_id := null;
+    if thinking is not null and given is null then
+        run_id := agui_internal.run_of_events(thread_key, run_nos[segment], null, null);
+        thinking := case when thinking[1] ^@ (left(run_id, -1) || '-thinking-') then thinking end;
+    end if;
     from_seq := 0;
     large_seq := null;
     if has_failed and given is null then
@@ -172,6 +186,17 @@ begin
             continue when has_failed;
         end if;
         grown_type := null;
+        if event.type = any (agui_internal.event_types(
+            'start thinking', 'continue thinking', 'end thinking', 'start thinking span', 'end thinking span', 'start reasoning', 'end reasoning'
+        )) or thinking is not null and event.type = any (agui_internal.event_types('start run', 'finish run', 'fail run')) then
+            if given is not null or run_id is null then
+                run_id := agui_internal.run_of_events(thread_key, run_nos[segment], given, event.ordinality);
+            end if;
+            named := agui_internal.thinking_as_reasoning(event.type, thinking, event.id, run_id, event.first_seq + event.ordinality - 1);
+            event.type := named.type;
+            event.id := named.id;
+            thinking := named.opened;
+        end if;
         owner_fits := (event."subagentRunId"::text ^@ '"') is not false;
         metadata_fits := (event.metadata::text ^@ '{') is not false;
         piece := null;
@@ -500,6 +525,9 @@ begin
     step := null;
     step.seq := last_seq;
     step.action := 'end';
+    if thinking[1] is not null then
+        open_lanes := coalesce(open_lanes, '[]') || jsonb_build_object('lane', null, 'kind', 'thinking', 'id', thinking[1]::jsonb);
+    end if;
     step.content := case when has_failed then agui_internal.failed_lanes() else agui_internal.json_unguard(open_lanes::text) end;
     step.brought := brought;
     return next step;

@@ -9,6 +9,11 @@ declare
     -- The runs that get a RUN_STARTED: those that begin with another event, unless they continue a
     -- chunk stream of their parent, which it would end. Only the fold shows whether there is one.
     bare_no int[];
+    -- The events of thinking, if there are any, as those of reasoning that they mean.
+    thought_seqs  bigint[];
+    thought_types text[];
+    thought_ids   text[];
+    events json;
 begin
     if with_inputs then
         select array_agg(ancestor.run_no) into bare_no
@@ -38,7 +43,7 @@ begin
         cross join lateral agui_internal.input_places(leaf.thread_key, lineage.run_nos, lineage.through_seqs) as place;
     end if;
 
-    return (
+    loop
         select ('[' || coalesce(string_agg(
             case
                 when with_inputs
@@ -48,6 +53,7 @@ begin
                 then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
                 else ''
             end || case
+                when thought.seq is not null then agui_internal.event_of_reasoning(element.payload, thought.type, thought.id)
                 when place.seq is null then element.payload::text
                 when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
                     agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
@@ -58,6 +64,7 @@ begin
             end,
             ',' order by batch.first_seq, element.position
         ), '') || ']')::json
+        into events
         from agui_internal.ancestors(leaf, after_seq) as ancestor
         join agui_internal.batches_behind(leaf.thread_key, after_seq) as batch
             on batch.run_no = ancestor.run_no
@@ -65,17 +72,29 @@ begin
         cross join lateral json_array_elements(batch.events) with ordinality as element (payload, position)
         left join unnest(inputs) as place
             on place.seq = batch.first_seq + element.position - 1
+        left join unnest(thought_seqs, thought_types, thought_ids) as thought (seq, type, id)
+            on thought.seq = batch.first_seq + element.position - 1
         left join agui.input as given
             on given.thread_key = leaf.thread_key and given.run_no = place.run_no
         where batch.first_seq + element.position - 1 > after_seq
-            and (until is null or batch.first_seq + element.position - 1 <= until)
-    );
+            and (until is null or batch.first_seq + element.position - 1 <= until);
+        exit when thought_seqs is not null
+            or strpos(events::text, 'THINKING') = 0 and strpos(events::text, '\u00') = 0;
+        select
+            coalesce(array_agg(thought.seq), '{}'), array_agg(thought.type), array_agg(thought.id)
+        into thought_seqs, thought_types, thought_ids
+        from agui_internal.ancestors(leaf, after_seq) as ancestor
+        cross join lateral agui_internal.thoughts(leaf.thread_key, ancestor.run_no, until) as thought;
+        exit when thought_seqs = '{}';
+    end loop;
+    return events;
 end
 $$;
 
 comment on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) is
     'The events of the lineage of a run after after_seq, up to a seq (null: all), as a JSON array. '
     'with_inputs inserts the inputs stored beside the events into RUN_STARTED, and a RUN_STARTED '
-    'before runs that begin with another event, unless that would end a chunk stream.';
+    'before runs that begin with another event, unless that would end a chunk stream. Events of '
+    'thinking come as the events of reasoning that they mean.';
 
 revoke execute on function agui_internal.lineage_events(text, agui.run, bigint, bigint, boolean) from public;

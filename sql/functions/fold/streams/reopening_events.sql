@@ -9,11 +9,35 @@ begin
     return (
         with part as materialized (
             select
-                part.*,
+                part.opens,
+                part.named_by,
+                part.name,
+                part.opened_at,
+                part.event,
                 agui_internal.json_string_text(to_json(part.name)::text) as id,
                 part.opens = any (agui_internal.event_types('start text', 'start reasoning', 'start tool')) as is_content,
                 part.opens = any (agui_internal.event_types('start tool')) as is_call
-            from agui_internal.open_parts(run, until) as part
+            from (
+                -- What is open of thinking opens as the reasoning that it means.
+                select
+                    coalesce(meant.type, open.opens) as opens,
+                    case when meant.type is null then open.named_by else 'messageId' end as named_by,
+                    case when meant.type is null then open.name else run.run_id || '-thinking-' || open.opened_at end as name,
+                    open.opened_at,
+                    case when meant.type is null then open.event else agui_internal.json_guarded(
+                        agui_internal.event_of_reasoning(
+                            agui_internal.json_unguard(open.event::text)::json, meant.type,
+                            to_json(run.run_id || '-thinking-' || open.opened_at)::text
+                        )::json
+                    ) end as event
+                from agui_internal.open_parts(run, until) as open
+                cross join lateral (
+                    select case
+                        when open.opens = any (agui_internal.event_types('start thinking')) then (agui_internal.event_types('start reasoning'))[1]
+                        when open.opens = any (agui_internal.event_types('start thinking span')) then (agui_internal.event_types('start span'))[1]
+                    end as type
+                ) as meant
+            ) as part
         ),
         lane as (
             select
