@@ -33,7 +33,8 @@ type Fold struct {
 	limits        Limits
 	patchLimits   jsontree.Limits // those of limits that are about patches
 	usage         usage
-	runsByEvents  bool // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
+	skipped       string // see Skipped
+	runsByEvents  bool   // RUN_STARTED begins a run with fuel of its own; otherwise EndRun alone does
 
 	event event // the event at hand
 	input Input // that is stored beside it
@@ -140,6 +141,10 @@ func (f *Fold) StateSize() int {
 // StateChanges counts how often the state has been set, or patched with success. An event that leaves
 // the count as it is has not changed the state.
 func (f *Fold) StateChanges() int { return f.stateChanges }
+
+// Skipped says why the last event changed nothing, if the official client would let it change something: it is a patch that fails, or a
+// piece of a message that is not there. Otherwise it is empty.
+func (f *Fold) Skipped() string { return f.skipped }
 
 // Interrupts returns the JSON array of the open interrupts.
 func (f *Fold) Interrupts() json.RawMessage { return f.interrupts }

@@ -64,6 +64,7 @@ func (f *Fold) continueMessage(e *event) {
 	f.bringPiece(e, broughtByMessage)
 	place := f.find(e.decoded(fieldMessageID))
 	if place < 0 || f.messages.at(place).role == roleActivity {
+		f.skipped = "no message that takes text has the id of the piece"
 		return
 	}
 	delta := e.inner(fieldDelta)

@@ -80,6 +80,7 @@ func init() {
 }
 
 func (f *Fold) applyEvent(e *event) {
+	f.skipped = ""
 	t := f.foldedType(e)
 	if t == nil {
 		return

@@ -75,6 +75,9 @@ func (f *Fold) patchedState(e *event) bool {
 func (f *Fold) patch(d *jsontree.Document, operations []byte) bool {
 	succeeded := d.Patch(operations, &f.patchLimits)
 	f.usage.spent += d.Fuel()
+	if !succeeded {
+		f.skipped = d.Failure()
+	}
 	return succeeded
 }
 

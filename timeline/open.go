@@ -59,6 +59,9 @@ func (p *point) openParts() []OpenPart {
 	}
 	if p.fold.HasOpenChunks() && json.Unmarshal(p.fold.Lanes(), &lanes) == nil {
 		for _, lane := range lanes {
+			if lane.Kind == "thinking" {
+				continue // its start is among those above
+			}
 			open = append(open, OpenPart{Part: lane.Kind, ID: lane.ID, SubagentRunID: orEmpty(lane.Lane)})
 		}
 	}

@@ -2,6 +2,7 @@ package jsontree
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ type Document struct {
 	copied  int64
 	shifted int64
 	spent   int64 // the fuel that it used
+	failure failure
 	changes []change
 	way     []Value // the containers from the root to the one that changes
 	sizes   []noted
@@ -93,6 +95,24 @@ func (d *Document) Size() int {
 // Fuel returns the fuel that the last patch used.
 func (d *Document) Fuel() int64 { return d.spent }
 
+// A failure says why a patch fails.
+type failure struct {
+	operation int  // that fails, from 1 on; 0: the patch as a whole
+	isLimit   bool // it goes beyond a limit
+}
+
+// Failure says in words why the last patch failed. It means nothing after one that succeeded.
+func (d *Document) Failure() string {
+	what, why := "the patch", "is no list of operations"
+	if d.failure.operation > 0 {
+		what, why = fmt.Sprintf("operation %d of the patch", d.failure.operation), "fails by RFC 6902"
+	}
+	if d.failure.isLimit {
+		why = "goes beyond a limit of documents or patches"
+	}
+	return what + " " + why
+}
+
 // SetOwner makes the document one of another owner.
 func (d *Document) SetOwner(to *Owner) { d.owner = to }
 
@@ -130,9 +150,11 @@ const (
 // what it was, but for white space. The document keeps no part of the operations' text.
 func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	d.limits, d.copied, d.shifted, d.spent = limits, 0, 0, 0
+	d.failure = failure{}
 	if operations[0] != '[' {
 		return false
 	}
+	d.failure.isLimit = true
 	if hasTooManyElements(operations, max(limits.DocumentBytes, elementsOfPatch)) {
 		return false
 	}
@@ -152,7 +174,9 @@ func (d *Document) Patch(operations []byte, limits *Limits) bool {
 	count := 0
 	for operation := range rawjson.Elements(operations) {
 		count++
-		if count > limits.Operations || !d.apply(operation) || d.isTooLarge() || d.shifted > limits.ShiftedItems {
+		isApplied := count <= limits.Operations && d.apply(operation)
+		if !isApplied || d.isTooLarge() || d.shifted > limits.ShiftedItems {
+			d.failure = failure{count, isApplied || count > limits.Operations || d.copied > limits.CopiedBytes}
 			succeeded = false
 			break
 		}

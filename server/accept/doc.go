@@ -7,11 +7,14 @@
 //
 //   - A valid stream passes unchanged, byte for byte. Only RUN_FINISHED waits until the caller says
 //     that the agent's answer ended ([Filter.End]), because agents send events after it.
-//   - The filter adds what is missing: the start of a run, of a message, of a tool call or of
-//     reasoning before a piece of it, and the ends of what is open before RUN_FINISHED.
+//   - The filter adds what is missing: the start of a run, the second start of a message, of a tool
+//     call or of reasoning that has ended and goes on, and the ends of what is open before
+//     RUN_FINISHED.
 //   - The filter leaves out what a client refuses. The caller sends the position alone. It also
 //     leaves out a patch that moves a value into itself: the client's state gets a cycle, and the
 //     client fails when it copies that.
+//   - The filter leaves out what the folds of the log skip but a client would show ([Filter.Consult]):
+//     a patch that fails, and a piece of a message that was never started.
 //   - If members of an event are the problem, and the event means the same without them, it loses
 //     these members: optional ones that are null, and times that are no integer. A MESSAGES_SNAPSHOT
 //     loses the messages that a client refuses. The events that begin and end a run always pass.

@@ -25,6 +25,8 @@ type Stats struct {
 	// Misplaced were left out because the verifier of a client refuses them at their place, or
 	// because a later RUN_FINISHED replaced them.
 	Misplaced int
+	// Skipped were left out because they change nothing where the log is folded: patches that fail, pieces of messages that are not there.
+	Skipped int
 }
 
 // A Filter keeps the stream to one client valid; see the package. Its state depends on nothing but
@@ -46,10 +48,14 @@ type Filter struct {
 	runID    []byte
 	state    state
 	stats    Stats
+	skips    func(event []byte) bool
 	// While an event is read:
 	event  event
 	before [][]byte
 	prune  []field // members that the event must lose
+	text   []byte
+	// isSkipped: it is left out because the folds skip it.
+	isSkipped bool
 }
 
 // A phase is the progress of a run, as the client knows it.
@@ -73,6 +79,11 @@ func New(run Run, clients Clients) *Filter {
 	f.begin(run)
 	return f
 }
+
+// Consult gives the filter a function that reports whether the folds of the log skip the event at hand, so that a page does not show what
+// is gone after a reload. The filter calls it for patches, and for pieces of messages of which it knows nothing. Without it, it lets
+// patches pass, and leaves such pieces out.
+func (f *Filter) Consult(skips func(event []byte) bool) { f.skips = skips }
 
 // Begin says that the next events are those of another run of the same stream. It returns what to
 // send first, as End does, if the run before has no end. It is needed only where the run may lack
@@ -98,6 +109,7 @@ func (f *Filter) Push(event []byte) (before [][]byte, send []byte) {
 	f.before = nil
 	send = f.push(event)
 	f.event.forget()
+	f.text = nil
 	return f.before, send
 }
 
@@ -160,8 +172,13 @@ func (f *Filter) push(text []byte) []byte {
 		isRepaired = true
 	}
 	f.prune = nil
+	f.isSkipped = false
 	if !f.admit(kind, text) {
-		f.stats.Misplaced++
+		if f.isSkipped {
+			f.stats.Skipped++
+		} else {
+			f.stats.Misplaced++
+		}
 		return nil
 	}
 	if f.prune != nil {
@@ -297,11 +314,13 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 	}
 	isFirst := f.phase == beforeRun
 	f.startRun()
-	if kind.admit == nil {
+	f.isSkipped = kind.isPatch() && f.skips != nil && f.skips(text)
+	if !f.isSkipped && kind.admit == nil {
 		f.state.closeLane(closing)
 		return true
 	}
-	if kind.admit(f, kind, tag, closing) {
+	f.text = text
+	if !f.isSkipped && kind.admit(f, kind, tag, closing) {
 		return true
 	}
 	if closing >= 0 {

@@ -79,6 +79,9 @@ func (k *eventKind) isOfRun() bool {
 	return k.does == doesStartRun || k.does == doesFinishRun || k.does == doesFailRun
 }
 
+// isPatch reports whether the event patches the state or an activity.
+func (k *eventKind) isPatch() bool { return k.does == doesPatchState || k.does == doesPatchActivity }
+
 // id returns the field that names what the event is about.
 func (k *eventKind) id() field { return partKinds[k.part].id }
 
@@ -163,7 +166,7 @@ func (f *Filter) openCall(p *part, tag []byte, inherited *owner) {
 	s.call(p, string(f.event.text(fieldToolCallName)))
 }
 
-// admitPiece: the start of what is not open comes before. Only of a call whose name is known can there be one.
+// admitPiece: the start of what is not open comes before, if that is there. Only of a call whose name is known can there be one.
 func (f *Filter) admitPiece(kind *eventKind, tag []byte, closing int) bool {
 	id := f.event.text(kind.id())
 	p := f.state.find(kind.bucket, id)
@@ -173,6 +176,10 @@ func (f *Filter) admitPiece(kind *eventKind, tag []byte, closing int) bool {
 	if f.isOpen(p, kind.aspect, closing) {
 		f.state.closeLane(closing)
 		return true
+	}
+	// A start would make a message that the folds do not have.
+	if f.isSkipped = kind.bucket != toolCalls && (p == nil || p.isGone) && (f.skips == nil || f.skips(f.text)); f.isSkipped {
+		return false
 	}
 	return f.addStart(kind, id, p, tag, closing)
 }
@@ -405,12 +412,10 @@ func (f *Filter) admitThinkingPiece(kind *eventKind, tag []byte, closing int) bo
 	if t := &f.state.thinking[itself]; t.opened != 0 && t.owner.contradicted(tag) {
 		return false
 	}
-	f.state.closeLane(closing)
-	if f.state.thinking[itself].opened == 0 {
-		f.addThinkingSpan(tag)
-		f.addThinking(kind.starts(), tag)
-		f.state.think(itself, tag)
+	if f.isSkipped = f.state.thinking[itself].opened == 0; f.isSkipped {
+		return false
 	}
+	f.state.closeLane(closing)
 	return true
 }
 

@@ -43,7 +43,7 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memor
 		unplaced:    counter("runs_unplaced_total", "Runs that continued from the head although the client's messages were trimmed or reordered."),
 		replacedIDs: counter("ids_replaced_total", "Thread ids and run ids of agents that were replaced by those of the client."),
 		filtered: counters("stream_events_changed_total", "Events that the filter of streams added, changed or left out, "+
-			"because the official client would refuse them.", "change"),
+			"because the official client would refuse them, or because they have no effect in the log (skipped).", "change"),
 	}
 	if registry == nil {
 		return m, nil
@@ -89,7 +89,7 @@ func (m *metrics) filter(sent *Stream) {
 	}
 	stats := sent.filter.Stats()
 	for change, n := range map[string]int{
-		"added": stats.Added, "changed": stats.Changed, "malformed": stats.Malformed, "misplaced": stats.Misplaced,
+		"added": stats.Added, "changed": stats.Changed, "malformed": stats.Malformed, "misplaced": stats.Misplaced, "skipped": stats.Skipped,
 	} {
 		m.filtered.WithLabelValues(change).Add(float64(n))
 	}

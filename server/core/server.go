@@ -30,6 +30,7 @@ type Server struct {
 	client   *http.Client // of the agents
 	metrics  *metrics
 	runs     runs
+	folded   foldedRuns
 	appends  *slots
 
 	connections *shares // nil: the store has no pool
@@ -56,7 +57,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 			// A redirect would take the conversation, and the headers of the agent, to where it says.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		runs: runs{all: map[*recordedRun]struct{}{}}, Memory: newBudget(options.MaxBufferedBytes),
+		runs: runs{all: map[*recordedRun]struct{}{}}, folded: foldedRuns{all: map[foldedName]*foldedRun{}}, Memory: newBudget(options.MaxBufferedBytes),
 		appends: newSlots(options.MaxAppends), connections: newShares(store),
 	}
 	s.keepAgents(agents)

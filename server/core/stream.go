@@ -88,7 +88,10 @@ type Stream struct {
 	history  []json.RawMessage
 	isOver   bool // the run had ended at the position
 	filter   *accept.Filter
-	thinking compaction.Thinking // what the filter takes is without events of thinking
+	thinking compaction.Thinking
+	event    json.RawMessage // that the filter takes, and its seq
+	seq      int64
+	folded   *foldedRun // nil: no event of the run is in doubt
 
 	to     Frames
 	isLeft bool
@@ -227,7 +230,8 @@ func (s *Stream) attach(ctx context.Context, runID string) error {
 // enter prepares the filter for the events of a run.
 func (s *Stream) enter(runID string) {
 	run := accept.Run{ThreadID: s.ThreadID, RunID: runID}
-	s.runID = runID
+	s.forget()
+	s.runID, s.thinking = runID, compaction.Thinking{}
 	switch {
 	case runID == "": // the thread has no run yet
 		return
@@ -263,19 +267,24 @@ func (s *Stream) resume(ctx context.Context, after Place, runID string) (isFound
 	}
 	s.position, s.base = after.Position, after.base
 	s.enter(seen.RunID)
-	return true, s.catchUp(ctx)
+	if err := s.catchUp(ctx); err != nil {
+		s.forget()
+		return true, err
+	}
+	return true, nil
 }
 
 // catchUp gives the filter what the client has received of the run. A snapshot at the position is
 // not enough: some messages are open for the client, and the snapshot has no trace of them.
 func (s *Stream) catchUp(ctx context.Context) error {
+	s.consult(ctx)
 	if s.base > 0 {
 		attached, err := s.from.Attach(ctx, s.ThreadID, pgagui.AttachOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}})
 		if err != nil {
 			return err
 		}
 		for _, event := range attached.Events {
-			s.filter.Push(s.asReasoning(event, 0))
+			s.filter.Push(s.examine(event, 0))
 		}
 	}
 	for event, err := range s.from.Events(ctx, s.ThreadID, pgagui.EventsOptions{RunID: s.runID, NoLineage: true, AfterSeq: s.base}) {
@@ -285,7 +294,7 @@ func (s *Stream) catchUp(ctx context.Context) error {
 		if event.Seq > s.position.Seq {
 			break
 		}
-		s.filter.Push(s.asReasoning(event.JSON, event.Seq))
+		s.filter.Push(s.examine(event.JSON, event.Seq))
 	}
 	if s.filter.Holding() { // the client has the end of the run: only that frame has its position
 		s.filter.End("")
@@ -297,6 +306,7 @@ func (s *Stream) catchUp(ctx context.Context) error {
 // client must not take the stream for complete.
 func (s *Stream) Serve(ctx context.Context, to Frames) error {
 	defer s.server.metrics.filter(s)
+	defer s.forget()
 	if err := s.serve(ctx, to); err != nil {
 		return fmt.Errorf("run %q: %w", s.runID, err)
 	}
@@ -333,6 +343,7 @@ func (s *Stream) serveRun(ctx context.Context) error {
 	if s.runID == "" {
 		return nil
 	}
+	s.consult(ctx)
 	if err := s.sendHistory(ctx); err != nil {
 		return err
 	}
@@ -348,7 +359,7 @@ func (s *Stream) serveRun(ctx context.Context) error {
 				s.emit(Frame{})
 			default:
 				s.position = event.Position()
-				s.pass(s.asReasoning(event.JSON, event.Seq), true)
+				s.pass(s.examine(event.JSON, event.Seq), true)
 			}
 			if s.isLeft {
 				return nil
@@ -379,18 +390,13 @@ func (s *Stream) sendHistory(ctx context.Context) error {
 	}
 	defer held.Release()
 	for i, event := range s.history {
-		s.pass(s.asReasoning(event, 0), i == len(s.history)-1)
+		s.pass(s.examine(event, 0), i == len(s.history)-1)
 	}
 	s.history = nil
 	if size > SmallSize {
 		s.flush()
 	}
 	return nil
-}
-
-// asReasoning returns an event with what thinking means to all who read the log: clients make ids of their own for it, or show nothing.
-func (s *Stream) asReasoning(event json.RawMessage, seq int64) json.RawMessage {
-	return s.thinking.AsReasoning(event, s.runID, seq)
 }
 
 // pass sends an event through the filter. While the filter holds the end of the run, frames have no
