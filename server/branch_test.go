@@ -62,6 +62,62 @@ func TestTheMessagesOfAClientSayWhereARunContinues(t *testing.T) {
 	}
 }
 
+// TestWhatAMissingMessageMeans tests threads of one run, whose answer ends with a reasoning message: u0 a0 z0.
+func TestWhatAMissingMessageMeans(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	options := server.Options{Agents: []server.Agent{
+		{Name: "test", URL: a.URL}, {Name: "new", URL: a.URL, History: server.NewMessages}, {Name: "full", URL: a.URL, History: server.FullHistory},
+	}}
+	p := serve(t, testdb.Pool(t), options)
+	for _, test := range []struct {
+		name      string
+		agent     string
+		history   string // of the request; empty: as the agent has it
+		messages  []string
+		parent    string // empty: none
+		agentGets []string
+	}{
+		{"new: only new messages", "test", "new", []string{"u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"new: reasoning behind the last answer", "test", "new", []string{"z0 reasoning Why", "u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"new: the same by the agent", "new", "", []string{"z0 reasoning Why", "u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"new: the question alone", "test", "new", []string{"u0 user Hi"}, "run-0", []string{"u0", "a0", "z0"}},
+		{"new: the answer is missing", "test", "new", []string{"u0 user Hi", "u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"new: an edit", "test", "new", []string{"u0 user Other"}, "", []string{"u0"}},
+		{"default: reasoning alone says nothing", "test", "", []string{"z0 reasoning Why", "u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"full: an edit of the first message, with a new id", "test", "full", []string{"u1 user Other"}, "", []string{"u1"}},
+		{"full: the same by the agent", "full", "", []string{"u1 user Other"}, "", []string{"u1"}},
+		{"full: the request decides, not the agent", "full", "new", []string{"u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"full: no messages", "full", "", nil, "run-0", nil},
+		{"full: all messages", "full", "", []string{"u0 user Hi", "a0 assistant Hello", "z0 reasoning Why", "u1 user More"}, "run-0", []string{"u0", "a0", "z0", "u1"}},
+		{"full: all but the reasoning", "full", "", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More"}, "run-0", []string{"u0", "a0", "u1"}},
+	} {
+		thread := "thread " + test.name
+		c := p.run(thread, "run-0", "u0 user Hi")
+		called := a.called(t)
+		called.send(started(thread, "run-0"), start("a0"), content("a0", "Hello"), end("a0"),
+			`{"type":"REASONING_MESSAGE_START","messageId":"z0","role":"reasoning"}`,
+			`{"type":"REASONING_MESSAGE_CONTENT","messageId":"z0","delta":"Why"}`,
+			`{"type":"REASONING_MESSAGE_END","messageId":"z0"}`, finished(thread, "run-0"))
+		close(called.answers)
+		c.rest()
+		body := input(thread, "new", test.messages...)
+		if test.history != "" {
+			body = strings.Replace(body, `"forwardedProps":{}`, fmt.Sprintf(`"forwardedProps":{"pgagui":{"history":%q}}`, test.history), 1)
+		}
+		c = p.stream("POST", "/agent/"+test.agent+"/run", body)
+		called = a.called(t)
+		if got := called.messageIDs(); !slices.Equal(got, test.agentGets) {
+			t.Errorf("%s: the agent received %v, want %v", test.name, got, test.agentGets)
+		}
+		called.finish("new-answer", "x")
+		c.rest()
+		if got := mustRun(t, p, thread, "new").ParentRunID; got != test.parent {
+			t.Errorf("%s: the run continues from %q, want %q", test.name, got, test.parent)
+		}
+	}
+}
+
 // A tool call without a parent makes a message with the id of the call, which may be that of a question or
 // of an activity.
 func TestTheMessageWhereARunContinuesSharesItsID(t *testing.T) {

@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
@@ -39,13 +40,10 @@ func ids(messages []message) map[string]bool {
 	return known
 }
 
-func knowsAny(known map[string]bool, messages []message) bool {
-	for _, message := range messages {
-		if !message.isInstruction && known[message.id] {
-			return true
-		}
-	}
-	return false
+// knowsAny reports whether the client sent a turn of the stored conversation.
+func knowsAny(stored conversation, in *Input) bool {
+	known := ids(turns(stored.messages))
+	return slices.ContainsFunc(turns(in.messages), func(m message) bool { return known[m.id] })
 }
 
 // size returns the size of a conversation in bytes.
@@ -62,7 +60,7 @@ func isFilled(in *Input, stored conversation, mode History) bool {
 	if len(stored.messages) == 0 && len(stored.state) == 0 {
 		return false
 	}
-	return mode == NewMessages || mode == FillHistory && !knowsAny(ids(stored.messages), in.messages)
+	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, in)
 }
 
 // stateOfBranch returns the state with which a run begins that branches off here, if the client sent
@@ -132,17 +130,27 @@ func withMembers(of json.RawMessage, changes map[string]json.RawMessage) json.Ra
 type branchPoint int
 
 const (
-	atHead    branchPoint = iota // they continue it, or have nothing to do with it
+	atHead    branchPoint = iota // they continue it
 	before                       // they edit a message, or regenerate what follows
 	elsewhere                    // they were trimmed or reordered
+	atStart                      // they replace all of it
 )
 
 // branchOf compares the messages of a client with the stored conversation at the head. For before,
 // messageID is the first stored message that the client's conversation does not have, and that shares
 // its id with none that it has, and with no activity: the id would name that one.
-func branchOf(in *Input, stored conversation) (point branchPoint, messageID string) {
+//
+// A client that sends new messages only has not removed those that it leaves out. One that sends all
+// of them has: if it sent none of the stored ones, it begins a new conversation.
+func branchOf(in *Input, stored conversation, mode History) (point branchPoint, messageID string) {
+	if mode == NewMessages {
+		return editOf(in, stored)
+	}
 	known := ids(stored.messages)
-	if !knowsAny(known, in.messages) {
+	if !knowsAny(stored, in) {
+		if mode == FullHistory && len(turns(in.messages)) > 0 && len(turns(stored.messages)) > 0 {
+			return atStart, ""
+		}
 		return atHead, ""
 	}
 	sent, have := turns(in.messages), turns(stored.messages)
@@ -171,6 +179,19 @@ func branchOf(in *Input, stored conversation) (point branchPoint, messageID stri
 		}
 	}
 	return before, messageID
+}
+
+// editOf returns the first message of the user that the client sent with another content than the
+// stored one.
+func editOf(in *Input, stored conversation) (point branchPoint, messageID string) {
+	known := ids(stored.messages)
+	for _, sent := range turns(in.messages) {
+		if sent.role == "user" && known[sent.id] && !stored.activities[sent.id] &&
+			!slices.ContainsFunc(stored.messages, func(m message) bool { return isSame(sent, m) }) {
+			return before, sent.id
+		}
+	}
+	return atHead, ""
 }
 
 // turns returns the messages that every client keeps: without instructions, and without the

@@ -100,9 +100,10 @@ const (
 	// sent none of them, the agent receives the stored messages before those of the client.
 	FillHistory History = ""
 	// NewMessages says that clients send only new messages: the agent always receives the stored
-	// ones before them.
+	// ones before them, and a message that is missing was not removed.
 	NewMessages History = "new"
-	// FullHistory says that clients send all messages: the agent receives what the client sent.
+	// FullHistory says that clients send all messages: the agent receives what the client sent. If
+	// it sent none of the stored ones, the run begins a new root.
 	FullHistory History = "full"
 )
 

@@ -120,13 +120,13 @@ func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 }
 
 func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header, claim *pgagui.Claim) (*Started, error) {
-	parent, stored, branches, err := s.parentOf(ctx, to, in, claim)
-	if err != nil {
-		return nil, err
-	}
 	mode := agent.History
 	if in.history != "" {
 		mode = in.history
+	}
+	parent, stored, branches, err := s.parentOf(ctx, to, in, mode, claim)
+	if err != nil {
+		return nil, err
 	}
 	keepsState := agent.BranchState
 	if in.branchState != nil {
@@ -205,7 +205,7 @@ func heldSize(text []byte) int {
 
 // parentOf decides which run a new one continues, and returns the conversation at its end. An empty
 // parent means none. branches says that the messages of the client leave the conversation at the head.
-func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, claim *pgagui.Claim) (
+func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode History, claim *pgagui.Claim) (
 	parent string, stored conversation, branches bool, err error,
 ) {
 	parent = claim.ParentRunID
@@ -215,9 +215,11 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, claim *pg
 	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent {
 		return parent, stored, false, err
 	}
-	switch point, messageID := branchOf(in, stored); point {
+	switch point, messageID := branchOf(in, stored, mode); point {
 	case elsewhere:
 		s.metrics.unplaced.Inc()
+	case atStart:
+		return "", conversation{}, true, nil
 	case before:
 		origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
 		if errors.Is(err, pgagui.ErrUnknownMessage) {
