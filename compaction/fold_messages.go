@@ -262,12 +262,16 @@ func (f *Fold) parseMessages(list []byte, present []*Message) (messages []*Messa
 	for element := range rawjson.Elements(list) {
 		switch kindOf(element) {
 		case isObject:
+			element, isRead := asRead(element)
 			if next < len(present) && present[next].hasID && present[next].isText(element) {
 				messages = append(messages, present[next])
 				next++
 				continue
 			}
-			m := newMessage(withoutNullSubagent(jsontree.Kept(element)), f.owner)
+			if !isRead {
+				element = jsontree.Kept(element)
+			}
+			m := newMessage(element, f.owner)
 			if m.hasID && present != nil {
 				if place := f.find([]byte(m.id)); place >= 0 {
 					next = place + 1
@@ -290,12 +294,39 @@ func (m *Message) isText(text []byte) bool {
 	return !m.patched && m.Size() == len(text) && bytes.Equal(m.JSON(), text)
 }
 
+// asRead returns a message of a list as the client reads it, as a fold keeps it; false, and the message as it is written, if that is
+// how the client reads it.
+func asRead(message []byte) ([]byte, bool) {
+	if rawjson.IsAsRead(message) {
+		return message, false
+	}
+	nulls := rawjson.NullMembers(message)
+	parts, isRead := rawjson.Parts(rawjson.MemberOf(message, "content"), func(part []byte, name string) []byte {
+		return without(jsontree.Kept(part), name)
+	})
+	if nulls == nil && !isRead {
+		return message, false
+	}
+	tree := jsontree.Open(jsontree.Kept(message), nil).(*jsontree.Object)
+	if isRead {
+		tree.Set("content", jsontree.Kept(parts))
+	}
+	for _, name := range nulls {
+		tree.Delete(name)
+	}
+	return jsontree.JSON(tree), true
+}
+
+func without(object []byte, name string) []byte {
+	tree := jsontree.Open(jsontree.Raw(object), nil).(*jsontree.Object)
+	tree.Delete(name)
+	return jsontree.JSON(tree)
+}
+
 // withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.
 func withoutNullSubagent(body []byte) json.RawMessage {
 	if string(rawjson.MemberOf(body, "subagentRunId")) != "null" {
 		return body
 	}
-	tree := jsontree.Open(jsontree.Raw(body), nil).(*jsontree.Object)
-	tree.Delete("subagentRunId")
-	return jsontree.JSON(tree)
+	return without(body, "subagentRunId")
 }

@@ -16,11 +16,14 @@ const { AbstractAgent, CompatibilityBoundary, transformChunks, verifyEvents } = 
 const { from, lastValueFrom } = await import("rxjs");
 const { applyPatchesByTheRFC, inOurSpelling, inClientSpelling, withoutLateEvents } = await import("./ours.mjs");
 
-/** An agent that folds a given stream as runAgent does, without its boundary, enforce and verify stages. */
+/**
+ * An agent that folds a given stream as runAgent does, without its enforce and verify stages. Of its boundary it has the reading of
+ * messages in lists.
+ */
 class Replay extends AbstractAgent {
   async fold(events) {
     const input = { threadId: this.threadId, runId: "", state: {}, messages: [], tools: [], context: [], forwardedProps: {} };
-    const applied = this.apply(input, from(arriving(events)).pipe(transformChunks()), []);
+    const applied = this.apply(input, from(arriving(events.map(withMessagesAsRead))).pipe(transformChunks()), []);
     await lastValueFrom(this.processApplyEvents(input, applied, []), { defaultValue: undefined });
   }
 
@@ -38,6 +41,12 @@ async function* arriving(events) {
     yield event;
     await setImmediate();
   }
+}
+
+/** An event whose messages have their parts as the client's boundary reads them. */
+function withMessagesAsRead(event) {
+  const lists = event?.type === "MESSAGES_SNAPSHOT" || event?.type === "RUN_STARTED";
+  return lists ? new CompatibilityBoundary().transformEvent(event) : event;
 }
 
 async function fold(events) {

@@ -2,7 +2,7 @@
 //
 //   1. seeded state: RUN_STARTED with input.state sets the state to it
 //   2. the spellings of the AG-UI proposals, rewritten to those of protocol 1.0 (a field that is null counts as absent there), and
-//      messages without an id, which are never merged
+//      messages without an id, which are never merged; members of messages that are null and may be absent count as absent
 //   3. without what follows RUN_ERROR until the next RUN_STARTED: the client refuses it in its verifier, which the oracle leaves out
 //   4. the ids of reasoning that came as THINKING_*: the client's boundary makes them up, ours are made of the run and of the place
 //      of the event; the boundary itself is the client's
@@ -64,12 +64,22 @@ const idsBefore = []; // what stood in their place, if anything did
 function withIds(list) {
   if (!Array.isArray(list.messages)) return list;
   const messages = list.messages.map((element) => {
-    const message = typeof element === "string" ? { role: "user", content: element } : element;
+    const message = typeof element === "string" ? { role: "user", content: element } : withoutNulls(element);
     if (!isObject(message) || typeof message.id === "string") return message;
     idsBefore.push(message.id);
     return { ...message, id: inventedIds + (idsBefore.length - 1) };
   });
   return { ...list, messages };
+}
+
+const optionalMembers = ["content", "toolCalls", "name", "encryptedValue", "metadata"]; // the client itself drops subagentRunId
+
+/** A message without members that are null and may be absent: the client's schema refuses null there, and serve leaves it out. */
+function withoutNulls(message) {
+  if (!isObject(message)) return message;
+  const isSpare = ([name, value]) =>
+    value === null && optionalMembers.includes(name) && (name !== "content" || message.role === "assistant");
+  return Object.fromEntries(Object.entries(message).filter((member) => !isSpare(member)));
 }
 
 function withoutInventedId(message) {
