@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/eventtime"
 	"github.com/pgagui/pgagui/protocol"
 )
 
@@ -106,8 +107,8 @@ func (l *timeLine) add(event pgagui.HistoryEvent) {
 		ToolCallName, Role, Name, SubagentRunID string
 	}
 	_ = json.Unmarshal(event.JSON, &of)
-	if of.Timestamp > 0 { // when it happened; the log says when it was stored
-		l.shift = time.UnixMilli(int64(of.Timestamp)).Sub(event.CreatedAt)
+	if at, _, ok := eventtime.Of(of.Timestamp); ok { // when it happened; the log says when it was stored
+		l.shift = at.Sub(event.CreatedAt)
 	}
 	begin := event.CreatedAt.Add(l.shift)
 	end := begin

@@ -47,6 +47,33 @@ func threadsNow(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 	return threads
 }
 
+// Before 2015 there was no agent whose time this could be. So a time that a broken clock stated erases
+// nothing: neither one of an import, nor one that an older version stored.
+func TestRetentionCountsFromNoTimeBefore2015(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for thread, at := range map[string]string{
+		"seconds": fmt.Sprint(time.Now().Unix() - 60), "clock": "52.5", "milliseconds": "1000000000000", "text": `"1970-01-01T00:00:01Z"`, "stored": "1600000000000",
+	} {
+		testdb.Exec(t, pool, `select agui.import_events($1, 'r', $2)`, thread,
+			fmt.Sprintf(`[{"type":"RUN_STARTED","timestamp":%s},{"type":"RUN_FINISHED","timestamp":%s}]`, at, at))
+	}
+	testdb.Exec(t, pool, `
+		begin;
+		set local session_replication_role = replica;
+		update agui.batch set recorded_at = '1970-01-20' where thread_key = agui.thread_key('', 'stored');
+		update agui.thread set created_at = '1970-01-20' where thread_id = 'stored';
+		commit`)
+	testdb.Exec(t, pool, `select agui.set_retention('erase', interval '1 day')`)
+	if due := testdb.Ask[int](t, pool, `select count(*) from agui_internal.threads_due()`); due != 0 {
+		t.Errorf("%d threads are due", due)
+	}
+	testdb.Exec(t, pool, `call agui.erase_older('1 day')`)
+	if threads := threadsNow(t, pool); len(threads) != 5 {
+		t.Errorf("left: %v", threads)
+	}
+}
+
 func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
 	for name, apply := range map[string]func(*testing.T, *pgxpool.Pool){

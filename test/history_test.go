@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/eventtime"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -537,7 +538,12 @@ func TestMoment(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	for value, want := range map[string]string{
-		`0`:                                "1970-01-01 00:00:00",
+		`100000000000`: "1973-03-03 09:46:40",
+		// Seconds, as some frameworks write them.
+		`1000000000`:                       "2001-09-09 01:46:40",
+		`1714564801`:                       "2024-05-01 12:00:01",
+		`1714564801.25`:                    "2024-05-01 12:00:01.25",
+		`99999999999.5`:                    "5138-11-16 09:46:39.5",
 		`1714564801000`:                    "2024-05-01 12:00:01",
 		`1714564801000.5`:                  "2024-05-01 12:00:01.0005",
 		`253402300799999`:                  "9999-12-31 23:59:59.999",
@@ -553,7 +559,9 @@ func TestMoment(t *testing.T) {
 		`"0001-01-01T00:00:00Z"`:           "0001-01-01 00:00:00",
 		`"9999-12-31T23:59:59Z"`:           "9999-12-31 23:59:59",
 		// No points in time, or none that is written in a way that is read.
-		`-1`: "", `1e3`: "", `1E400`: "", `253402300800000`: "", `99999999999999999999999999999999999999`: "", `-0`: "1970-01-01 00:00:00",
+		// The clock of a process is none either.
+		`0`: "", `-0`: "", `12.75`: "", `86400000`: "", `999999999.999`: "",
+		`-1`: "", `1e3`: "", `1E400`: "", `253402300800000`: "", `99999999999999999999999999999999999999`: "",
 		`"2024-02-30T00:00:00Z"`: "", `"2023-02-29T00:00:00Z"`: "", `"2024-02-32T00:00:00Z"`: "", `"2024-13-01T00:00:00Z"`: "", `"2024-00-01T00:00:00Z"`: "", `"2024-01-00T00:00:00Z"`: "",
 		`"2016-12-31T23:59:60Z"`: "", `"2024-05-01T24:00:00Z"`: "", `"0000-01-01T00:00:00Z"`: "", `"12024-05-01T12:00:01Z"`: "", `"-2024-05-01T12:00:01Z"`: "",
 		`"2024-05-01T12:00:01+24:00"`: "", `"2024-05-01"`: "", `"12:00:01"`: "", `"now"`: "", `"infinity"`: "", `""`: "", `"2024-05-01T12:00:01Z\n"`: "", `" 2024-05-01T12:00:01Z"`: "",
@@ -565,6 +573,15 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		} else if got == nil && want != "" || got != nil && *got != want {
 			t.Errorf("%s: %v, want %q", value, spelled(got), want)
+		}
+		var number float64
+		if json.Unmarshal([]byte(value), &number) != nil || value == "null" || strings.Contains(value, "e") {
+			continue
+		}
+		// In Go, too.
+		at, _, ok := eventtime.Of(number)
+		if ok != (want != "") || ok && at.UTC().Format("2006-01-02 15:04:05.999999") != want {
+			t.Errorf("%s in Go: %v %v, want %q", value, at, ok, want)
 		}
 	}
 }

@@ -138,9 +138,16 @@ func (p *program) importSessionMessages(ctx context.Context, threadID, name stri
 		"%s, up to seq %d\n", cli.CountText(len(messages), "message"), lastSeq)
 }
 
-// warnAboutTimes prints a warning if events were not recorded at their timestamps, unless --now is
-// set.
+// warnAboutTimes says where the times of the events are not plainly those of their timestamps, unless
+// --now is set.
 func (p *program) warnAboutTimes(importer *ingest.Importer) {
+	if importer.KeepsTimes && importer.InSeconds > 0 {
+		fmt.Fprintf(p.Messages, "%s with a timestamp in seconds, not in milliseconds: recorded at it\n", cli.CountText(int(importer.InSeconds), "event"))
+	}
+	if importer.KeepsTimes && importer.WithoutTime > 0 {
+		fmt.Fprintf(p.Messages, "%s with a timestamp before 2015 or out of range (first: %s): recorded at the time of the event before it, or as of now\n",
+			cli.CountText(int(importer.WithoutTime), "event"), importer.WithoutTimeAt)
+	}
 	if importer.HasTimestamps && !importer.KeepsTimes && !importer.Options.Now {
 		fmt.Fprintf(p.Messages, "events are recorded as of now, not at their timestamps: this needs the role agui_maintainer, which %s does not have\n", importer.Role)
 	}

@@ -72,6 +72,34 @@ func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
 	commands.Must("verify")
 }
 
+// LlamaIndex writes seconds. Others write the clock of a process, which is no time.
+func TestImportReadsTimesInSeconds(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	begin := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	dated := func(thread string, first float64) string {
+		lines := clitest.Answer(thread, "r1", 1)
+		for n, line := range lines {
+			lines[n] = strings.TrimSuffix(line, "}") + fmt.Sprintf(`,"timestamp":%.3f}`, first+float64(n))
+		}
+		return clitest.WriteFile(t, thread+".ndjson", lines...)
+	}
+	result := commands.Run("import", dated("seconds", float64(begin.Unix())), dated("clock", 52.5), dated("old", 978307200000))
+	if result.Code != cli.ExitOK || !strings.Contains(result.Messages, "5 events with a timestamp in seconds, not in milliseconds: recorded at it\n") ||
+		!strings.Contains(result.Messages, "10 events with a timestamp before 2015 or out of range (first: ") || !strings.Contains(result.Messages, "clock.ndjson:1)") {
+		t.Errorf("%+v", result)
+	}
+	if run := clitest.Parse[[]runlog.Run](commands, "log", "seconds")[0]; !run.StartedAt.Equal(begin) || !run.EndedAt.Equal(begin.Add(4*time.Second)) {
+		t.Errorf("seconds: %v to %v", run.StartedAt, run.EndedAt)
+	}
+	for _, thread := range []string{"clock", "old"} {
+		if run := clitest.Parse[[]runlog.Run](commands, "log", thread)[0]; time.Since(run.StartedAt) > time.Hour {
+			t.Errorf("%s: %v, want the time of the import", thread, run.StartedAt)
+		}
+	}
+	commands.Must("verify")
+}
+
 // A role that may only append imports as of now and gets a warning.
 func TestImportWithoutTheRightToSetTimes(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/eventjson"
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/eventtime"
 )
 
 // Importer appends the events of files to the log, run by run, each run in its own transaction. So
@@ -45,6 +47,9 @@ type Importer struct {
 	KeepsTimes    bool   // events are recorded at their timestamps; see chooseTimes
 	Role          string // Role of the connection; "" before chooseTimes
 	HasTimestamps bool   // an imported event has a timestamp
+	InSeconds     int64  // how many have theirs in seconds
+	WithoutTime   int64  // how many have one that no event is recorded at
+	WithoutTimeAt string // FILE:LINE of the first of them
 
 	file       string
 	lastThread string       // thread of the last run that began in this file
@@ -226,7 +231,7 @@ func (i *Importer) add(ctx context.Context, event RunEvent) error {
 			return err
 		}
 	}
-	i.HasTimestamps = i.HasTimestamps || bytes.Contains(event.Raw, []byte(`"timestamp"`))
+	i.readTime(event)
 	run.pending = append(run.pending, event.Event)
 	run.pendingBytes += len(event.Raw)
 	switch event.eventType {
@@ -239,6 +244,26 @@ func (i *Importer) add(ctx context.Context, event RunEvent) error {
 		return i.commit(ctx) // the run stays complete even if the rest of the file has an error
 	}
 	return nil
+}
+
+// readTime counts what the user must know about the timestamp of an event.
+func (i *Importer) readTime(event RunEvent) {
+	if !bytes.Contains(event.Raw, []byte(`"timestamp"`)) {
+		return
+	}
+	i.HasTimestamps = true
+	var stated struct{ Timestamp *float64 }
+	if json.Unmarshal(event.Raw, &stated) != nil || stated.Timestamp == nil {
+		return
+	}
+	at, inSeconds, ok := eventtime.Of(*stated.Timestamp)
+	if ok = ok && !at.Before(eventtime.Earliest); !ok {
+		i.WithoutTime++
+		i.WithoutTimeAt = cmp.Or(i.WithoutTimeAt, fmt.Sprintf("%s:%d", i.file, event.Line))
+	}
+	if ok && inSeconds {
+		i.InSeconds++
+	}
 }
 
 // beginRun makes the run of an event the current run.

@@ -26,8 +26,9 @@ $$;
 
 comment on function agui.import_events(text, text, json, bigint, json, text, boolean, boolean, text) is
     'Appends events of a run that took place in the past. Arguments and errors are those of '
-    'agui.append. recorded_at of an event is its timestamp member; an event without one gets the '
-    'time of the event before it. Times never decrease along the log of a thread and are never in '
+    'agui.append. recorded_at of an event is its timestamp member (milliseconds since 1970, or '
+    'seconds); an event without one, or with one before 2015, gets the time of the event before it, or of the '
+    'import. Times never decrease along the log of a thread and are never in '
     'the future. Thread lists, retention and durations are therefore correct for imported '
     'conversations. A run that has not ended counts as alive from now on. Requires '
     'agui_maintainer. '

@@ -28,15 +28,19 @@ begin
         select
             element.position,
             element.payload::text as payload,
-            case
-                -- The usual spelling. The function takes several times as long.
-                when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
-                else agui_internal.json_timestamp(element.told)
-            end as told
+            case when stated.at >= agui_internal.earliest_time() then stated.at end as told
         from rows from (
             json_to_recordset(agui_internal.json_guarded(events)) as (timestamp json),
             json_array_elements(events)
         ) with ordinality as element (told, payload, position)
+        cross join lateral (
+            select case
+                -- The usual spelling. The function takes several times as long.
+                when element.told::text ~ '^[0-9]{13}$' then timestamptz 'epoch' + element.told::text::bigint * interval '1 millisecond'
+                else agui_internal.json_timestamp(element.told)
+            end as at
+            offset 0
+        ) as stated
     ),
     -- An event without a time gets the time of the event before it or, at the beginning of a
     -- thread, of the event after it.
@@ -100,7 +104,8 @@ end
 $$;
 
 comment on function agui_internal.insert_imported(uuid, int, bigint, timestamptz, json, bytea, text, bytea) is
-    'Writes events to the log after after_seq with the times that they state (timestamp). These '
+    'Writes events to the log after after_seq with the times that they state (timestamp), unless they '
+    'are before agui_internal.earliest_time(). These '
     'times never decrease, are never below recorded_at and never in the future. previous, run_id '
     'and beginning are arguments for agui_internal.chain_link. last_seq is null if another writer '
     'came first. The caller holds the lock of the thread.';

@@ -19,8 +19,12 @@ begin
                 return null;
             end if;
             milliseconds := value::text::numeric;
-            if milliseconds < 0 or milliseconds >= 253402300800000 then  -- the year 10000
+            -- The clock of a process, or after the year 9999.
+            if milliseconds < 1000000000 or milliseconds >= 253402300800000 then
                 return null;
+            end if;
+            if milliseconds < 100000000000 then  -- seconds, as some frameworks write them
+                milliseconds := milliseconds * 1000;
             end if;
             -- In two parts, so that a double represents each exactly to the microsecond.
             return timestamptz '1970-01-01 00:00:00+00'
@@ -52,6 +56,7 @@ $$;
 
 comment on function agui_internal.json_timestamp(json) is
     'The point in time that a JSON value states: milliseconds since 1970, as in the timestamp of '
-    'AG-UI events, or a string in ISO 8601 (UTC if it has no offset). Null for any other value.';
+    'AG-UI events; seconds since 1970, if the number is from 1e9 to 1e11; or a string in ISO 8601 (UTC if it '
+    'has no offset). Null for any other value. internal/eventtime does the same in Go.';
 
 revoke execute on function agui_internal.json_timestamp(json) from public;
