@@ -92,8 +92,12 @@ begin
             if after_seq > 0 then
                 raise exception using
                     errcode = 'UI017',
-                    message = format('%s is unknown, although the writer has seen its seq %s', subject, after_seq),
-                    hint = 'The log was rewound, by a crash without synchronous_commit or by a failover. Append the run from its beginning.';
+                    message = format('%s is unknown, although after_seq is %s: a new run begins with 0', subject, after_seq),
+                    hint = 'Pass after_seq => 0 with the first call of a run. If the run has been appended to before, the log was rewound, by a '
+                        'crash without synchronous_commit or by a failover: append the run from its beginning.';
+            end if;
+            if not imported and (call.begins_with is null or call.begins_unnamed) then
+                perform agui_internal.refuse_misnamed(events, subject);
             end if;
             if coalesce(call.begins_with, '') not in ('RUN_STARTED', 'RUN_ERROR') and (after_seq is null or strict) then
                 raise exception using

@@ -135,6 +135,7 @@ begin
         continue when event.type is null;
         if event.position = 1 then
             found.begins_with := event.type;
+            found.begins_unnamed := event.run_id is null and event.thread_id is null;
         end if;
         if event.type = 'RUN_STARTED' then
             found.reopens_at := event.position;

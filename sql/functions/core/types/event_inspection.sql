@@ -8,7 +8,8 @@ create type agui_internal.event_inspection as (
     ends_at       int,
     cut_off_reason text,
     late_at       int,
-    other_thread  text
+    other_thread  text,
+    begins_unnamed boolean
 );
 
 comment on type agui_internal.event_inspection is
@@ -19,4 +20,5 @@ comment on type agui_internal.event_inspection is
     'there is none), ends_at the position of that event, and cut_off_reason what it says if it is '
     'the end that agui_internal.close_run writes. late_at: the position of the first event after an '
     'end (RUN_ERROR may follow RUN_FINISHED). other_thread: the threadId of a RUN_STARTED that '
-    'names another thread. Ids are guarded, see agui_internal.json_guard.';
+    'names another thread. begins_unnamed: the event of begins_with has '
+    'neither a runId nor a threadId. Ids are guarded, see agui_internal.json_guard.';
