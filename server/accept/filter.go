@@ -232,6 +232,7 @@ func (f *Filter) repaired(kind *eventKind, text []byte, wrong, spare []field) []
 		switch {
 		case w == fieldMessages && f.event.values[w] != nil && f.event.values[w][0] == '[':
 			object.Set(fieldNames[w], f.accepted(f.event.values[w]))
+		case f.takesWithoutNulls(kind, w, &object):
 		case !kind.isOfRun():
 			return nil
 		case w == fieldThreadID:
@@ -253,14 +254,7 @@ func (f *Filter) accepted(list []byte) []byte {
 	kept := array.Members[:0]
 	for _, m := range array.Members {
 		if isMessage(m.Value)&f.clients != 0 {
-			if object, ok := rawjson.ParseObject(m.Value); ok {
-				for _, key := range object.Keys() {
-					if string(object.Get(key)) == "null" {
-						object.Remove(key)
-					}
-				}
-				m.Value = object.Text()
-			}
+			m.Value = withoutNulls(m.Value)
 		}
 		if isMessage(m.Value)&f.clients == 0 {
 			kept = append(kept, m)
@@ -268,6 +262,45 @@ func (f *Filter) accepted(list []byte) []byte {
 	}
 	array.Members = kept
 	return array.Text()
+}
+
+// takesWithoutNulls takes the members out of a value that are null, if it is an outcome or a usage that a client takes then. Agents in
+// Python write each optional member of an interrupt.
+func (f *Filter) takesWithoutNulls(kind *eventKind, w field, object *rawjson.Object) bool {
+	if w != fieldOutcome && w != fieldUsage || f.event.values[w] == nil {
+		return false
+	}
+	value := withoutNulls(f.event.values[w])
+	for i := range kind.rules {
+		if rule := &kind.rules[i]; rule.field == w && rule.check(value)&f.clients == 0 {
+			object.Set(fieldNames[w], value)
+			return true
+		}
+	}
+	return false
+}
+
+// withoutNulls returns an object without its members that are null, and a list of such objects. The interrupts of an outcome are one.
+func withoutNulls(value []byte) []byte {
+	if array, ok := rawjson.ParseArray(value); ok {
+		for i := range array.Members {
+			array.Members[i].Value = withoutNulls(array.Members[i].Value)
+		}
+		return array.Text()
+	}
+	object, ok := rawjson.ParseObject(value)
+	if !ok {
+		return value
+	}
+	for _, key := range object.Keys() {
+		switch member := object.Get(key); {
+		case string(member) == "null":
+			object.Remove(key)
+		case key == "interrupts":
+			object.Set(key, withoutNulls(member))
+		}
+	}
+	return object.Text()
 }
 
 // --- the life of runs ---
