@@ -12,7 +12,7 @@ import (
 // snapshots of older rules. Without such an upgrade it is one query.
 func applyRules(ctx context.Context, pool *pgxpool.Pool, stop limits) error {
 	for {
-		threads, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) { return queries.ApplyRules(ctx) })
+		threads, err := db.New(pool).ApplyRules(ctx)
 		if err != nil || threads == 0 || stop.reached(ctx, 0) != "" {
 			return err
 		}

@@ -311,6 +311,27 @@ func TestWebhooksAreSentOncePerEnd(t *testing.T) {
 	}
 }
 
+// An answer that failed opens the question again, which is one request more. Others fail without one.
+func TestWebhooksSayThatAQuestionWaitsAgain(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
+	testdb.Exec(t, pool, appendForHooks, "t", "r1", waitingRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r2", failedRun, "")
+	testdb.Exec(t, pool, appendForHooks, "t", "r3", runInProgress, "")
+	mustSend(t, pool, toLoopback)
+	e.expect(t, "run.failed t r2", "run.waiting t r1", "run.waiting t r2")
+	for _, got := range e.notices() {
+		if got.run == "run.waiting t r2" && (!strings.Contains(got.body, `"interrupts":[{"id":"i1"`) || !strings.Contains(got.body, `"status":"failed"`) || strings.Contains(got.body, `"error"`)) {
+			t.Error(got.body)
+		}
+	}
+	testdb.Exec(t, pool, `select agui.append('t', 'r3', '[{"type":"RUN_FINISHED"}]', after_seq => 7)`)
+	testdb.Exec(t, pool, appendForHooks, "t", "r4", failedRun, "")
+	mustSend(t, pool, toLoopback)
+	e.expect(t, "run.failed t r2", "run.failed t r4", "run.finished t r3", "run.waiting t r1", "run.waiting t r2")
+}
+
 // failures lists what agui.webhook_failures shows.
 func failures(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 	t.Helper()

@@ -398,8 +398,8 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 	for _, statement := range []string{
 		`insert into agui.message_version (thread_key, message_no, message_id, role, body)
 			select agui.thread_key('', 'chain'), no, 'm' || no, 'user', '{}' from generate_series(1, 1000) as no`,
-		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
-			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]')`,
+		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, rules)
+			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]', agui_internal.rules())`,
 	} {
 		testdb.Exec(t, pool, statement)
 	}

@@ -530,8 +530,8 @@ func TestSnapshotsThatGoReadFewOthers(t *testing.T) {
 		insert into agui.message_version (thread_key, message_no, message_id, role, body)
 		select agui.thread_key('', 't'), no, 'm' || no, 'user', '{}' from generate_series(1, 1400) as no`)
 	testdb.Exec(t, pool, `
-		insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts)
-		select agui.thread_key('', 't'), no, no * 2, array[int4range(1, no + 1), int4range(1000 + no, 1001 + no)], '{}', '[]' from generate_series(1, 400) as no`)
+		insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, rules)
+		select agui.thread_key('', 't'), no, no * 2, array[int4range(1, no + 1), int4range(1000 + no, 1001 + no)], '{}', '[]', agui_internal.rules() from generate_series(1, 400) as no`)
 	for _, cost := range []struct {
 		statement string
 		most      int64

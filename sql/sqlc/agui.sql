@@ -268,7 +268,7 @@ comment on column agui.projected_interrupt."message" is 'The question, its first
 comment on column agui.projected_interrupt."tool_call_id" is 'The tool call that waits; null: none.';
 comment on column agui.projected_interrupt."asked_at" is 'When RUN_FINISHED was recorded.';
 comment on column agui.projected_interrupt."expires_at" is 'Until when an answer counts; null: no limit.';
-comment on column agui.projected_interrupt."is_open" is 'Whether it may wait for an answer (agui_internal.still_waits), as of the last call of the job; false: it never does again; null: not known yet, in rows of a store that did not have the column.';
+comment on column agui.projected_interrupt."is_open" is 'Whether it waits for an answer, or will if the run in progress fails (agui_internal.may_wait), as of the last call of the job; null: not known yet, in rows of a store that did not have the column.';
 
 create table agui.projected_run (
     "thread_key" uuid not null,
@@ -578,8 +578,8 @@ comment on column agui.interrupt_fact."message" is 'The question, its first 1000
 comment on column agui.interrupt_fact."tool_call_id" is 'The tool call that waits; null: none.';
 comment on column agui.interrupt_fact."asked_at" is 'When the run ended.';
 comment on column agui.interrupt_fact."expires_at" is 'Until when an answer counts; null: no limit.';
-comment on column agui.interrupt_fact."status" is 'answered: a run continues the one that asks; expired: none does, and expires_at has passed; else waiting.';
-comment on column agui.interrupt_fact."answered_by" is 'The first run that continues it; null: none.';
+comment on column agui.interrupt_fact."status" is 'waiting: it is open after the head; answering: the head continues the run that asks, and is in progress; answered: a run that continues it has finished, or the conversation went on in another branch; expired: expires_at has passed without an answer. A run that failed answers nothing.';
+comment on column agui.interrupt_fact."answered_by" is 'The first run that continues it and has finished, or the one in progress; null: none.';
 comment on column agui.interrupt_fact."answered_at" is 'When that run began; null: none did.';
 comment on column agui.interrupt_fact."thread_key" is 'Key of the thread.';
 comment on column agui.interrupt_fact."run_no" is 'Number of the run in its thread.';

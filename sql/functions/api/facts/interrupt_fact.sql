@@ -10,11 +10,7 @@ select
     interrupt.tool_call_id,
     interrupt.asked_at,
     interrupt.expires_at,
-    case
-        when answer.run_no is not null then 'answered'
-        when interrupt.expires_at <= clock_timestamp() then 'expired'
-        else 'waiting'
-    end as status,
+    state.status,
     answer.run_id as answered_by,
     answer.started_at as answered_at,
     interrupt.thread_key,
@@ -23,13 +19,8 @@ from agui.projected_interrupt as interrupt
 join agui.run as run on run.thread_key = interrupt.thread_key and run.run_no = interrupt.run_no
 join agui.thread as thread on thread.thread_key = interrupt.thread_key
 left join agui.thread_activity as activity on activity.thread_key = interrupt.thread_key
-left join lateral (
-    select child.run_no, child.run_id, child.started_at
-    from agui.run as child
-    where child.thread_key = interrupt.thread_key and child.parent_no = interrupt.run_no
-    order by child.run_no
-    limit 1
-) as answer on true;
+cross join lateral agui_internal.interrupt_state(interrupt.thread_key, interrupt.run_no, interrupt.expires_at) as state
+left join agui.run as answer on answer.thread_key = interrupt.thread_key and answer.run_no = state.answer_no;
 
 comment on view agui.interrupt_fact is
     'The interrupts with which runs ended, as agui.project() found them: a row for each.';
@@ -44,9 +35,10 @@ comment on column agui.interrupt_fact.tool_call_id is 'The tool call that waits;
 comment on column agui.interrupt_fact.asked_at is 'When the run ended.';
 comment on column agui.interrupt_fact.expires_at is 'Until when an answer counts; null: no limit.';
 comment on column agui.interrupt_fact.status is
-    'answered: a run continues the one that asks; expired: none does, and expires_at has passed; else '
-    'waiting.';
-comment on column agui.interrupt_fact.answered_by is 'The first run that continues it; null: none.';
+    'waiting: it is open after the head; answering: the head continues the run that asks, and is in progress; '
+    'answered: a run that continues it has finished, or the conversation went on in another branch; expired: '
+    'expires_at has passed without an answer. A run that failed answers nothing.';
+comment on column agui.interrupt_fact.answered_by is 'The first run that continues it and has finished, or the one in progress; null: none.';
 comment on column agui.interrupt_fact.answered_at is 'When that run began; null: none did.';
 comment on column agui.interrupt_fact.thread_key is 'Key of the thread.';
 comment on column agui.interrupt_fact.run_no is 'Number of the run in its thread.';

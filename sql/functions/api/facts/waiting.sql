@@ -47,9 +47,10 @@ begin
         order by asked_at, thread_key, run_no
     ) as asked
     cross join lateral (
-        select agui_internal.still_waits(asked.thread_key, asked.run_no, asked.expires_at) as is_true
+        select state.status
+        from agui_internal.interrupt_state(asked.thread_key, asked.run_no, asked.expires_at) as state
         offset 0
-    ) as still
+    ) as state
     cross join lateral (
         select stored.scope, stored.thread_id
         from agui.thread as stored
@@ -68,7 +69,7 @@ begin
         where stored.thread_key = asked.thread_key
         offset 0
     ) as activity on true
-    where still.is_true
+    where state.status = 'waiting'
         and (waiting.scope is null or thread.scope = waiting.scope)
         and (waiting.agent is null or activity.agent = waiting.agent)
     order by asked.asked_at, asked.thread_key, asked.run_no
@@ -78,7 +79,8 @@ $$;
 
 comment on function agui.waiting(int, text, text) is
     'Returns the interrupts that wait for an answer, of all conversations, those asked first first: a '
-    'row for each (agui.interrupt_fact). A conversation that another run was begun in does not wait. '
+    'row for each (agui.interrupt_fact). They are those that a restore of the head has. While a run with the '
+    'answer is in progress, they do not wait; if it fails, they do again. '
     'agent, scope: only those of an agent or a scope (null: all that the role sees). As of the last '
     'call of agui.project(). A page reads the interrupts that it shows, and those of other agents.';
 

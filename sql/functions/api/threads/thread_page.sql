@@ -112,6 +112,8 @@ begin
                         ) as head
                         where case thread_page.status
                             when 'stale' then agui_internal.is_stale(head.run)
+                            -- What waits is what a restore of the head has.
+                            when 'interrupted' then (head.run).status <> 'running' and agui_internal.asking_run(head.run) is distinct from null
                             else (head.run).status = thread_page.status
                         end
                     )
@@ -167,8 +169,8 @@ comment on function agui.thread_page(text, boolean, text, timestamptz, text, boo
     '50, at most 1,000) after the position in cursor, which is the next_cursor of the previous '
     'page. Filters: agent; archived (null: both); title (contains this text, case-insensitive); '
     'since (active at or after); status; metadata (contains this object). The statuses running, '
-    'stale (running without a sign of life), finished and interrupted (waits for answers) are those '
-    'of the head. cancelled, failed and cut_off find threads of which any run ended so, at or after '
+    'stale (running without a sign of life) and finished are those of the head. interrupted: it waits for '
+    'answers, also after a run with an answer failed. cancelled, failed and cut_off find threads of which any run ended so, at or after '
     'since; with head_only, they too are those of the head. A page reads the threads that it '
     'shows, and the runs of each to count branches. With agent, title, status or metadata it reads '
     'at most 10,000 threads: it may be short or empty and still have a next_cursor, and searched_to '

@@ -161,9 +161,10 @@ begin
 
     union all
     select null, null, asked, null
-    from told as ending
-    cross join lateral agui_internal.interrupts_of_end(ending.ended, ending.event, ending.at) as asked
-    where (ending.ended).status = 'interrupted'
+    from unnest(runs) as run
+    cross join lateral agui_internal.last_finish(run) as finish
+    cross join lateral agui_internal.interrupts_of_end(run, finish.event, finish.at) as asked
+    where run.status in ('interrupted', 'failed', 'cut_off')
 
     union all
     select

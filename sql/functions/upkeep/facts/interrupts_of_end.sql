@@ -20,15 +20,15 @@ begin
         agui_internal.json_string_text((listed.value -> 'toolCallId')::text),
         at,
         until.expires_at,
-        agui_internal.still_waits(run.thread_key, run.run_no, until.expires_at)
+        agui_internal.may_wait(run.thread_key, run.run_no, until.expires_at)
     from json_array_elements(case when json_typeof(interrupts) = 'array' then interrupts end) with ordinality as listed (value, position)
     cross join lateral (select agui_internal.json_timestamp(listed.value -> 'expiresAt') as expires_at offset 0) as until
-    where run.status = 'interrupted' and json_typeof(listed.value) = 'object';
+    where event -> 'outcome' ->> 'type' = 'interrupt' and json_typeof(listed.value) = 'object';
 end
 $$;
 
 comment on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) is
-    'What agui.projected_interrupt is to say of a run, given its last end (guarded) and when that was '
-    'recorded (agui_internal.end_of_run).';
+    'What agui.projected_interrupt is to say of a run, given its last RUN_FINISHED (guarded) and when that was '
+    'recorded (agui_internal.last_finish).';
 
 revoke execute on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) from public;

@@ -68,27 +68,34 @@ begin
     )
     insert into agui.projected_usage select (fact.usage_fact).* from fact where fact.usage_fact is distinct from null;
 
-    -- What the thread asked before one of them does not wait any more. Of all runs before it, only the last one with interrupts
-    -- can have open ones: it was projected in the same way.
+    -- What the threads asked: the runs change what waits. Another branch, or an answer that failed, may open again what was closed.
     update agui.projected_interrupt as asked
-    set is_open = false
-    where asked.ctid = any (array(
-        select answered.ctid
-        from unnest(keys, run_nos) as listed (thread_key, run_no)
+    set is_open = current.is_open
+    from (
+        select concerned.row, agui_internal.may_wait(concerned.thread_key, concerned.run_no, concerned.expires_at) as is_open
+        from (select distinct listed.thread_key from unnest(keys) as listed (thread_key)) as thread
         cross join lateral (
-            select before.run_no
-            from agui.projected_interrupt as before
-            where before.thread_key = listed.thread_key and before.run_no < listed.run_no
-            order by before.run_no desc
-            limit 1
-        ) as last
-        cross join lateral (
-            select stored.ctid
-            from agui.projected_interrupt as stored
-            where stored.thread_key = listed.thread_key and stored.run_no = last.run_no and coalesce(stored.is_open, true)
+            select (agui_internal.asking_run(last.run)).run_no
+            from (
+                select run
+                from agui.run as run
+                where run.thread_key = thread.thread_key
+                order by run.run_no desc
+                limit 1
+            ) as last
             offset 0
-        ) as answered
-    ));
+        ) as asking
+        cross join lateral (
+            select stored.ctid as row, stored.thread_key, stored.run_no, stored.expires_at
+            from agui.projected_interrupt as stored
+            where stored.thread_key = thread.thread_key and stored.is_open is not false
+            union
+            select stored.ctid, stored.thread_key, stored.run_no, stored.expires_at
+            from agui.projected_interrupt as stored
+            where stored.thread_key = thread.thread_key and stored.run_no = asking.run_no
+        ) as concerned
+    ) as current
+    where asked.ctid = current.row and asked.is_open is distinct from current.is_open;
 
     -- A run that continues one of them answers calls of it.
     select array_agg(found.run) into children

@@ -37,7 +37,7 @@ begin
         return 0;
     end if;
     update agui.projected_interrupt as asked
-    set is_open = agui_internal.still_waits(asked.thread_key, asked.run_no, asked.expires_at)
+    set is_open = agui_internal.may_wait(asked.thread_key, asked.run_no, asked.expires_at)
     where asked.ctid = any (rows);
     return cardinality(rows);
 end

@@ -36,7 +36,7 @@ begin
         where corrected.thread_key = run.thread_key and corrected.run_no = run.run_no
         returning corrected.* into run;
         insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, outcome)
-        select webhook.name, agui_internal.webhook_event_id(run, known.kind), run.thread_key, known.kind, run.ended_at, 'not sent: corrected by an upgrade'
+        select webhook.name, agui_internal.webhook_event_id(run.thread_key, run.run_no, run.started_at, run.end_seq, known.kind), run.thread_key, known.kind, run.ended_at, 'not sent: corrected by an upgrade'
         from agui.webhook as webhook
         cross join lateral (select agui_internal.webhook_kind(run.status) as kind) as known
         where known.kind = any (webhook.kinds)

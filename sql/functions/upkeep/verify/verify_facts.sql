@@ -70,7 +70,16 @@ begin
         select interrupt.run_no, 'its interrupts'
         from agui.projected_interrupt as interrupt
         where interrupt.thread_key = verify_facts.thread_key and not interrupt.is_open
-            and agui_internal.still_waits(interrupt.thread_key, interrupt.run_no, interrupt.expires_at)
+            -- The job has read how the runs after it ended.
+            and not exists (
+                select
+                from agui.run as later
+                left join agui.projected_run as projected
+                    on projected.thread_key = later.thread_key and projected.run_no = later.run_no
+                where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no
+                    and projected.changed_in is distinct from later.changed_in
+            )
+            and agui_internal.may_wait(interrupt.thread_key, interrupt.run_no, interrupt.expires_at)
     )
     select run.run_id, format('the facts about %s are not those of the log: "pgagui project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
     from different

@@ -35,7 +35,7 @@ begin
     insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
     select
         known.name,
-        agui_internal.webhook_event_id(run, happened.kind),
+        agui_internal.webhook_event_id(run.thread_key, run.run_no, run.started_at, run.end_seq, happened.kind),
         run.thread_key, happened.kind, happened.at,
         json_strip_nulls(json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_build_object(
             'scope', thread.scope, 'threadId', thread.thread_id, 'runId', run.run_id, 'parentRunId', parent.run_id, 'status', run.status,
@@ -48,7 +48,7 @@ begin
                         'id', left(asked.interrupt_id, 1000), 'reason', left(asked.reason, 1000), 'toolCallId', left(asked.tool_call_id, 1000),
                         'expiresAt', asked.expires_at
                     ) order by asked.place), '[]')
-                    from agui_internal.interrupts_of_end(run, ending.event, ending.at) as asked
+                    from agui_internal.open_interrupts(run) as asked
                     where asked.place <= 100
                 )
             end,
@@ -67,6 +67,11 @@ begin
     cross join lateral agui_internal.end_of_run(run) as ending
     cross join lateral (
         select agui_internal.webhook_kind(run.status) as kind, coalesce(ending.at, run.ended_at) as at
+        union all
+        -- What it was to answer waits as before.
+        select 'run.waiting', coalesce(ending.at, run.ended_at)
+        where run.status in ('failed', 'cut_off')
+            and exists (select from agui_internal.open_interrupts(run) as asked where (asked.expires_at <= clock_timestamp()) is not true)
     ) as happened
     cross join lateral agui_internal.why_ended(run, 1000) as why
     where happened.kind = any (known.kinds)

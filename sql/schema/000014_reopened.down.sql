@@ -1,0 +1,1 @@
+drop index agui.interrupt_open_of_thread;
