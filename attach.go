@@ -27,6 +27,33 @@ type AttachOptions struct {
 	AfterSeq int64
 }
 
+// CustomEvents says whose CUSTOM events a history repeats.
+type CustomEvents string
+
+// The runs whose CUSTOM events AttachPart repeats.
+const (
+	CustomOfHead    CustomEvents = "head"    // the run that is attached to
+	CustomOfLineage CustomEvents = "lineage" // with its ancestors
+	CustomOfNone    CustomEvents = "none"
+)
+
+// PartBytes is the size of a part of a history, in bytes, if PartOptions names none.
+const PartBytes = 4 << 20
+
+// PartOptions say which part of a history AttachPart returns. The zero value is the first part of
+// that of the head.
+type PartOptions struct {
+	// At is the run, and the seq where its history ends. At.Time must be zero. For the parts behind
+	// the first one, name the run and the seq that the first one returned.
+	At At
+	// Part counts from 1, which 0 means, too.
+	Part int
+	// Bytes is the size of a part. PartBytes if zero.
+	Bytes int
+	// Custom says whose CUSTOM events the last part repeats. CustomOfHead if empty.
+	Custom CustomEvents
+}
+
 // Attachment is a conversation at one point in time: its history, and where to follow it from.
 type Attachment struct {
 	// RunID is the run that was attached to, and Status its status now. Both are empty if the thread
@@ -41,6 +68,8 @@ type Attachment struct {
 	// Events is the history of the run's lineage up to Position. What is open there stays open, so
 	// the next events join it.
 	Events []json.RawMessage
+	// NextPart is the number of the part behind this one (AttachPart). 0: there is none.
+	NextPart int
 }
 
 // Attach returns the history of a conversation and the position behind it, in one consistent call.
@@ -67,6 +96,32 @@ func (s *Store) attach(ctx context.Context, threadID string, options AttachOptio
 		return nil, err
 	}
 	attachment := &Attachment{RunID: row.RunID, Status: Status(row.Status), Running: row.Running, Position: Position{row.Seq, row.RecordedAt}}
+	if attachment.Events, err = split(row.Events); err != nil {
+		return nil, fmt.Errorf("attach to thread %q: %w", threadID, err)
+	}
+	return attachment, nil
+}
+
+// AttachPart returns one part of what Attach returns as a snapshot. A part is small, although a
+// conversation may be large: a server needs little memory, and no event is larger than the official
+// client takes, unless one message is. A client that applies all parts in their order has exactly the
+// stored messages and state. Call it for the first part, then for the others (Attachment.NextPart).
+//
+// If a message or a value of the state is larger than a client takes, the last part ends with
+// RUN_ERROR, whose code is MESSAGE_TOO_LARGE, STATE_TOO_LARGE or MESSAGE_NOT_SENT.
+//
+// Errors: ErrUnknownThread if a run is given; ErrUnknownRun; ErrInvalidArgument; ErrInvalidEvents (a log that is no stream); ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) AttachPart(ctx context.Context, threadID string, options PartOptions) (*Attachment, error) {
+	row, err := s.of(threadID).AttachPart(ctx, db.AttachPartParams{
+		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), Part: int32(max(options.Part, 1)),
+		PartBytes: int32(cmp.Or(options.Bytes, PartBytes)), CustomsOf: string(cmp.Or(options.Custom, CustomOfHead)), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	attachment := &Attachment{
+		RunID: row.RunID, Status: Status(row.Status), Running: row.Running, Position: Position{row.Seq, row.RecordedAt}, NextPart: int(row.NextPart),
+	}
 	if attachment.Events, err = split(row.Events); err != nil {
 		return nil, fmt.Errorf("attach to thread %q: %w", threadID, err)
 	}

@@ -162,6 +162,63 @@ func (q *Queries) Attach(ctx context.Context, arg AttachParams) (AttachRow, erro
 	return i, err
 }
 
+const AttachPart = `-- name: AttachPart :one
+select
+    coalesce((attachment).run_id, '')::pg_catalog.text as run_id,
+    coalesce((attachment).status, '')::pg_catalog.text as status,
+    (attachment).running::pg_catalog.text[] as running,
+    (attachment).seq::bigint as seq,
+    coalesce((attachment).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    (attachment).events::pg_catalog.json as events,
+    coalesce(next_part, 0)::int as next_part
+from agui.attach_part(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::bigint, $4::int, $5::int, $6::pg_catalog.text, $7::pg_catalog.text
+) as item
+`
+
+type AttachPartParams struct {
+	ThreadID  string
+	RunID     *string
+	AtSeq     *int64
+	Part      int32
+	PartBytes int32
+	CustomsOf string
+	Scope     string
+}
+
+type AttachPartRow struct {
+	RunID      string
+	Status     string
+	Running    []string
+	Seq        int64
+	RecordedAt time.Time
+	Events     rawjson.Text
+	NextPart   int32
+}
+
+func (q *Queries) AttachPart(ctx context.Context, arg AttachPartParams) (AttachPartRow, error) {
+	row := q.db.QueryRow(ctx, AttachPart,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AtSeq,
+		arg.Part,
+		arg.PartBytes,
+		arg.CustomsOf,
+		arg.Scope,
+	)
+	var i AttachPartRow
+	err := row.Scan(
+		&i.RunID,
+		&i.Status,
+		&i.Running,
+		&i.Seq,
+		&i.RecordedAt,
+		&i.Events,
+		&i.NextPart,
+	)
+	return i, err
+}
+
 const ClaimRun = `-- name: ClaimRun :one
 select
     (claim).run_id::pg_catalog.text as run_id,

@@ -396,7 +396,7 @@ func streamsLiveOnTheReplica(t *testing.T, replicated *testdb.Replicated, p *wit
 	if statements["AppendEvents"] != 1 || len(statements) != 1 {
 		t.Errorf("for the stream the primary was sent %v", statements)
 	}
-	if _, statements := p.toReplica.reset(); statements["Poll"] == 0 || statements["Attach"] != 1 {
+	if _, statements := p.toReplica.reset(); statements["Poll"] == 0 || statements["AttachPart"] != 1 {
 		t.Errorf("for the stream the replica was sent %v", statements)
 	}
 
@@ -526,7 +526,7 @@ func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *wit
 		if text := fmt.Sprint(opened.events); !strings.Contains(text, "Hi "+name) {
 			t.Errorf("scope %s receives %s", name, text)
 		}
-		if _, statements := toReplica.reset(); statements["Messages"] == 0 || statements["IsShown"] == 0 || statements["Attach"] != 1 {
+		if _, statements := toReplica.reset(); statements["Messages"] == 0 || statements["IsShown"] == 0 || statements["AttachPart"] != 1 {
 			t.Errorf("scope %s: the replica was sent %v", name, statements)
 		}
 	}

@@ -142,7 +142,8 @@ func TestCostsGrowWithWhatIsReadAlone(t *testing.T) {
 		{`select * from agui.history('t', since => ` + middle + `, max_rows => 1)`, "batch", 15 + 60},
 		// The fold, what the run in progress has open, the end of the log twice.
 		{`select agui.attach('t')`, "batch", 6 + 4 + 2},
-		{`select agui.attach('t', 'r29')`, "batch", 5},
+		// Its CUSTOM events are in its 40 batches.
+		{`select agui.attach('t', 'r29')`, "batch", 5 + 40},
 		{`select agui.attach('t', shape => 'events', after_seq => 6005)`, "batch", 6},
 		{`select agui.attach('nobody')`, "batch", 0},
 		{`select agui.attach('nobody')`, "run", 0},

@@ -28,8 +28,9 @@ var definersAsk = map[string][]string{
 		"agui_internal.note_failure", "agui_internal.note_success", "agui_internal.prune_snapshots", "agui_internal.reap_run",
 		"agui_internal.repack_run", "agui_internal.retain_thread", "agui_internal.split_thread_inputs", "agui_internal.take_back_attempt",
 	},
+	"agui_internal.attach_at": {"agui.attach", "agui.attach_part"},
 	"agui_internal.visible_thread_key": {
-		"agui.attach", "agui.load_session", "agui.load_session_state", "agui.session_states", "agui.session_versions",
+		"agui.load_session", "agui.load_session_state", "agui.session_states", "agui.session_versions",
 	},
 	"agui_internal.visible_key": {
 		"agui.checkpoint_contents", "agui.list_runs", "agui.thread_page", "agui_internal.archived_rows", "agui_internal.content_digests", "agui_internal.erased_at", "agui_internal.erasures_of", "agui_internal.fold_base", "agui_internal.lineage_behind", "agui_internal.log_bytes_since",
@@ -80,6 +81,7 @@ var definersAsk = map[string][]string{
 
 // Functions with the rights of their callers, that the ones above go through.
 var invokersAsk = map[string]string{
+	"agui_internal.attach_at":              "agui_internal.visible_thread_key",
 	"agui_internal.own_thread_key":         "agui_internal.visible_key",
 	"agui_internal.key_to_change":          "agui_internal.own_thread_key",
 	"agui_internal.refuse_foreign_scope":   "agui_internal.own_thread_key",

@@ -157,3 +157,16 @@ from agui.attach(
     end),
     sqlc.narg(at_time)::pg_catalog.timestamptz, @after_seq::bigint, @shape::pg_catalog.text, @scope::pg_catalog.text
 ) as item;
+
+-- name: AttachPart :one
+select
+    coalesce((attachment).run_id, '')::pg_catalog.text as run_id,
+    coalesce((attachment).status, '')::pg_catalog.text as status,
+    (attachment).running::pg_catalog.text[] as running,
+    (attachment).seq::bigint as seq,
+    coalesce((attachment).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
+    (attachment).events::pg_catalog.json as events,
+    coalesce(next_part, 0)::int as next_part
+from agui.attach_part(
+    @thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, @part::int, @part_bytes::int, @customs_of::pg_catalog.text, @scope::pg_catalog.text
+) as item;

@@ -233,6 +233,8 @@ func (f *Filter) repaired(kind *eventKind, text []byte, wrong, spare []field) []
 		case w == fieldMessages && f.event.values[w] != nil && f.event.values[w][0] == '[':
 			object.Set(fieldNames[w], f.accepted(f.event.values[w]))
 		case f.takesWithoutNulls(kind, w, &object):
+		case w == fieldInput:
+			f.repairInput(&object, f.event.values[w])
 		case !kind.isOfRun():
 			return nil
 		case w == fieldThreadID:
@@ -246,6 +248,21 @@ func (f *Filter) repaired(kind *eventKind, text []byte, wrong, spare []field) []
 		}
 	}
 	return object.Text()
+}
+
+// repairInput leaves out the messages of an input that a client refuses, or the input if that is not
+// enough.
+func (f *Filter) repairInput(event *rawjson.Object, input []byte) {
+	object, ok := rawjson.ParseObject(input)
+	if messages := object.Get("messages"); ok && messages != nil && messages[0] == '[' {
+		object.Set("messages", f.accepted(messages))
+		input = object.Text()
+	}
+	if isInput(input)&f.clients == 0 {
+		event.Set(fieldNames[fieldInput], input)
+	} else {
+		event.Remove(fieldNames[fieldInput])
+	}
 }
 
 // accepted returns a list of messages without those that a client refuses. A message may lose members that are null.

@@ -245,7 +245,7 @@ func (a *Agent) explain(ctx context.Context, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return failure(codeIncomplete, "the connection to the agent broke off before the end of the run")
 	case errors.Is(err, bufio.ErrTooLong):
-		return failure(codeProtocol, "the agent sent an event of more than %d bytes", a.MaxEventBytes)
+		return failure(codeProtocol, "the agent sent an event of more than %d bytes (maxEventBytes of the agent sets this limit)", a.MaxEventBytes)
 	default:
 		return failure(codeIncomplete, "the connection to the agent failed").because("%v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 )
@@ -25,9 +26,10 @@ type Input struct {
 	parentRunID     string
 	hasParent       bool // it names a parent; an empty one means none
 	history         History
-	branchState     *bool  // nil: as the agent has it
-	LastSeen        string // lastSeenEventId of CopilotKit's connect
-	Protocol        string // protocolVersion, which clients from 1.0.0 on send
+	branchState     *bool               // nil: as the agent has it
+	LastSeen        string              // lastSeenEventId of CopilotKit's connect
+	Custom          pgagui.CustomEvents // of which runs a connect repeats the CUSTOM events
+	Protocol        string              // protocolVersion, which clients from 1.0.0 on send
 	messages        []message
 	state           json.RawMessage
 	isEmpty         bool // the state is null or {}
@@ -96,6 +98,14 @@ func (in *Input) readProps(props []byte) error {
 				if err := in.readParent(value); err != nil {
 					return fmt.Errorf("pgagui.parentRunId: %w", err)
 				}
+			case "custom":
+				text, err := jsontext.ReadString(value)
+				if err == nil {
+					in.Custom, err = ReadCustom(text)
+				}
+				if err != nil {
+					return fmt.Errorf("pgagui.custom: %w", err)
+				}
 			case "history":
 				text, err := jsontext.ReadString(value)
 				in.history = History(text)
@@ -106,6 +116,15 @@ func (in *Input) readProps(props []byte) error {
 		}
 	}
 	return nil
+}
+
+// ReadCustom reads a choice of CUSTOM events. An empty text leaves it to the server.
+func ReadCustom(text string) (pgagui.CustomEvents, error) {
+	custom := pgagui.CustomEvents(text)
+	if !slices.Contains([]pgagui.CustomEvents{"", pgagui.CustomOfNone, pgagui.CustomOfHead, pgagui.CustomOfLineage}, custom) {
+		return "", fmt.Errorf(`expected "none", "head" or "lineage"`)
+	}
+	return custom, nil
 }
 
 func (in *Input) readParent(value []byte) (err error) {

@@ -79,7 +79,8 @@ type Agent struct {
 	ForwardHeaders []string
 	// Headers are sent with each request, for example an API key.
 	Headers http.Header
-	// MaxEventBytes bounds an event of the agent. 8 MB if zero.
+	// MaxEventBytes bounds an event of the agent. 10 MiB if zero: the official client takes no larger
+	// one.
 	MaxEventBytes int
 	// IdleTimeout bounds the time in which the agent sends nothing, not even a comment. 5 minutes
 	// if zero.
@@ -139,7 +140,7 @@ func completed(agents []Agent) ([]Agent, error) {
 	names := map[string]bool{}
 	for i := range agents {
 		agent := &agents[i]
-		setDefault(&agent.MaxEventBytes, 8<<20)
+		setDefault(&agent.MaxEventBytes, 10<<20)
 		setDefault(&agent.IdleTimeout, 5*time.Minute)
 		setDefault(&agent.EndTimeout, 2*time.Second)
 		setDefault(&agent.RunTimeout, time.Hour)

@@ -429,7 +429,7 @@ func isTrue(a *result) bool {
 // Other statements raise an error.
 func lacks(sql string, a *result) bool {
 	switch sql {
-	case db.Attach: // no run: the thread does not exist
+	case db.Attach, db.AttachPart: // no run: the thread does not exist
 		return len(a.values) == 1 && len(a.values[0][0]) == 0
 	case db.LoadSessionState, db.LoadCheckpoint:
 		return len(a.values) == 0

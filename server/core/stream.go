@@ -86,7 +86,9 @@ type Stream struct {
 	position pgagui.Position // of the last event that was examined
 	base     int64           // see place
 	history  []json.RawMessage
-	isOver   bool // the run had ended at the position
+	nextPart int                 // behind history. 0: none
+	custom   pgagui.CustomEvents // see ConnectOptions
+	isOver   bool                // the run had ended at the position
 	filter   *accept.Filter
 	thinking compaction.Thinking
 	event    json.RawMessage // that the filter takes, and its seq
@@ -184,6 +186,8 @@ type ConnectOptions struct {
 	After Place
 	// Stays waits for later runs.
 	Stays bool
+	// Custom says of which runs the history repeats the CUSTOM events. Those of the run if empty.
+	Custom pgagui.CustomEvents
 	// Clients are those that the stream must be valid for.
 	Clients accept.Clients
 }
@@ -199,7 +203,7 @@ func ClientsOf(protocol string) accept.Clients {
 
 // Connect reads the history of a thread, or the place to resume at.
 func (s *Server) Connect(ctx context.Context, from Tenant, threadID string, options ConnectOptions) (*Stream, error) {
-	sent := &Stream{server: s, from: from, ThreadID: threadID, clients: options.Clients, isFixed: options.RunID != "" && !options.Stays, stays: options.Stays}
+	sent := &Stream{server: s, from: from, ThreadID: threadID, clients: options.Clients, isFixed: options.RunID != "" && !options.Stays, stays: options.Stays, custom: options.Custom}
 	if options.After.Seq > 0 {
 		way := routeOf(ctx)
 		way.hasSeen(threadID, options.After.Seq)
@@ -217,11 +221,15 @@ func (s *Server) Connect(ctx context.Context, from Tenant, threadID string, opti
 
 // attach makes the stream continue with the history of a run, or of the head.
 func (s *Stream) attach(ctx context.Context, runID string) error {
-	attached, err := s.from.Attach(ctx, s.ThreadID, pgagui.AttachOptions{At: pgagui.At{RunID: runID}})
+	attached, err := s.from.AttachPart(ctx, s.ThreadID, pgagui.PartOptions{At: pgagui.At{RunID: runID}, Custom: s.custom})
 	if err != nil {
 		return err
 	}
-	s.position, s.history, s.base = attached.Position, attached.Events, attached.Position.Seq
+	s.position, s.base = attached.Position, attached.Position.Seq
+	s.history, s.nextPart = attached.Events, attached.NextPart
+	if s.nextPart > 0 && s.clients == accept.Client1 {
+		s.history = replacing(s.history) // the list of the first part has not all kinds of messages
+	}
 	s.isOver = attached.Status != pgagui.Running
 	s.enter(attached.RunID)
 	return nil
@@ -279,12 +287,15 @@ func (s *Stream) resume(ctx context.Context, after Place, runID string) (isFound
 func (s *Stream) catchUp(ctx context.Context) error {
 	s.consult(ctx)
 	if s.base > 0 {
-		attached, err := s.from.Attach(ctx, s.ThreadID, pgagui.AttachOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}})
-		if err != nil {
-			return err
-		}
-		for _, event := range attached.Events {
-			s.filter.Push(s.examine(event, 0))
+		for part := 1; part > 0; {
+			attached, err := s.part(ctx, part)
+			if err != nil {
+				return err
+			}
+			for _, event := range attached.Events {
+				s.filter.Push(s.examine(event, 0))
+			}
+			part = attached.NextPart
 		}
 	}
 	for event, err := range s.from.Events(ctx, s.ThreadID, pgagui.EventsOptions{RunID: s.runID, NoLineage: true, AfterSeq: s.base}) {
@@ -378,25 +389,46 @@ func (s *Stream) serveRun(ctx context.Context) error {
 	return nil
 }
 
-// sendHistory sends the history of a run. It is large, and the client may be slow.
+// sendHistory sends the history of a run, one part after the other: it may be larger than the memory
+// of the server, and the client may be slow.
 func (s *Stream) sendHistory(ctx context.Context) error {
-	size := 0
-	for _, event := range s.history {
-		size += len(event)
-	}
 	held := s.server.Memory.Hold(ctx)
-	if err := held.Resize(size); err != nil {
-		return err
-	}
 	defer held.Release()
-	for i, event := range s.history {
-		s.pass(s.examine(event, 0), i == len(s.history)-1)
+	admit := held.Resize
+	for {
+		size := 0
+		for _, event := range s.history {
+			size += len(event)
+		}
+		if err := admit(size); err != nil {
+			return err
+		}
+		for i, event := range s.history {
+			isLast := s.nextPart == 0 && i == len(s.history)-1
+			// A run that ends so is over for the client: it lacks what is too large for it.
+			s.isOver = s.isOver || isLast && compaction.EventType(event) == "RUN_ERROR"
+			s.pass(s.examine(event, 0), isLast)
+		}
+		s.history = nil
+		if size > SmallSize {
+			s.flush()
+		}
+		held.Release()
+		if s.nextPart == 0 || s.isLeft {
+			return nil
+		}
+		attached, err := s.part(ctx, s.nextPart)
+		if err != nil {
+			return err
+		}
+		s.history, s.nextPart = attached.Events, attached.NextPart
+		admit = func(size int) error { return held.Wait(ctx, size) } // the client has received something: it waits
 	}
-	s.history = nil
-	if size > SmallSize {
-		s.flush()
-	}
-	return nil
+}
+
+// part returns a part of the history of the run, up to the base.
+func (s *Stream) part(ctx context.Context, part int) (*pgagui.Attachment, error) {
+	return s.from.AttachPart(ctx, s.ThreadID, pgagui.PartOptions{At: pgagui.At{RunID: s.runID, Seq: s.base}, Part: part, Custom: s.custom})
 }
 
 // pass sends an event through the filter. While the filter holds the end of the run, frames have no

@@ -52,7 +52,9 @@ func (s *HTTP) PostConnect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sent, err := s.Connect(r.Context(), s.Tenant(r.Context()), in.ThreadID, core.ConnectOptions{After: after, Clients: core.ClientsOf(in.Protocol)})
+	sent, err := s.Connect(r.Context(), s.Tenant(r.Context()), in.ThreadID, core.ConnectOptions{
+		After: after, Custom: in.Custom, Clients: core.ClientsOf(in.Protocol),
+	})
 	if err != nil {
 		return err
 	}

@@ -157,3 +157,16 @@ from agui.attach(
     end),
     sqlc.narg(at_time)::timestamptz, @after_seq::bigint, @shape::text, @scope::text
 ) as item;
+
+-- name: AttachPart :one
+select
+    coalesce((attachment).run_id, '')::text as run_id,
+    coalesce((attachment).status, '')::text as status,
+    (attachment).running::text[] as running,
+    (attachment).seq::bigint as seq,
+    coalesce((attachment).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
+    (attachment).events::json as events,
+    coalesce(next_part, 0)::int as next_part
+from agui.attach_part(
+    @thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @part::int, @part_bytes::int, @customs_of::text, @scope::text
+) as item;

@@ -2485,6 +2485,11 @@ export interface operations {
                 last_event_id?: string;
                 /** @description The version of AG-UI that the client speaks, from 1.0 on. */
                 protocol_version?: string;
+                /**
+                 * @description Of which runs the history repeats the CUSTOM events, the last 100 in 1 MiB: of the run (head),
+                 *     also of those before it (lineage), or of none. A question that is answered is not repeated.
+                 */
+                custom?: "none" | "head" | "lineage";
             };
             header?: {
                 /** @description The id of the last frame that the client has received. The stream continues behind it. */

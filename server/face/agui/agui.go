@@ -11,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/core"
 	"github.com/pgagui/pgagui/server/face"
+	"github.com/pgagui/pgagui/server/problem"
 )
 
 // Face runs and connects with a RunAgentInput, streams a thread, and stops it.
@@ -69,11 +70,14 @@ func (s handler) getEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := face.QueryOf(r)
 	options := core.ConnectOptions{RunID: q.Text("run"), Stays: q.Is("stay", false), Clients: core.ClientsOf(q.Text("protocol_version"))}
-	last := q.Text("last_event_id")
+	last, custom := q.Text("last_event_id"), q.Text("custom")
 	if err := q.Check(); err != nil {
 		return err
 	}
 	var err error
+	if options.Custom, err = core.ReadCustom(custom); err != nil {
+		return problem.Errorf(http.StatusBadRequest, "the parameter custom: %v", err)
+	}
 	if options.After, err = face.PlaceOf(r, last); err != nil {
 		return err
 	}

@@ -5,20 +5,14 @@ stable
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    run    constant agui.run := agui_internal.run_at(leaf, until);
-    events json;
+    run constant agui.run := agui_internal.run_at(leaf, until);
 begin
-    if run.run_no is null then
+    if shape = 'snapshot' then
+        return (agui_internal.history_part(thread_id, leaf, until, 'none', 1, 2147483647)).events;
+    elsif run.run_no is null then
         return '[]';
     end if;
     perform agui_internal.refuse_quarantined(run, until);
-    if shape = 'snapshot' then
-        events := agui_internal.replay_snapshot(thread_id, run, until);
-        if events is not null then
-            return events;
-        end if;
-        shape := 'stream';
-    end if;
     return agui.compact_events(
         agui_internal.lineage_events(thread_id, run, 0, until, with_inputs => true), shape
     );

@@ -2,8 +2,21 @@
 -- the next run starts. In the log, messages of earlier runs are assigned to no agent. So while the
 -- run may still get events, the history is placed in an earlier run, unless it is only what the
 -- main agent said in this one.
-create or replace function agui_internal.replay_snapshot(thread_id text, run agui.run, until bigint)
-returns json
+--
+-- A history that is larger than one part comes in several. A list of messages removes what it does
+-- not name, so the first part alone has one. The input of a RUN_STARTED appends the messages of the
+-- others, each as it is; it leaves out a message whose id the client has, so the result of a tool
+-- that has the id of another message comes as the event that makes it.
+create or replace function agui_internal.replay_part(
+    thread_id text,
+    run agui.run,
+    until bigint,
+    customs_of text,
+    part int,
+    part_bytes int,
+    out events text,
+    out next_part int
+)
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
@@ -20,11 +33,31 @@ declare
     is_apart boolean := false;
     earlier  text;   -- the ids of the earlier run
     outcome  text;   -- interrupts that the end of the run does not state: an earlier run ended with them
-    events   text;
+    pieces   int[];  -- the last messages of the parts before the last one; null: one part has all
+    state    record; -- the events of the state, if the history has several parts
+    left_out text;   -- the failure that says what no client takes
 begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
+    if octet_length(fold.state) + (select coalesce(sum(octet_length(body) + 1), 0) from unnest(fold.bodies) as body) > part_bytes then
+        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
+        pieces := agui_internal.message_pieces(fold.bodies, part_bytes);
+        next_part := part + 1;
+        if part <= cardinality(pieces) then
+            events := agui_internal.messages_part(fold, coalesce(pieces[part - 1], 0) + 1, pieces[part], earlier);
+            return;
+        end if;
+        state := agui_internal.state_events(fold.state, part_bytes);
+        if part <= cardinality(pieces) + cardinality(state.events) then
+            events := concat_ws(
+                ',', '{"type":"RUN_STARTED",' || earlier || '}', state.events[part - cardinality(pieces)], '{"type":"RUN_FINISHED",' || earlier || '}'
+            );
+            return;
+        end if;
+        next_part := null;
+        left_out := agui_internal.too_large_failure(fold, pieces[1], state.too_large);
+    end if;
 
     if has_ended then
         if run.end_seq is null then  -- agui_internal.find_ends has not found it yet
@@ -39,8 +72,8 @@ begin
         opened := agui_internal.compact_lanes(fold);
     else
         opened := agui_internal.reopening_events(run, until, fold);
-        if opened is null then
-            return null;
+        if opened is null and pieces is null then
+            return;
         end if;
         claimed := agui_internal.claimed_messages(run, until, fold);
         is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
@@ -51,23 +84,18 @@ begin
     end if;
     if is_apart or outcome is not null then
         earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
+    else
+        earlier := null;
     end if;
 
-    history := concat_ws(
-        ',',
-        -- A client replaces all of its messages with an id in the list by the one in the list. If
-        -- ids repeat (frameworks give the result of a tool the id of the call), a first list clears
-        -- what is there.
-        case when exists (
-            select from unnest(fold.message_ids) as place (id) where place.id is not null group by place.id having count(*) > 1
-        ) then
-            '{"type":"MESSAGES_SNAPSHOT","messages":['
-            || case when 'reasoning' = any (fold.roles) then '{"id":"cleared","role":"reasoning","content":""}' else '' end
-            || '],"metadata":{"@ag-ui/client":{"authoritativeActivityTypes":null}}}'
-        end,
-        '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
-        '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
-    );
+    if pieces is null then
+        history := concat_ws(
+            ',',
+            agui_internal.clearing_event(fold.message_ids, fold.roles),
+            '{"type":"MESSAGES_SNAPSHOT","messages":[' || array_to_string(fold.bodies, ',') || ']}',
+            '{"type":"STATE_SNAPSHOT","snapshot":' || fold.state || '}'
+        );
+    end if;
     events := concat_ws(
         ',',
         '{"type":"RUN_STARTED",' || earlier || '}',
@@ -82,23 +110,26 @@ begin
             '"input":{' || thread || ',"runId":' || to_json(run.run_id) || ',"messages":[' || claimed || '],"tools":[],"context":[]}'
         ) || '}',
         case when not is_apart then history end,
-        nullif(opened, ''),
-        ending
+        nullif(agui_internal.custom_events(run, until, customs_of), ''),
+        case when left_out is null then nullif(opened, '') end,
+        coalesce(left_out, ending)
     );
     -- A list of messages cannot express that two of them are one message, which later events change
     -- at both places.
-    if exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
+    if pieces is null
+        and exists (select from unnest(fold.message_nos) as place (no) where place.no is not null group by place.no having count(*) > 1)
         and agui_internal.fold_difference(fold, agui_internal.fold_given(null, events)) is not null
     then
-        return null;
+        events := null;
     end if;
-    return '[' || events || ']';
 end
 $function$;
 
-comment on function agui_internal.replay_snapshot(text, agui.run, bigint) is
-    'The result of agui.replay in shape snapshot for the lineage of a run, up to a seq (null: all '
-    'of it), as a JSON array; null if a list of messages cannot express the meaning of the '
-    'lineage.';
+comment on function agui_internal.replay_part(text, agui.run, bigint, text, int, int) is
+    'A part of the history of the lineage of a run, up to a seq (null: all of it), as a snapshot: '
+    'events (JSON texts, joined by commas), and the number of the next part (null: this is the last '
+    'one). A part has part_bytes at most, unless one message or value of the state is larger. The last part starts the run, with the '
+    'CUSTOM events of customs_of (agui_internal.custom_events), what is open, and the end. events is '
+    'null if a list of messages cannot express the meaning of the lineage.';
 
-revoke execute on function agui_internal.replay_snapshot(text, agui.run, bigint) from public;
+revoke execute on function agui_internal.replay_part(text, agui.run, bigint, text, int, int) from public;
