@@ -31,6 +31,7 @@ type Input struct {
 	Custom          pgagui.CustomEvents // of which runs a connect repeats the CUSTOM events
 	Protocol        string              // protocolVersion, which clients from 1.0.0 on send
 	messages        []message
+	answer          answer
 	state           json.RawMessage
 	isEmpty         bool // the state is null or {}
 	// Held is the memory of the input and of its copies.
@@ -66,6 +67,8 @@ func ReadInput(body []byte) (*Input, error) {
 			in.Protocol, err = jsontext.ReadString(value)
 		case "messages":
 			in.messages, err = readMessages(value)
+		case "resume":
+			in.answer.readResume(value)
 		case "state":
 			in.state = value
 			in.isEmpty = bytes.Equal(value, []byte("null")) || isEmptyObject(value)
@@ -85,6 +88,9 @@ func ReadInput(body []byte) (*Input, error) {
 // readProps reads forwardedProps.pgagui, where clients put what RunAgentInput has no member for.
 func (in *Input) readProps(props []byte) error {
 	for name, value := range compaction.Members(props) {
+		if name == "command" {
+			in.answer.readCommand(value)
+		}
 		if name != "pgagui" {
 			continue
 		}

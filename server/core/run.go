@@ -96,11 +96,9 @@ func runInProgress(ctx context.Context, from Tenant, threadID string) string {
 }
 
 func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header) (*Started, error) {
+	claim, isKnown, err := s.claim(ctx, to, agent, in)
 	run := pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}
-	claim, err := to.Claim(ctx, run, pgagui.ClaimOptions{
-		Input: in.json, ParentRunID: in.parentRunID, NoParent: in.hasParent && in.parentRunID == "", Parallel: agent.Parallel,
-	})
-	if errors.Is(err, pgagui.ErrRunIDInUse) { // the same request came before
+	if isKnown { // the same request came before
 		s.metrics.repeated.Inc()
 		return &Started{Run: run, clients: ClientsOf(in.Protocol)}, nil
 	}
@@ -212,7 +210,11 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 	if parent == "" {
 		return "", conversation{}, false, nil
 	}
-	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent {
+	if err = s.refuseAnswered(ctx, from, in, parent); err != nil {
+		return parent, stored, false, err
+	}
+	// An answer continues what was asked.
+	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent || in.answer.text != nil {
 		return parent, stored, false, err
 	}
 	switch point, messageID := branchOf(in, stored, mode); point {

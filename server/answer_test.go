@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+)
+
+const yes, no = `"resume":[{"interruptId":"i","status":"resolved","payload":"yes"}],`, `"resume":[{"interruptId":"i","status":"resolved","payload":"no"}],`
+
+// answerTo is the input of an answer, as useInterrupt of CopilotKit sends it if run is the run that asks.
+func answerTo(run, answer string) string {
+	return strings.Replace(input("t", run, "u1 user One"), "{", "{"+answer, 1)
+}
+
+// asks runs r1, which asks.
+func asks(t *testing.T, p *process, a *agent) {
+	t.Helper()
+	c := p.run("t", "r1", "u1 user One")
+	called := a.called(t)
+	called.send(started("t", "r1"), `{"type":"RUN_FINISHED","threadId":"t","runId":"r1","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"approval"}]}}`)
+	close(called.answers)
+	c.rest()
+}
+
+// Clients give an answer the id of the run that asks. It is a run of its own, with the same id in the log, for the agent and for the client.
+func TestAnAnswerIsARunOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	asks(t, p, a)
+
+	answered := p.stream("POST", "/agent/test/run", answerTo("r1", yes))
+	called := a.called(t)
+	id := called.input["runId"].(string)
+	if !strings.HasPrefix(id, "r1-answer-") {
+		t.Fatalf("the agent received the run id %q", id)
+	}
+	// The same request follows it; another answer waits for nothing.
+	again := p.stream("POST", "/agent/test/run", answerTo("r1", yes))
+	p.json(http.StatusConflict, "POST", "/agent/test/run", answerTo("r1", no))
+	called.finish("a1", "Done")
+	for _, c := range []*client{answered, again} {
+		if events := strings.Join(c.rest(), " "); !strings.HasPrefix(events, "RUN_STARTED ") || !strings.HasSuffix(events, " RUN_FINISHED") || !strings.Contains(c.events[0], id) {
+			t.Errorf("the client received %s: %v", events, c.events)
+		}
+	}
+	run := mustRun(t, p, "t", id)
+	if run.ParentRunID != "r1" || run.Status != pgagui.Finished {
+		t.Errorf("run %+v", run)
+	}
+
+	// Now it is answered: the same request has the same run, another one is refused, whatever id it has.
+	p.stream("POST", "/agent/test/run", answerTo("r1", yes)).rest()
+	for _, refused := range []string{answerTo("r1", no), answerTo("late", no), answerTo("late", yes)} {
+		problem := p.json(http.StatusConflict, "POST", "/agent/test/run", refused)
+		if detail := problem["detail"].(string); problem["runId"] != id || !strings.Contains(detail, id) || !strings.Contains(detail, `"r1"`) || !strings.Contains(detail, run.StartedAt.UTC().Format("2006-01-02T15:04:05Z")) {
+			t.Errorf("refused with %v", problem)
+		}
+	}
+	if runs, err := pgagui.New(p.pool(), nil).Runs(t.Context(), "t"); err != nil || len(runs) != 2 {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+	// A client that names the parent means it.
+	c := p.stream("POST", "/agent/test/run", answerTo("branch", `"parentRunId":"r1",`+no))
+	a.called(t).finish("a2", "Undone")
+	c.rest()
+	if run := mustRun(t, p, "t", "branch"); run.ParentRunID != "r1" {
+		t.Errorf("run %+v", run)
+	}
+}
+
+// After an answer that failed, the same answer is another run. So is another one.
+func TestAnAnswerThatFailedIsRepeated(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	asks(t, p, a)
+	ids := map[string]bool{}
+	for i, answer := range []string{yes, yes, no, yes} {
+		c := p.stream("POST", "/agent/test/run", answerTo("r1", answer))
+		called := a.called(t)
+		id := called.input["runId"].(string)
+		if ids[id] || !strings.HasPrefix(id, "r1-answer-") {
+			t.Errorf("attempt %d is run %s", i, id)
+		}
+		ids[id] = true
+		if i < 3 {
+			called.send(started("t", id), `{"type":"RUN_ERROR","message":"no"}`)
+			close(called.answers)
+		} else {
+			called.finish("a1", "Done")
+		}
+		c.rest()
+	}
+	if open, err := pgagui.New(p.pool(), nil).Interrupts(t.Context(), "t", pgagui.At{}); err != nil || len(open) != 0 {
+		t.Errorf("open: %v, %v", open, err)
+	}
+}
+
+// Of two devices that answer at once, one does.
+func TestOfTwoAnswersAtOnceOneCounts(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	asks(t, p, a)
+	var requests sync.WaitGroup
+	statuses := make(chan int, 2)
+	for _, answer := range []string{yes, no} {
+		requests.Go(func() {
+			response := p.request("POST", "/agent/test/run", answerTo("r1", answer))
+			defer response.Body.Close()
+			statuses <- response.StatusCode
+		})
+	}
+	a.called(t).finish("a1", "Done")
+	requests.Wait()
+	if sum := <-statuses + <-statuses; sum != http.StatusOK+http.StatusConflict {
+		t.Errorf("the statuses add up to %d", sum)
+	}
+	wait.For(t, "the answer is in the log", func() bool {
+		runs, err := pgagui.New(p.pool(), nil).Runs(t.Context(), "t")
+		return err == nil && len(runs) == 2 && runs[1].Status == pgagui.Finished
+	})
+}

@@ -1,0 +1,132 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
+	"github.com/pgagui/pgagui/server/problem"
+)
+
+// An answer is what an input says to a question with which a run ended: resume, or command.resume of forwardedProps, which clients
+// of LangGraph send.
+type answer struct {
+	text []byte   // nil: the input has none
+	ids  []string // of the interrupts that it names
+	// asked is the run that asks, if the client names it with the id that its own run should have.
+	asked string
+}
+
+// most is how many runs that ask, or answers that failed, are looked at.
+const most = 32
+
+func (a *answer) readResume(resume []byte) {
+	if resume[0] != '[' {
+		return
+	}
+	for item, err := range compaction.Split(resume) {
+		if err != nil {
+			return
+		}
+		var named struct{ InterruptID string }
+		if json.Unmarshal(item, &named) == nil {
+			a.ids = append(a.ids, named.InterruptID)
+		}
+		a.text = resume
+	}
+}
+
+func (a *answer) readCommand(command []byte) {
+	if resume := members(command)["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) {
+		a.text = resume
+	}
+}
+
+// claim takes the place of the run. CopilotKit's useInterrupt gives an answer the id of the run that asks. It becomes a run of its
+// own, with an id that is made of the run that asks and the answer: the same request finds it. One that failed leaves the question
+// open, so the next one gets another id. isKnown means that the same request came before.
+func (s *Server) claim(ctx context.Context, to Tenant, agent *Agent, in *Input) (claim *pgagui.Claim, isKnown bool, err error) {
+	for range most {
+		claim, err = to.Claim(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, pgagui.ClaimOptions{
+			Input: in.json, ParentRunID: in.parentRunID, NoParent: in.hasParent && in.parentRunID == "", Parallel: agent.Parallel,
+		})
+		isKnown = errors.Is(err, pgagui.ErrRunIDInUse)
+		isOther := errors.Is(err, pgagui.ErrConflictingRepeat)
+		switch {
+		case !isKnown && !isOther || in.answer.text == nil || isKnown && in.answer.asked == "":
+			return claim, isKnown, err
+		case in.answer.asked == "":
+			in.answer.asked = in.RunID
+		default:
+			known, unknown := to.Status(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID})
+			if unknown != nil || known.Status != pgagui.Failed && known.Status != pgagui.CutOff {
+				return nil, isKnown, err
+			}
+		}
+		in.nameAnswer()
+	}
+	return nil, isKnown, err
+}
+
+// nameAnswer gives the run of an answer an id of its own.
+func (in *Input) nameAnswer() {
+	hash := sha256.Sum256(slices.Concat([]byte(in.RunID), []byte{0}, in.answer.text))
+	in.RunID = in.answer.asked + "-answer-" + hex.EncodeToString(hash[:8])
+	in.json = withMembers(in.json, map[string]json.RawMessage{"runId": jsontext.Quote(in.RunID)})
+}
+
+// refuseAnswered refuses an answer to what has one already: the agent would act twice on one question. A client that names the
+// parent means it. An id that the conversation does not know is left to the agent.
+func (s *Server) refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) error {
+	if in.answer.text == nil || in.hasParent || in.answer.asked == "" && len(in.answer.ids) == 0 {
+		return nil
+	}
+	lineage, err := from.Lineage(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head})
+	if err != nil {
+		return err
+	}
+	asked, looked := -1, 0
+	for i := len(lineage) - 1; i >= 0 && asked < 0 && looked < most; i-- {
+		if run := lineage[i]; run.ID == in.answer.asked {
+			asked = i
+		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" {
+			looked++
+			open, err := from.Interrupts(ctx, in.ThreadID, pgagui.At{RunID: run.ID})
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(open, func(i pgagui.Interrupt) bool { return slices.Contains(in.answer.ids, i.ID) }) {
+				asked = i
+			}
+		}
+	}
+	switch {
+	case asked < 0 && in.answer.asked == "":
+		return nil
+	case asked < 0:
+		return refusedAnswer("the conversation has gone on in another branch than that of run %q, which asks", in.answer.asked)
+	}
+	for _, later := range lineage[asked+1:] {
+		if later.Status != pgagui.Failed && later.Status != pgagui.CutOff {
+			refused := refusedAnswer("what run %q asks was answered at %s, by run %q", lineage[asked].ID, later.StartedAt.UTC().Format(time.RFC3339), later.ID)
+			refused.RunID = later.ID
+			return refused
+		}
+	}
+	return nil
+}
+
+func refusedAnswer(format string, arguments ...any) *problem.Details {
+	refused := problem.Errorf(http.StatusConflict, format, arguments...)
+	refused.Hint = "Load the conversation again. To answer once more, on another branch, name the run that asks as parentRunId."
+	return refused
+}
