@@ -38,7 +38,8 @@ begin
         insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, outcome)
         select webhook.name, agui_internal.webhook_event_id(run.thread_key, run.run_no, run.started_at, run.end_seq, known.kind), run.thread_key, known.kind, run.ended_at, 'not sent: corrected by an upgrade'
         from agui.webhook as webhook
-        cross join lateral (select agui_internal.webhook_kind(run.status) as kind) as known
+        -- A failed run may open the question again that it was to answer.
+        cross join unnest(array[agui_internal.webhook_kind(run.status), 'run.waiting']) as known (kind)
         where known.kind = any (webhook.kinds)
         on conflict on constraint webhook_request_pkey do nothing;
     end loop;
