@@ -81,7 +81,7 @@ func New(run Run, clients Clients) *Filter {
 }
 
 // Consult gives the filter a function that reports whether the folds of the log skip the event at hand, so that a page does not show what
-// is gone after a reload. The filter calls it for patches, and for pieces of messages of which it knows nothing. Without it, it lets
+// is gone after a reload. The filter calls it for patches, and for pieces of messages that it has not seen begin. Without it, it lets
 // patches pass, and leaves such pieces out.
 func (f *Filter) Consult(skips func(event []byte) bool) { f.skips = skips }
 

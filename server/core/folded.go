@@ -100,7 +100,7 @@ func (r *foldedRun) measure() {
 }
 
 // reasonAt returns why the folds skip an event, or nothing. It reads the log as far as the fold has not come yet. isNew says that no
-// stream has asked for it before.
+// stream has requested it before.
 func (r *foldedRun) reasonAt(ctx context.Context, s *Stream, seq int64, event json.RawMessage) (reason string, isNew bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *foldedRun) reasonAt(ctx context.Context, s *Stream, seq int64, event js
 		r.held = s.server.Memory.Hold(ctx)
 		if err := r.begin(ctx, s.from); err != nil {
 			r.fold = nil
-			return "", false, err // another stream may try again
+			return "", false, err // another stream may retry
 		}
 		r.measure()
 	}
