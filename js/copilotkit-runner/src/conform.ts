@@ -115,7 +115,10 @@ export function conform(event: AguiEvent, run: { threadId: string; runId: string
     if (check === any || check(value) || name.endsWith("?") && value === undefined) {
       continue;
     }
-    if (name.endsWith("?")) {
+    if (member === "input" && isObject(value) && Array.isArray(value.messages)) { // it may carry a part of a history
+      const accepted = { ...value, messages: acceptedOf(value.messages) };
+      set(member, input(accepted) ? accepted : undefined);
+    } else if (name.endsWith("?")) {
       set(member, undefined);
     } else if (event.type.startsWith("RUN_")) {
       set(member, { threadId: run.threadId, runId: run.runId, message: "The run failed." }[member]);
@@ -124,12 +127,17 @@ export function conform(event: AguiEvent, run: { threadId: string; runId: string
     }
   }
   if (event.type === "MESSAGES_SNAPSHOT") {
-    const all = event.messages as unknown[];
-    if (!all.every(isMessage)) {
-      set("messages", all.map(withoutNulls).filter(isMessage));
+    const accepted = acceptedOf(event.messages as unknown[]);
+    if (accepted !== event.messages) {
+      set("messages", accepted);
     }
   }
   return result;
+}
+
+/** The messages of a list that the client takes. */
+function acceptedOf(list: unknown[]): unknown[] {
+  return list.every(isMessage) ? list : list.map(withoutNulls).filter(isMessage);
 }
 
 function withoutNulls(value: unknown): unknown {

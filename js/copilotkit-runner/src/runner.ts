@@ -6,9 +6,9 @@ import { isObject, textOf } from "./events.ts";
 import { ClientFilter } from "./filter.ts";
 import { guarded, logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
 import { Recording } from "./recording.ts";
-import { Stream } from "./stream.ts";
+import { Stream, type CustomEvents } from "./stream.ts";
 
-export type { LogEntry };
+export type { CustomEvents, LogEntry };
 
 /** Where the threads are, and whose. */
 export interface DatabaseOptions {
@@ -52,6 +52,11 @@ export interface RunnerOptions extends DatabaseOptions {
    * the default), or it requests the other run to stop and begins when that has ended (`supersede`).
    */
   onConcurrentRun?: "throw" | "supersede" | undefined;
+  /**
+   * The runs whose CUSTOM events `connect` repeats behind the messages and the state, the last 100 in 1 MiB: the last run (`head`,
+   * the default), also those before it (`lineage`), or none. A question (`on_interrupt`) that is answered is not repeated.
+   */
+  customEvents?: CustomEvents | undefined;
   /** Receives failures. The default is the console. */
   log?: ((entry: LogEntry) => void) | undefined;
 }
@@ -138,6 +143,7 @@ export class PgaguiAgentRunner implements AgentRunner {
       }
       const stream = new Stream(database, this.#poller, {
         threadId: request.threadId, send: (event) => subscriber.next(event), signal: end.signal, log: this.#log,
+        customEvents: this.#options.customEvents ?? "head",
       });
       void stream.serve().then(() => subscriber.complete());
       return () => {

@@ -8,8 +8,12 @@ interface Attachment {
   seq: number;
   recorded_at: string | null;
   events: string;
+  next_part: number | null;
   is_stale: boolean | null;
 }
+
+/** The runs whose CUSTOM events a history repeats. */
+export type CustomEvents = "none" | "head" | "lineage";
 
 /** How often to check whether a run that is claimed has begun, in milliseconds. */
 const claimInterval = 200;
@@ -24,16 +28,18 @@ export class Stream {
   readonly #threadId: string;
   readonly #send: (event: AguiEvent) => void;
   readonly #signal: AbortSignal;
+  readonly #customEvents: CustomEvents;
   readonly #log: Log;
   #filter: ClientFilter | undefined;
 
   /** The signal ends the stream: either the client has left, or the client receives the reason of the signal. */
-  constructor(database: Database, poller: Poller, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; log: Log }) {
+  constructor(database: Database, poller: Poller, options: { threadId: string; send: (event: AguiEvent) => void; signal: AbortSignal; customEvents: CustomEvents; log: Log }) {
     this.#database = database.ofThread(options.threadId);
     this.#poller = poller;
     this.#threadId = options.threadId;
     this.#send = options.send;
     this.#signal = options.signal;
+    this.#customEvents = options.customEvents;
     this.#log = options.log;
   }
 
@@ -72,11 +78,19 @@ export class Stream {
 
   /** Sends the head, from its history to its end, and returns its id. */
   async #serveHead(): Promise<string> {
-    const attached = await this.#attach();
+    const attached = await this.#attach(1, null);
     const runId = attached.run_id;
     this.#filter?.begin(runId).forEach(this.#send);
     this.#filter ??= new ClientFilter(this.#threadId, runId);
-    this.#pass(JSON.parse(attached.events) as AguiEvent[]);
+    let isComplete = this.#passHistory(attached.events);
+    for (let part = attached.next_part; part !== null; ) {
+      const next = await this.#attach(part, attached);
+      isComplete = this.#passHistory(next.events);
+      part = next.next_part;
+    }
+    if (!isComplete) {
+      return runId;
+    }
     if (attached.is_stale) {
       throw new Error("the process that wrote the run is gone");
     }
@@ -85,6 +99,13 @@ export class Stream {
     }
     this.#filter.end().forEach(this.#send);
     return runId;
+  }
+
+  /** Passes a part of a history. Returns whether a run in progress may go on: an error at its end names what no client takes. */
+  #passHistory(text: string): boolean {
+    const events = JSON.parse(text) as AguiEvent[];
+    this.#pass(events);
+    return events.at(-1)?.type !== "RUN_ERROR";
   }
 
   /** Passes the events of a run in progress, until it has ended. */
@@ -117,19 +138,22 @@ export class Stream {
     return row!;
   }
 
-  async #attach(): Promise<Attachment> {
+  /** Reads a part of the history of the head: the first one, or one behind it, up to the same event. */
+  async #attach(part: number, first: Attachment | null): Promise<Attachment> {
     const [attached] = await this.#read<Attachment>(
       `select
-        attached.run_id, attached.status, attached.seq::float8 as seq, attached.recorded_at::text, attached.events::text,
-        case when attached.status = 'running' then (agui.status($1, attached.run_id, $2)).is_stale end as is_stale
-      from agui.attach(thread_id => $1, scope => $2) as attached`,
+        (part.attachment).run_id, (part.attachment).status, (part.attachment).seq::float8 as seq, (part.attachment).recorded_at::text,
+        (part.attachment).events::text, part.next_part,
+        case when (part.attachment).status = 'running' then (agui.status($1, (part.attachment).run_id, $2)).is_stale end as is_stale
+      from agui.attach_part(thread_id => $1, run_id => $3, at_seq => $4, part => $5, customs_of => $6, scope => $2) as part`,
+      [first?.run_id ?? null, first?.seq ?? null, part, this.#customEvents],
     );
     return attached!;
   }
 
-  async #read<Row extends object>(statement: string): Promise<Row[]> {
+  async #read<Row extends object>(statement: string, values: unknown[] = []): Promise<Row[]> {
     const outage = new Outage(this.#log, "reads");
-    return retry(() => this.#database.query<Row>(statement, [this.#threadId, this.#database.scope]), {
+    return retry(() => this.#database.query<Row>(statement, [this.#threadId, this.#database.scope, ...values]), {
       signal: this.#signal, onRetry: (error) => outage.failed(error),
     });
   }

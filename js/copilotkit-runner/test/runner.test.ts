@@ -514,3 +514,25 @@ test("one heartbeat serves all runs of a process", async () => {
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(pool.calls("agui.keep_alive")).toBe(after);
 });
+
+test("a thread that is larger than a frame is sent whole, with the CUSTOM events of its last run", async () => {
+  const connectionString = await database();
+  const messages = Array.from({ length: 11 }, (_, i) => ({ id: `m${i}`, role: "assistant", content: String(i % 10).repeat(1_000_000) }));
+  const custom = { type: "CUSTOM", name: "note", value: 1 };
+  const log = [
+    started("t", "r"), { type: "MESSAGES_SNAPSHOT", messages }, { type: "STATE_SNAPSHOT", snapshot: { n: 1 } }, custom,
+    { ...finished("t", "r"), result: { answer: 42 } },
+  ];
+  await sql(connectionString, `select agui.append('t', 'r', $1)`, [JSON.stringify(log)]);
+  const received = receive(process({ connectionString }).connect({ threadId: "t" }));
+  await received.done;
+  expect(received.error).toBeUndefined();
+  const inputs = received.inputs.flatMap((input) => (input as { messages: object[] }).messages);
+  const [list] = received.events.flatMap((event) => (event.type === "MESSAGES_SNAPSHOT" ? [event.messages as object[]] : []));
+  expect(list!.length).toBeLessThan(messages.length);
+  expect([...list!, ...inputs]).toEqual(messages);
+  expect(received.events.slice(-2)).toEqual([custom, log.at(-1)]);
+  const without = receive(process({ connectionString, customEvents: "none" }).connect({ threadId: "t" }));
+  await without.done;
+  expect(types(without.events)).not.toContain("CUSTOM");
+});
