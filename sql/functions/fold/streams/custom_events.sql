@@ -33,7 +33,7 @@ begin
             ) with ordinality as element (payload, position)
             where agui_internal.event_type(element.payload) = 'CUSTOM'
                 and (until is null or batch.first_seq + element.position - 1 <= until)
-                -- What is answered is not asked again: not in an earlier run, and not where a run that
+                -- A question that has its answer is not repeated: not of an earlier run, and not where a run that
                 -- did not fail continues from this one.
                 and not (
                     agui_internal.json_guarded(element.payload) ->> 'name' = 'on_interrupt'
