@@ -42,7 +42,7 @@ func TestAttachmentsOfAConversation(t *testing.T) {
 	want := []pgagui.MessageAttachment{
 		{N: 1, MessageID: "q1", Type: "image", MIMEType: "image/png", Filename: "ä.png", Bytes: int64(len(picture))},
 		{N: 2, MessageID: "q1", Type: "document", MIMEType: "application/pdf", Bytes: 7},
-		{N: 3, MessageID: "q1", Type: "binary", MIMEType: "text/plain", Filename: `\u0000 odd`, Bytes: 5},
+		{N: 3, MessageID: "q1", Type: "document", MIMEType: "text/plain", Filename: `\u0000 odd`, Bytes: 5},
 	}
 	got, err := store.Attachments(t.Context(), "t", pgagui.At{RunID: "1"})
 	if err != nil {

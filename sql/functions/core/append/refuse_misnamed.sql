@@ -6,8 +6,16 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    first constant json := agui_internal.json_guarded(events -> 0);
+    first json;
 begin
+    -- Splitting takes copies of a large call.
+    if agui_internal.json_octets(events) > 1000000 then
+        return;
+    end if;
+    -- Not events -> 0, which fails if a string holds \u0000 or a lone surrogate.
+    select agui_internal.json_guarded(element.value) into first
+    from json_array_elements(events) as element (value)
+    limit 1;
     if first ->> 'type' like 'EventType.%'
         or first ->> 'type' = 'RUN_STARTED' and (first -> 'run_id' is not null or first -> 'thread_id' is not null)
     then
