@@ -21,7 +21,7 @@ import (
 )
 
 // notArchived are the columns and tables that belong to the database, or that jobs make anew.
-const notArchived = `('snapshot', 'message_version', 'projected_run', 'projected_call', 'projected_interrupt', 'projected_usage', 'projection', 'message_text', 'consumer_thread', 'claim', 'job_note', 'webhook_request', 'node', 'bucket', 'moved_thread', 'pinned_scope',
+const notArchived = `('snapshot', 'message_version', 'projected_run', 'projected_call', 'projected_interrupt', 'projected_usage', 'older_rules', 'projection', 'message_text', 'consumer_thread', 'claim', 'job_note', 'webhook_request', 'node', 'bucket', 'moved_thread', 'pinned_scope',
 	'schema_migrations')`
 
 // contents is what a database has of the threads of all scopes, without what is derived. With a scope, that is what it says the scope is.
