@@ -211,9 +211,9 @@ func TestTimes(t *testing.T) {
 	}
 	// When events say when they happened, the log's times count only between them.
 	line = timeLine{open: map[string]int{}}
-	add(0, `{"type":"RUN_STARTED","timestamp":1000}`)
+	add(0, `{"type":"RUN_STARTED","timestamp":1700000001000}`)
 	add(time.Second, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`)
-	add(time.Second, `{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":4000}`)
+	add(time.Second, `{"type":"TEXT_MESSAGE_END","messageId":"m","timestamp":1700000004000}`)
 	body = timesPage{}
 	line.draw(&body)
 	if body.Total != "3 s" || body.Spans[0].Took != "2 s" {

@@ -215,11 +215,11 @@ func TestSubagentsAcrossRuns(t *testing.T) {
 	store := pgagui.New(testdb.Pool(t), nil)
 	mustAppend(t, store, "t", "r1", rawEvents(
 		`{"type":"RUN_STARTED"}`,
-		`{"type":"SUBAGENT_STARTED","subagentRunId":"a","name":"planner","description":"plans","parentToolCallId":"c","parentMessageId":"m","timestamp":1000}`,
-		`{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"reader","parentSubagentRunId":"a","timestamp":2000}`,
-		`{"type":"SUBAGENT_STARTED","subagentRunId":"d","name":"other","timestamp":2500}`,
-		`{"type":"SUBAGENT_ERROR","subagentRunId":"b","message":"no disk","code":"ENOSPC","timestamp":3000}`,
-		`{"type":"SUBAGENT_FINISHED","subagentRunId":"a","outcome":{"type":"suspended","interruptIds":["i"]},"timestamp":4000}`,
+		`{"type":"SUBAGENT_STARTED","subagentRunId":"a","name":"planner","description":"plans","parentToolCallId":"c","parentMessageId":"m","timestamp":1700000001000}`,
+		`{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"reader","parentSubagentRunId":"a","timestamp":1700000002000}`,
+		`{"type":"SUBAGENT_STARTED","subagentRunId":"d","name":"other","timestamp":1700000002500}`,
+		`{"type":"SUBAGENT_ERROR","subagentRunId":"b","message":"no disk","code":"ENOSPC","timestamp":1700000003000}`,
+		`{"type":"SUBAGENT_FINISHED","subagentRunId":"a","outcome":{"type":"suspended","interruptIds":["i"]},"timestamp":1700000004000}`,
 		`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"confirm","subagentRunId":"a"}]}}`,
 	))
 	lines := func(options pgagui.SubagentsOptions) string {
@@ -249,11 +249,11 @@ other running r1–r1 0 ms []`)
 
 	// Without SUBAGENT_STARTED, which the protocol allows.
 	mustAppend(t, store, "t", "r2", rawEvents(`{"type":"RUN_STARTED","input":{"resume":[{"interruptId":"i","status":"resolved"}]}}`,
-		`{"type":"TEXT_MESSAGE_START","messageId":"m2","subagentRunId":"a","timestamp":900000}`))
+		`{"type":"TEXT_MESSAGE_START","messageId":"m2","subagentRunId":"a","timestamp":1700000900000}`))
 	check("resumed", lines(pgagui.SubagentsOptions{}), `planner running r1–r2 3000 ms []c
   reader failed r1–r1 1000 ms ENOSPC[]
 other cut_off r1–r1 0 ms []`)
-	mustAppend(t, store, "t", "r2", rawEvents(`{"type":"SUBAGENT_FINISHED","subagentRunId":"a","result":{"plan":1},"timestamp":901000}`, `{"type":"RUN_FINISHED"}`))
+	mustAppend(t, store, "t", "r2", rawEvents(`{"type":"SUBAGENT_FINISHED","subagentRunId":"a","result":{"plan":1},"timestamp":1700000901000}`, `{"type":"RUN_FINISHED"}`))
 	check("finished", lines(pgagui.SubagentsOptions{}), `planner finished r1–r2 4000 ms {"plan":1}[]c
   reader failed r1–r1 1000 ms ENOSPC[]
 other cut_off r1–r1 0 ms []`)
