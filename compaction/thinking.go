@@ -43,7 +43,20 @@ func (t *Thinking) translate(text, runID []byte, seq int64) []byte {
 	if after.part == reasoningPart && after.does == doesStart {
 		object.Set("role", []byte(`"reasoning"`))
 	}
-	return object.Text()
+	return withoutSpace(object.Text())
+}
+
+// withoutSpace writes the members of an object as agui_internal.json_member_set does.
+func withoutSpace(object []byte) []byte {
+	text := make([]byte, 0, len(object))
+	for key, value := range rawjson.Members(object) {
+		text = append(text, ",\""...)
+		text = append(text, key...)
+		text = append(text, `":`...)
+		text = append(text, value...)
+	}
+	text[0] = '{'
+	return append(text, '}')
 }
 
 // read returns the type that an event of a type means, and the id of what it is about.

@@ -508,8 +508,7 @@ func TestCompactedRunsThatBreakTheProtocol(t *testing.T) {
 			`{"type":"REASONING_MESSAGE_END","messageId":"o"}`, `{"type":"REASONING_END","messageId":"o"}`, `{"type":"STEP_FINISHED","stepName":"s","subagentRunId":"a"}`,
 			`{"type":"SUBAGENT_STARTED","subagentRunId":"b","name":"other","parentSubagentRunId":"a"}`, failed,
 			`{"type":"SUBAGENT_FINISHED","subagentRunId":"b"}`, `{"type":"SUBAGENT_ERROR","subagentRunId":"a","message":"failed"}`, `{"type":"STEP_FINISHED","stepName":"s"}`},
-		{started, `{"type":"THINKING_START"}`, `{"type":"THINKING_TEXT_MESSAGE_START"}`, finished, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"so"}`,
-			`{"type":"THINKING_TEXT_MESSAGE_END"}`, `{"type":"THINKING_END"}`, finished},
+		{started, `{"type":"THINKING_START"}`, `{"type":"THINKING_TEXT_MESSAGE_START"}`, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"so"}`, finished, finished},
 		{started, finished, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hi"}`},
 	} {
 		streams = append(streams, toMessages(events))

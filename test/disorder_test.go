@@ -167,7 +167,11 @@ func meaningAt(t *testing.T, runs map[string]*disorderlyRun, id string, seq int6
 		for n < run.stored && run.seqs[n] <= seq {
 			n++
 		}
-		for _, event := range run.normalized(n) {
+		events := run.normalized(n)
+		for i, event := range events {
+			if i -= len(events) - n; i >= 0 { // the first may be inserted
+				fold.Locate(run.id, run.seqs[i])
+			}
 			fold.Apply(event)
 		}
 		if err := fold.EndRun(); err != nil {

@@ -58,7 +58,7 @@ func callsOfAll() []string {
 		`select agui.import_events('i', 'r', '[{"type":"RUN_STARTED","timestamp":1},{"type":"CUSTOM","timestamp":1000000},{"type":"CUSTOM","timestamp":9000000}]')`,
 		`select agui.heads()`,
 		`select agui.poll('{t,u}', '{0,1}', '{null,null}')`,
-		`select agui.attach('t', shape => 'snapshot'), agui.attach('t', 's', shape => 'stream'), agui.attach('t', at_seq => 5, shape => 'events')`,
+		`select agui.attach('t', shape => 'snapshot'), agui.attach_part('t'), agui.attach('t', 's', shape => 'stream'), agui.attach('t', at_seq => 5, shape => 'events')`,
 		`select agui.status('t'), agui.head('t'), agui.merge_base('t', 'r', 's'), agui.message_origin('t', 'm')`,
 		`select agui.keep_alive('{u}', '{v}'), agui.keep_alive('{u}', '{v}', detach => true)`,
 		`select agui.request_stop('u', reason => 'x')`,

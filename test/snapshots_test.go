@@ -125,7 +125,8 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 				t.Fatal(err)
 			}
 		}
-		for _, event := range stream[first : first+n] {
+		for i, event := range stream[first : first+n] {
+			fold.Locate(fmt.Sprint("run-", run), int64(first+i+1))
 			fold.Apply(event)
 		}
 		folds = append(folds, fold)

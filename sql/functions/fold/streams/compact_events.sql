@@ -10,7 +10,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    compacted text;
+    compacted text := events;
     next_step text;
 begin
     if shape is null or shape not in ('stream', 'snapshot') then
@@ -29,8 +29,6 @@ begin
             message = 'events contains a value that is not a JSON object; each AG-UI event must be one';
     end if;
 
-    events := agui_internal.with_reasoning(events);
-    compacted := events;
     for step in 1 .. 4 loop
         next_step := agui_internal.compact_step(agui_internal.repaired_events(compacted::json), shape);
         if next_step = compacted then

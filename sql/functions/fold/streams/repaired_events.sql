@@ -9,7 +9,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    guarded json := agui_internal.json_guarded(events);
+    guarded json;
     step    record;
 
     -- The life cycle of the current run.
@@ -57,6 +57,8 @@ declare
     repaired text;
     meant    agui_internal.fold;
 begin
+    events := agui_internal.with_reasoning(events);
+    guarded := agui_internal.json_guarded(events);
     -- Most streams need no repair.
     if not agui_internal.needs_repair(guarded) then
         return events;
