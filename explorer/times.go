@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/eventtime"
+	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/protocol"
 )
 
@@ -107,7 +107,7 @@ func (l *timeLine) add(event pgagui.HistoryEvent) {
 		ToolCallName, Role, Name, SubagentRunID string
 	}
 	_ = json.Unmarshal(event.JSON, &of)
-	if at, _, ok := eventtime.Of(of.Timestamp); ok { // when it happened; the log says when it was stored
+	if at, _, ok := events.TimeOf(of.Timestamp); ok { // when it happened; the log says when it was stored
 		l.shift = at.Sub(event.CreatedAt)
 	}
 	begin := event.CreatedAt.Add(l.shift)

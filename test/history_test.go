@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/eventtime"
+	agui "github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -579,7 +579,7 @@ func TestMoment(t *testing.T) {
 			continue
 		}
 		// In Go, too.
-		at, _, ok := eventtime.Of(number)
+		at, _, ok := agui.TimeOf(number)
 		if ok != (want != "") || ok && at.UTC().Format("2006-01-02 15:04:05.999999") != want {
 			t.Errorf("%s in Go: %v %v, want %q", value, at, ok, want)
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/eventjson"
+	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/eventfile"
-	"github.com/pgagui/pgagui/internal/eventtime"
 )
 
 // Importer appends the events of files to the log, run by run, each run in its own transaction. So
@@ -256,8 +256,8 @@ func (i *Importer) readTime(event RunEvent) {
 	if json.Unmarshal(event.Raw, &stated) != nil || stated.Timestamp == nil {
 		return
 	}
-	at, inSeconds, ok := eventtime.Of(*stated.Timestamp)
-	if ok = ok && !at.Before(eventtime.Earliest); !ok {
+	at, inSeconds, ok := events.TimeOf(*stated.Timestamp)
+	if ok = ok && !at.Before(events.EarliestTime); !ok {
 		i.WithoutTime++
 		i.WithoutTimeAt = cmp.Or(i.WithoutTimeAt, fmt.Sprintf("%s:%d", i.file, event.Line))
 	}

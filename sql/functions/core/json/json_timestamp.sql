@@ -57,6 +57,6 @@ $$;
 comment on function agui_internal.json_timestamp(json) is
     'The point in time that a JSON value states: milliseconds since 1970, as in the timestamp of '
     'AG-UI events; seconds since 1970, if the number is from 1e9 to 1e11; or a string in ISO 8601 (UTC if it '
-    'has no offset). Null for any other value. internal/eventtime does the same in Go.';
+    'has no offset). Null for any other value. events.TimeOf does the same in Go.';
 
 revoke execute on function agui_internal.json_timestamp(json) from public;

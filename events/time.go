@@ -1,19 +1,18 @@
-// Package eventtime says what the timestamp of an AG-UI event means.
-package eventtime
+package events
 
 import (
 	"math"
 	"time"
 )
 
-// Earliest is the earliest time at which an event is recorded: before it there were no agents, so an
+// EarliestTime is the earliest time at which an event is recorded: before it there were no agents, so an
 // earlier time comes from a clock that was not set. agui_internal.earliest_time() is the same.
-var Earliest = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
+var EarliestTime = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Of returns the point in time that a timestamp states. The protocol has milliseconds since 1970.
+// TimeOf returns the point in time that a timestamp states. The protocol has milliseconds since 1970.
 // Some frameworks write seconds: numbers from 1e9 to 1e11. A smaller number is the clock of a
 // process, which is no point in time. agui_internal.json_timestamp does the same in SQL.
-func Of(timestamp float64) (at time.Time, inSeconds, ok bool) {
+func TimeOf(timestamp float64) (at time.Time, inSeconds, ok bool) {
 	switch {
 	case timestamp >= 1e9 && timestamp < 1e11:
 		seconds, rest := math.Modf(timestamp)
