@@ -26,8 +26,8 @@ type answer struct {
 	asked string
 }
 
-// most is how many runs that ask, or answers that failed, are looked at.
-const most = 32
+// mostAnswers bounds how many runs that ask, or answers that failed, are looked at.
+const mostAnswers = 32
 
 func (a *answer) readResume(resume []byte) {
 	if resume[0] != '[' {
@@ -55,7 +55,7 @@ func (a *answer) readCommand(command []byte) {
 // own, with an id that is made of the run that asks and the answer: the same request finds it. One that failed leaves the question
 // open, so the next one gets another id. isKnown means that the same request came before.
 func (s *Server) claim(ctx context.Context, to Tenant, agent *Agent, in *Input) (claim *pgagui.Claim, isKnown bool, err error) {
-	for range most {
+	for range mostAnswers {
 		claim, err = to.Claim(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, pgagui.ClaimOptions{
 			Input: in.json, ParentRunID: in.parentRunID, NoParent: in.hasParent && in.parentRunID == "", Parallel: agent.Parallel,
 		})
@@ -95,7 +95,7 @@ func (s *Server) refuseAnswered(ctx context.Context, from Tenant, in *Input, hea
 		return err
 	}
 	asked, looked := -1, 0
-	for i := len(lineage) - 1; i >= 0 && asked < 0 && looked < most; i-- {
+	for i := len(lineage) - 1; i >= 0 && asked < 0 && looked < mostAnswers; i-- {
 		if run := lineage[i]; run.ID == in.answer.asked {
 			asked = i
 		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" {

@@ -29,6 +29,6 @@ $$;
 
 comment on function agui_internal.refuse_misnamed(json, text) is
     'UI008: the first event of a new run is a RUN_STARTED of pydantic''s model_dump without aliases. Its '
-    'ids, and those of all events behind it, have names that nobody reads.';
+    'ids, and those of all events behind it, have names that no client reads.';
 
 revoke execute on function agui_internal.refuse_misnamed(json, text) from public;

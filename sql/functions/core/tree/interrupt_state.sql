@@ -63,7 +63,7 @@ $$;
 comment on function agui_internal.interrupt_state(uuid, int, timestamptz) is
     'What became of an interrupt with which a run ended. waiting: a restore of the head has it. answering: the head, '
     'which continues the run that asks, is in progress. answered: a run that continues it came to its RUN_FINISHED, or '
-    'the conversation went on in another branch (answer_no is null). expired: nobody answered before expires_at. '
+    'the conversation went on in another branch (answer_no is null). expired: expires_at has passed without an answer. '
     'A run that fails or breaks off before its RUN_FINISHED answers nothing.';
 
 revoke execute on function agui_internal.interrupt_state(uuid, int, timestamptz) from public;

@@ -61,9 +61,7 @@ begin
 
     if has_ended then
         if run.end_seq is null then  -- agui_internal.find_ends has not found it yet
-            select max(event.seq) into run.end_seq
-            from agui_internal.life_cycle(run.thread_key, run.run_no) as event
-            where event.type <> 'RUN_STARTED' and not event.is_late;
+            run.end_seq := (agui_internal.last_end(run.thread_key, run.run_no)).seq;
         end if;
         select element.payload into ending
         from agui_internal.batch_with(run.thread_key, run.end_seq) as batch

@@ -30,7 +30,7 @@ as $$
     ) as latest on true
     where thread.created_at < now() - older_than
         and activity.active_at < now() - older_than
-        and activity.active_at >= agui_internal.earliest_time()  -- else nobody knows when that was
+        and activity.active_at >= agui_internal.earliest_time()  -- else the time is unknown
         and (inactive_threads.scope is null or thread.scope = inactive_threads.scope)
     order by thread.thread_key
     limit inactive_threads.max_rows

@@ -23,11 +23,7 @@ begin
         -- Appends update rows of runs under this lock. A thread that is being written to waits for
         -- the next call.
         continue when not pg_try_advisory_xact_lock(agui_internal.thread_lock_id(run.thread_key));
-        select event.seq, event.status into ending
-        from agui_internal.life_cycle(run.thread_key, run.run_no) as event
-        where event.type <> 'RUN_STARTED' and not event.is_late
-        order by event.seq desc
-        limit 1;
+        ending := agui_internal.last_end(run.thread_key, run.run_no);
         update agui.run as ended
         set status = case
                 when ended.cut_off_reason is not null and ending.status = 'failed' then 'cut_off'

@@ -34,7 +34,7 @@ begin atomic
             where thread.thread_key = due_actions.thread_key
                 and thread.created_at < now() - rule.older_than
                 and activity.active_at < now() - rule.older_than
-                and activity.active_at >= agui_internal.earliest_time()  -- else nobody knows when that was
+                and activity.active_at >= agui_internal.earliest_time()  -- else the time is unknown
                 and case rule.action
                     when 'archive' then exists (
                         select from agui.thread_activity as listed where listed.thread_key = thread.thread_key and not listed.archived

@@ -23,12 +23,8 @@ begin
                     and (strpos(batch.events::text, 'RUN_ERROR') > 0 or strpos(batch.events::text, '\u00') > 0)
             )
     loop
-        select event.seq, event.status into ending
-        from agui_internal.life_cycle(run.thread_key, run.run_no) as event
-        where event.type <> 'RUN_STARTED' and not event.is_late
-        order by event.seq desc
-        limit 1;
-        continue when not found or ending.seq = run.end_seq;
+        ending := agui_internal.last_end(run.thread_key, run.run_no);
+        continue when ending.seq is null or ending.seq = run.end_seq;
         update agui.run as corrected
         set status = case when run.cut_off_reason is not null and ending.status = 'failed' then 'cut_off' else ending.status end,
             end_seq = ending.seq,
