@@ -794,6 +794,12 @@ create table agui.attachment (
 );
 comment on table agui.attachment is 'The result of agui.attach. run_id: the run (null: the thread does not exist yet). status: its current status. running: the ids of the runs of the thread now in progress. seq and recorded_at: the position to follow from, which is the last event taken into account (0 and null: none). events: the history up to that position, a JSON array of events.';
 
+create table agui.attachment_part (
+    "attachment" agui.attachment,
+    "next_part" integer
+);
+comment on table agui.attachment_part is 'The result of agui.attach_part. attachment: that of agui.attach, with the events of one part. next_part: the number of the part behind it; null: there is none.';
+
 create table agui.attachment_row (
     "n" integer,
     "message_id" text,
@@ -1273,7 +1279,7 @@ create function agui.agent_report(since timestamp with time zone DEFAULT NULL::t
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.append_many(thread_ids text[], run_ids text[], events json[], after_seqs bigint[] DEFAULT NULL::bigint[], inputs json[] DEFAULT NULL::json[], parent_run_ids text[] DEFAULT NULL::text[], parallel boolean[] DEFAULT NULL::boolean[], strict boolean DEFAULT false, wait boolean DEFAULT true, durable boolean DEFAULT true, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.append_result language sql as '';
 create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, after_seq bigint DEFAULT 0, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns agui.attachment language sql as '';
-create function agui.attach_part(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, part integer DEFAULT 1, part_bytes integer DEFAULT 4194304, customs_of text DEFAULT 'head'::text, scope text DEFAULT ''::text, OUT attachment agui.attachment, OUT next_part integer) returns record language sql as '';
+create function agui.attach_part(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, part integer DEFAULT 1, part_bytes integer DEFAULT 4194304, customs_of text DEFAULT 'head'::text, scope text DEFAULT ''::text) returns agui.attachment_part language sql as '';
 create function agui.attachment_data(thread_id text, n integer, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text, OUT message_id text, OUT type text, OUT mime_type text, OUT filename text, OUT data bytea) returns SETOF record language sql as '';
 create function agui.attachments(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.attachment_row language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';

@@ -5,10 +5,9 @@ create or replace function agui.attach_part(
     part       int default 1,
     part_bytes int default 4194304,
     customs_of text default 'head',
-    scope      text default '',
-    out attachment agui.attachment,
-    out next_part  int
+    scope      text default ''
 )
+returns agui.attachment_part
 language plpgsql
 stable
 security definer
@@ -29,8 +28,7 @@ begin
             hint = 'Use "none", "head" or "lineage".';
     end if;
     found := agui_internal.attach_at(thread_id, run_id, at_seq, null, 0, 'snapshot', scope, customs_of, part, part_bytes);
-    attachment := found.answer;
-    next_part := found.next_part;
+    return (found.answer, found.next_part)::agui.attachment_part;
 end
 $function$;
 
