@@ -15,7 +15,7 @@ import (
 )
 
 // A store that the program of the last release has made is upgraded by this one, while that program works on it. Afterwards, programs of
-// both versions work with it.
+// both versions work with it, but for what folds by the rules of the release.
 func TestUpgradeCostlyRunsBesideTheProgramOfTheRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program of the release")
@@ -61,9 +61,13 @@ func TestUpgradeCostlyRunsBesideTheProgramOfTheRelease(t *testing.T) {
 		if out := program("show", "served"); strings.Count(out, "Hello") < 2 {
 			t.Errorf("the conversation: %s", out)
 		}
-		program("compact")
-		program("verify")
 		program("migrate", "up")
+	}
+	for _, command := range []string{"compact", "verify"} {
+		c.Must(command)
+		if _, err := c.Program(released, command).Output(); err == nil {
+			t.Errorf("%s of the release folds by other rules", command)
+		}
 	}
 	for _, process := range []*clitest.Running{worker, server.Running} {
 		process.Terminate(t)
