@@ -234,8 +234,9 @@ func secondRelease(first release) release {
 	r.migrate("labels", `alter table agui.erasure add column label text;
 comment on column agui.erasure.label is 'Label.';
 alter table agui.batch add column label text;
-comment on column agui.batch.label is 'Label.';`, `alter table agui.erasure drop column label;
-alter table agui.batch drop column label;`)
+comment on column agui.batch.label is 'Label.';`, `-- In the order in which readers lock them.
+alter table agui.batch drop column label;
+alter table agui.erasure drop column label;`)
 	r.write("functions/core/sample/sample_type.sql", `create type agui_internal.sample as (a int, b text, c timestamptz);
 comment on type agui_internal.sample is 'Sample with its time.';`)
 	r.replace("functions/core/sample/sample.sql", `key text, size int default 1`, `name text, size int default 1, weight int default 2`)
