@@ -42,6 +42,7 @@ var notInCluster = map[string]string{
 	"TestFiltersOfThreads":                   "it changes rows of several threads on one database",
 	"TestCompactionFindsTheTitle":            "a job runs on one database",
 	"TestSetThread":                          "a job runs on one database",
+	"TestRunErrorIsFinal":                    "a job runs on one database",
 	"TestEveryBeginningAndEndMovesTheThread": "it reads tables of several threads on one database",
 	"TestAListShowsWhatAThreadIs":            "it reads tables of several threads on one database",
 	"TestAThreadWithSessionStateAlone":       "it reads tables of several threads on one database",
