@@ -294,29 +294,6 @@ func (m *Message) isText(text []byte) bool {
 	return !m.patched && m.Size() == len(text) && bytes.Equal(m.JSON(), text)
 }
 
-// asRead returns a message of a list as the client reads it, as a fold keeps it; false, and the message as it is written, if that is
-// how the client reads it.
-func asRead(message []byte) ([]byte, bool) {
-	if rawjson.IsAsRead(message) {
-		return message, false
-	}
-	nulls := rawjson.NullMembers(message)
-	parts, isRead := rawjson.Parts(rawjson.MemberOf(message, "content"), func(part []byte, name string) []byte {
-		return without(jsontree.Kept(part), name)
-	})
-	if nulls == nil && !isRead {
-		return message, false
-	}
-	tree := jsontree.Open(jsontree.Kept(message), nil).(*jsontree.Object)
-	if isRead {
-		tree.Set("content", jsontree.Kept(parts))
-	}
-	for _, name := range nulls {
-		tree.Delete(name)
-	}
-	return jsontree.JSON(tree), true
-}
-
 func without(object []byte, name string) []byte {
 	tree := jsontree.Open(jsontree.Raw(object), nil).(*jsontree.Object)
 	tree.Delete(name)

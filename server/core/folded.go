@@ -171,10 +171,10 @@ func (r *foldedRun) begin(ctx context.Context, from Tenant) error {
 	return nil
 }
 
-// examine notes the event that the filter takes next, and returns it with what thinking means to all who read the log: clients make ids of
-// their own for it, or show nothing. Events of a history have no seq.
+// examine notes the event that the filter takes next, and returns it with what it means to all who read the log: clients make ids of
+// their own for thinking, or show nothing, and some show old parts of messages as they are written. Events of a history have no seq.
 func (s *Stream) examine(event json.RawMessage, seq int64) json.RawMessage {
-	s.event = s.thinking.AsReasoning(event, s.runID, seq)
+	s.event = compaction.ListsAsRead(s.thinking.AsReasoning(event, s.runID, seq))
 	if s.folded != nil && seq > 0 {
 		s.folded.take(s.seq, seq, s.event)
 	}
