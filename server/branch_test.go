@@ -118,6 +118,96 @@ func TestWhatAMissingMessageMeans(t *testing.T) {
 	}
 }
 
+// An agent lists an image as a part of protocol 0.x; the client shows and sends it as one of 1.0.
+func TestAnImageThatTheAgentListsInItsOldFormIsNoEdit(t *testing.T) {
+	t.Parallel()
+	const (
+		image  = `{"id":"u0","role":"user","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"data","value":"iVBO","mimeType":"image/png"}}]}`
+		binary = `{"id":"u0","role":"user","content":[{"type":"text","text":"See"},{"type":"binary","mimeType":"image/png","data":"iVBO"}]}`
+		byID   = `{"id":"u0","role":"user","content":[{"type":"text","text":"See"},{"type":"binary","mimeType":"image/png","id":"file"}]}`
+		noFile = `{"id":"u0","role":"user","content":[{"type":"text","text":"See"}]}`
+		other  = `{"id":"u0","role":"user","content":[{"type":"text","text":"See"},{"type":"binary","mimeType":"image/png","data":"AAAA"}]}`
+		answer = `{"id":"a0","role":"assistant","content":"Hello"}`
+		next   = `{"id":"u1","role":"user","content":"More"}`
+	)
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	body := func(thread, run string, messages ...string) string {
+		return strings.Replace(input(thread, run), `"messages":[]`, `"messages":[`+strings.Join(messages, ",")+`]`, 1)
+	}
+	for _, test := range []struct {
+		name                string
+		first, listed, sent string
+		parent              string // empty: none
+	}{
+		{"listed as binary, sent as an image", image, binary, image, "run-0"},
+		{"listed and sent as binary", image, binary, binary, "run-0"},
+		{"sent first as binary", binary, binary, image, "run-0"},
+		{"listed by its id alone", byID, byID, noFile, "run-0"},
+		{"another image", image, binary, other, ""},
+	} {
+		thread := "thread " + test.name
+		c := p.stream("POST", "/agent/test/run", body(thread, "run-0", test.first))
+		called := a.called(t)
+		called.send(started(thread, "run-0"), start("a0"), content("a0", "Hello"), end("a0"),
+			`{"type":"MESSAGES_SNAPSHOT","messages":[`+test.listed+","+answer+`]}`, finished(thread, "run-0"))
+		close(called.answers)
+		c.rest()
+		c = p.stream("POST", "/agent/test/run", body(thread, "run-1", test.sent, answer, next))
+		a.called(t).finish("a1", "x")
+		c.rest()
+		if got := mustRun(t, p, thread, "run-1").ParentRunID; got != test.parent {
+			t.Errorf("%s: the run continues from %q, want %q", test.name, got, test.parent)
+		}
+	}
+	thread := "thread listed as binary, sent as an image"
+	c := p.stream("POST", "/agent/test/run", body(thread, "run-2", `{"id":"u2","role":"user","content":"Alone"}`))
+	called := a.called(t)
+	if got := fmt.Sprint(called.input["messages"]); strings.Contains(got, "binary") || !strings.Contains(got, "image/png") {
+		t.Errorf("the agent received %s", got)
+	}
+	called.finish("a2", "x")
+	c.rest()
+}
+
+// An agent streams its answer with one id and lists it with another at the end. A page that stopped before has the first one.
+func TestAMessageThatTheAgentRenamedIsNoEdit(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	for _, test := range []struct {
+		name     string
+		messages []string
+		parent   string // empty: none
+	}{
+		{"the streamed id", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More", "streamed-1 assistant Fir", "u2 user Next"}, "run-1"},
+		{"both streamed ids", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More", "streamed-1 assistant First", "streamed-2 assistant Sec", "u2 user Next"}, "run-1"},
+		{"the listed ids", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More", "listed-1 assistant First", "listed-2 assistant Second", "u2 user Next"}, "run-1"},
+		{"regenerate", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More"}, "run-0"},
+		{"an edit", []string{"u0 user Hi", "a0 assistant Hello", "u2 user Else", "streamed-1 assistant First"}, "run-0"},
+		{"an answer that no run brought", []string{"u0 user Hi", "a0 assistant Hello", "u1 user More", "own assistant Own", "u2 user Next"}, "run-0"},
+	} {
+		thread := "thread " + test.name
+		c := p.run(thread, "run-0", "u0 user Hi")
+		a.called(t).finish("a0", "Hello")
+		c.rest()
+		c = p.run(thread, "run-1", "u0 user Hi", "a0 assistant Hello", "u1 user More")
+		called := a.called(t)
+		called.send(started(thread, "run-1"), start("streamed-1"), content("streamed-1", "First"), end("streamed-1"),
+			start("streamed-2"), content("streamed-2", "Second"), end("streamed-2"),
+			`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u0","role":"user","content":"Hi"},{"id":"a0","role":"assistant","content":"Hello"},{"id":"u1","role":"user","content":"More"},`+
+				`{"id":"listed-1","role":"assistant","content":"First"},{"id":"listed-2","role":"assistant","content":"Second"}]}`, finished(thread, "run-1"))
+		close(called.answers)
+		c.rest()
+		c = p.run(thread, "new", test.messages...)
+		a.called(t).finish("new-answer", "x")
+		c.rest()
+		if got := mustRun(t, p, thread, "new").ParentRunID; got != test.parent {
+			t.Errorf("%s: the run continues from %q, want %q", test.name, got, test.parent)
+		}
+	}
+}
+
 // A tool call without a parent makes a message with the id of the call, which may be that of a question or
 // of an activity.
 func TestTheMessageWhereARunContinuesSharesItsID(t *testing.T) {

@@ -40,10 +40,10 @@ func ids(messages []message) map[string]bool {
 	return known
 }
 
-// knowsAny reports whether the client sent a turn of the stored conversation.
-func knowsAny(stored conversation, in *Input) bool {
+// knowsAny reports whether a client sent a turn of the stored conversation.
+func knowsAny(stored conversation, sent []message) bool {
 	known := ids(turns(stored.messages))
-	return slices.ContainsFunc(turns(in.messages), func(m message) bool { return known[m.id] })
+	return slices.ContainsFunc(sent, func(m message) bool { return known[m.id] })
 }
 
 // size returns the size of a conversation in bytes.
@@ -60,7 +60,7 @@ func isFilled(in *Input, stored conversation, mode History) bool {
 	if len(stored.messages) == 0 && len(stored.state) == 0 {
 		return false
 	}
-	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, in)
+	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, turns(in.messages))
 }
 
 // stateOfBranch returns the state with which a run begins that branches off here, if the client sent
@@ -136,24 +136,24 @@ const (
 	atStart                      // they replace all of it
 )
 
-// branchOf compares the messages of a client with the stored conversation at the head. For before,
+// branchOf compares the turns that a client sent with the stored conversation at the head. For before,
 // messageID is the first stored message that the client's conversation does not have, and that shares
 // its id with none that it has, and with no activity: the id would name that one.
 //
 // A client that sends new messages only has not removed those that it leaves out. One that sends all
 // of them has: if it sent none of the stored ones, it begins a new conversation.
-func branchOf(in *Input, stored conversation, mode History) (point branchPoint, messageID string) {
+func branchOf(sent []message, stored conversation, mode History) (point branchPoint, messageID string) {
 	if mode == NewMessages {
-		return editOf(in, stored)
+		return editOf(sent, stored)
 	}
 	known := ids(stored.messages)
-	if !knowsAny(stored, in) {
-		if mode == FullHistory && len(turns(in.messages)) > 0 && len(turns(stored.messages)) > 0 {
+	if !knowsAny(stored, sent) {
+		if mode == FullHistory && len(sent) > 0 && len(turns(stored.messages)) > 0 {
 			return atStart, ""
 		}
 		return atHead, ""
 	}
-	sent, have := turns(in.messages), turns(stored.messages)
+	have := turns(stored.messages)
 	k := 0
 	for k < len(sent) && k < len(have) && isSame(sent[k], have[k]) {
 		k++
@@ -183,15 +183,50 @@ func branchOf(in *Input, stored conversation, mode History) (point branchPoint, 
 
 // editOf returns the first message of the user that the client sent with another content than the
 // stored one.
-func editOf(in *Input, stored conversation) (point branchPoint, messageID string) {
+func editOf(turns []message, stored conversation) (point branchPoint, messageID string) {
 	known := ids(stored.messages)
-	for _, sent := range turns(in.messages) {
+	for _, sent := range turns {
 		if sent.role == "user" && known[sent.id] && !stored.activities[sent.id] &&
 			!slices.ContainsFunc(stored.messages, func(m message) bool { return isSame(sent, m) }) {
 			return before, sent.id
 		}
 	}
 	return atHead, ""
+}
+
+// underStoredIDs returns the turns that a client sent, with the stored ones in place of those that the client has under other ids:
+// some agents stream a message with one id, and list it with another when the run ends, which a client that stopped did not see.
+// originOf returns the run that brought an id, empty if none did. What the client has of the answer of a run stands for all of it.
+func underStoredIDs(sent []message, stored conversation, originOf func(messageID string) (string, error)) (same []message, err error) {
+	known, have := ids(stored.messages), turns(stored.messages)
+	isOf := func(list []message, run string) bool { // an answer of a run stands next
+		if err != nil || len(list) == 0 || list[0].role == "user" {
+			return false
+		}
+		var origin string
+		origin, err = originOf(list[0].id)
+		return origin == run
+	}
+	for len(sent) > 0 && len(have) > 0 {
+		if isSame(sent[0], have[0]) {
+			same, sent, have = append(same, have[0]), sent[1:], have[1:]
+			continue
+		}
+		if known[sent[0].id] || sent[0].role == "user" {
+			break
+		}
+		var run string
+		if run, err = originOf(sent[0].id); run == "" || !isOf(have, run) {
+			break
+		}
+		for isOf(sent, run) {
+			sent = sent[1:]
+		}
+		for isOf(have, run) {
+			same, have = append(same, have[0]), have[1:]
+		}
+	}
+	return append(same, sent...), err
 }
 
 // turns returns the messages that every client keeps: without instructions, and without the
@@ -207,7 +242,23 @@ func turns(messages []message) (kept []message) {
 
 // isSame compares id, role and, for a message of the user, the content.
 func isSame(a, b message) bool {
-	return a.id == b.id && a.role == b.role && (a.role != "user" || sameJSON(a.content, b.content))
+	return a.id == b.id && a.role == b.role && (a.role != "user" || sameContent(a.content, b.content))
+}
+
+// sameContent compares two contents without the parts that name a file by its id alone: protocol 1.0 does not have them, so clients
+// drop them.
+func sameContent(a, b json.RawMessage) bool {
+	return sameJSON(a, b) || sameJSON(withoutFileIDs(a), withoutFileIDs(b))
+}
+
+func withoutFileIDs(content json.RawMessage) json.RawMessage {
+	var parts []map[string]json.RawMessage
+	if json.Unmarshal(content, &parts) != nil {
+		return content
+	}
+	isFileID := func(part map[string]json.RawMessage) bool { return string(part["type"]) == `"binary"` }
+	text, _ := json.Marshal(slices.DeleteFunc(parts, isFileID))
+	return text
 }
 
 // sameJSON compares two values. Clients and databases write the same value in several ways.

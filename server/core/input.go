@@ -42,8 +42,8 @@ type Input struct {
 type message struct {
 	json          json.RawMessage
 	id, role      string
-	content       json.RawMessage
-	isInstruction bool // a system or developer message, which agents and clients add as they like
+	content       json.RawMessage // as the official client reads it
+	isInstruction bool            // a system or developer message, which agents and clients add as they like
 }
 
 // ReadInput reads an input. Its errors are for the client.
@@ -165,7 +165,7 @@ func readMessages(array []byte) (messages []message, err error) {
 
 func readMessage(text []byte) message {
 	m := message{json: text}
-	for name, value := range compaction.Members(text) {
+	for name, value := range compaction.Members(compaction.MessageAsRead(text)) {
 		switch name {
 		case "id":
 			m.id, _ = jsontext.ReadString(value)

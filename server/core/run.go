@@ -217,7 +217,20 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent || in.answer.text != nil {
 		return parent, stored, false, err
 	}
-	switch point, messageID := branchOf(in, stored, mode); point {
+	sent := turns(in.messages)
+	if mode != NewMessages && knowsAny(stored, sent) {
+		sent, err = underStoredIDs(sent, stored, func(messageID string) (string, error) {
+			origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
+			if errors.Is(err, pgagui.ErrUnknownMessage) {
+				return "", nil
+			}
+			return origin.ID, err
+		})
+		if err != nil {
+			return parent, stored, false, err
+		}
+	}
+	switch point, messageID := branchOf(sent, stored, mode); point {
 	case elsewhere:
 		s.metrics.unplaced.Inc()
 	case atStart:
