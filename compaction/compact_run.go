@@ -75,6 +75,7 @@ func (r *run) add(text json.RawMessage, e *event, t *eventType, f *Fold) {
 		return
 	}
 	if t.apply == nil {
+		f.ask(t, e)
 		r.carry(text, item{})
 		return
 	}

@@ -32,6 +32,7 @@ type event struct {
 	present fields
 	// isState says that the snapshot is the state of the fold, to the byte.
 	isState bool
+	text    []byte // of the whole event
 }
 
 // scan reads the event that starts at the offset, which must be an object, and checks all of it but for the state of the fold. state may
@@ -41,7 +42,7 @@ func (e *event) scan(text []byte, at int, state *jsontree.Document) (int, bool) 
 	if at == len(text) || text[at] != '{' {
 		return at, false
 	}
-	return rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
+	end, ok := rawjson.WalkObject(text, at, func(key []byte, at int) (int, bool) {
 		name := fieldNamed(key)
 		end, ok := at, false
 		if name == fieldSnapshot && state != nil {
@@ -60,6 +61,8 @@ func (e *event) scan(text []byte, at int, state *jsontree.Document) (int, bool) 
 		}
 		return end, ok
 	})
+	e.text = text[at:end]
+	return end, ok
 }
 
 // scanWhole reads a text that is one event, and reports whether it is.

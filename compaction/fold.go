@@ -38,6 +38,9 @@ type Fold struct {
 
 	event event // the event at hand
 	input Input // that is stored beside it
+
+	// asked are the interrupts that the questions of the run make at its end.
+	asked []json.RawMessage
 }
 
 // New returns an empty fold: no messages, the state {}, no interrupts.
@@ -61,6 +64,7 @@ func (f *Fold) Clone() *Fold {
 	clone.index = nil
 	clone.state = f.state.Clone(clone.owner)
 	clone.lanes = slices.Clone(f.lanes)
+	clone.asked = slices.Clone(f.asked)
 	clone.usage.copied = slices.Clone(f.usage.copied)
 	clone.event.clear()
 	return &clone

@@ -180,15 +180,20 @@ func (f *Fold) closeLanes(closes closing, e *event) {
 // failedLanes are the lanes of a run that has failed: none is open. The SQL fold writes the same.
 const failedLanes = `[{"lane":null,"kind":"failed","id":""}]`
 
+// questionLane is the kind of what the run has asked.
+const questionLane streamKind = "question"
+
 // storedLane is how Lanes writes an open stream; the SQL fold writes the same.
 type storedLane struct {
-	Lane json.RawMessage `json:"lane"` // the subagentRunId, or null
-	Kind streamKind      `json:"kind"`
-	ID   json.RawMessage `json:"id"`
+	Lane      json.RawMessage `json:"lane"` // the subagentRunId, or null
+	Kind      streamKind      `json:"kind"`
+	ID        json.RawMessage `json:"id"`
+	Interrupt json.RawMessage `json:"interrupt"` // of a question
 }
 
 // Lanes returns what later events depend on that do not name it, as an opaque JSON document; nil if there is nothing: that the run has
-// failed; or the streams of chunks that are open, in the order in which they were opened, and then the message of thinking.
+// failed; or the streams of chunks that are open, in the order in which they were opened, the message of thinking, and the
+// questions of a run that has not ended.
 func (f *Fold) Lanes() json.RawMessage {
 	if f.hasFailed {
 		return json.RawMessage(failedLanes)
@@ -197,7 +202,7 @@ func (f *Fold) Lanes() json.RawMessage {
 	if f.thinking.message != nil {
 		lanes = append(slices.Clip(lanes), lane{kind: thinkingStream, id: f.thinking.message})
 	}
-	if len(lanes) == 0 {
+	if len(lanes)+len(f.asked) == 0 {
 		return nil
 	}
 	out := json.RawMessage{'['}
@@ -215,6 +220,14 @@ func (f *Fold) Lanes() json.RawMessage {
 		out = append(out, l.kind...)
 		out = append(out, `","id":`...)
 		out = append(out, l.id...)
+		out = append(out, '}')
+	}
+	for _, interrupt := range f.asked {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"lane":null,"kind":"question","id":"","interrupt":`...)
+		out = append(out, interrupt...)
 		out = append(out, '}')
 	}
 	return append(out, ']')
@@ -237,6 +250,10 @@ func (f *Fold) resumeLanes(stored json.RawMessage) error {
 		return nil
 	}
 	for _, l := range lanes {
+		if l.Kind == questionLane && len(l.Interrupt) > 0 && l.Interrupt[0] == '{' {
+			f.asked = append(f.asked, l.Interrupt)
+			continue
+		}
 		subagent := []byte(l.Lane)
 		if string(subagent) == "null" {
 			subagent = nil

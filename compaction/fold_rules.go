@@ -48,6 +48,7 @@ var methods = map[action]method{
 	doesStartRun:            {readInput, (*Fold).startRun},
 	doesFinishRun:           {readOutcome, (*Fold).finishRun},
 	doesFailRun:             {apply: (*Fold).failRun},
+	doesAsk:                 {}, // ask; what clients see does not change
 }
 
 func init() {
@@ -93,12 +94,16 @@ func (f *Fold) applyEvent(e *event) {
 		t.apply(f, e)
 		f.afterEvent()
 	}
+	f.ask(t, e)
 }
 
 // foldedType returns the type that the event is folded by; nil if the event is skipped.
 func (f *Fold) foldedType(e *event) *eventType {
 	t := typeOf(e)
 	f.hasFailed = f.hasFailed && !f.isBetweenRuns && t.does != doesStartRun
+	if f.isBetweenRuns || t.does == doesStartRun {
+		f.asked = nil
+	}
 	f.isBetweenRuns = false
 	if f.hasFailed {
 		return nil

@@ -155,16 +155,27 @@ func interruptsOf(e *event) (interrupts []byte, interrupted bool) {
 	return rawjson.MemberOf(outcome, "interrupts"), true
 }
 
-// finishRun sets the interrupts that wait for an answer; any other outcome clears them.
+// finishRun sets the interrupts that wait for an answer: those of the outcome, or what the run has asked if it has no outcome. Any other
+// outcome clears them.
 func (f *Fold) finishRun(e *event) {
 	f.bring(e, broughtByMessage)
 	defer func() { f.usage.brought += int64(len(f.interrupts)) }()
 	interrupts, interrupted := interruptsOf(e)
+	asked := f.asked
+	f.asked = nil
+	list := []byte{'['}
 	if !interrupted {
-		f.interrupts = json.RawMessage("[]")
+		if e.values[fieldOutcome] == nil {
+			for i, interrupt := range asked {
+				if i > 0 {
+					list = append(list, ',')
+				}
+				list = append(list, interrupt...)
+			}
+		}
+		f.interrupts = append(list, ']')
 		return
 	}
-	list := []byte{'['}
 	for interrupt := range rawjson.Elements(interrupts) {
 		if len(list) > 1 {
 			list = append(list, ',')
@@ -178,7 +189,10 @@ func (f *Fold) finishRun(e *event) {
 }
 
 // failRun ends the run for good; the interrupts stay open.
-func (f *Fold) failRun(*event) { f.hasFailed = true }
+func (f *Fold) failRun(*event) {
+	f.hasFailed = true
+	f.asked = nil
+}
 
 // Input is an input (RunAgentInput) that is stored beside the events of a run. A fold keeps no part of it.
 type Input struct {

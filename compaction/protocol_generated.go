@@ -132,6 +132,7 @@ const (
 	doesStartRun
 	doesFinishRun
 	doesFailRun
+	doesAsk
 )
 
 var eventTypes = map[string]*eventType{
@@ -165,11 +166,23 @@ var eventTypes = map[string]*eventType{
 	"SUBAGENT_STARTED":              {does: doesStart, part: subagentPart},
 	"SUBAGENT_FINISHED":             {does: doesEnd, part: subagentPart, isFolded: true, closes: namedLane, shape: shape{{fieldSubagentRunID, isString, false}}},
 	"SUBAGENT_ERROR":                {does: doesEnd, part: subagentPart, isFolded: true, closes: namedLane, shape: shape{{fieldSubagentRunID, isString, false}}},
-	"CUSTOM":                        {does: doesNothing, isFolded: true, closes: ownLane, shape: shape{{fieldSubagentRunID, isString, false}}},
+	"CUSTOM":                        {does: doesAsk, isFolded: true, closes: ownLane, shape: shape{{fieldSubagentRunID, isString, false}}},
 	"RAW":                           {does: doesNothing},
 	"THINKING_START":                {does: doesStart, part: thinkingSpanPart, became: "REASONING_START"},
 	"THINKING_TEXT_MESSAGE_START":   {does: doesStart, part: thinkingPart, became: "REASONING_MESSAGE_START"},
 	"THINKING_TEXT_MESSAGE_CONTENT": {does: doesContinue, part: thinkingPart, became: "REASONING_MESSAGE_CONTENT"},
 	"THINKING_TEXT_MESSAGE_END":     {does: doesEnd, part: thinkingPart, became: "REASONING_MESSAGE_END"},
 	"THINKING_END":                  {does: doesEnd, part: thinkingSpanPart, became: "REASONING_END"},
+}
+
+// questionName is the name of an event that asks.
+const questionName = "on_interrupt"
+
+// questionMembers are the members of the interrupt that it makes, and where they may stand.
+var questionMembers = []questionMember{
+	{"id", [][]string{{"rawEvent", "id"}, {"value", "id"}}},
+	{"reason", [][]string{{"value", "reason"}}},
+	{"message", [][]string{{"value", "message"}, {"value"}}},
+	{"toolCallId", [][]string{{"value", "toolCallId"}}},
+	{"expiresAt", [][]string{{"value", "expiresAt"}}},
 }

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/pgagui/pgagui/internal/jsontree"
 	"github.com/pgagui/pgagui/internal/rawjson"
@@ -23,8 +24,13 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 	var events []json.RawMessage
 	after := New()
 	after.Apply(ended)
-	if string(after.interrupts) != string(f.interrupts) {
-		events = append(events, f.interrupted(started)...)
+	questions := sources(f.interrupts)
+	switch {
+	case string(after.interrupts) == string(f.interrupts):
+	case len(questions) > 0 && EventType(ended) == "RUN_FINISHED": // the run asked
+	default:
+		events = append(events, f.interrupted(started, questions)...)
+		questions = nil
 	}
 	events = append(events, withoutMessages(started, &e), newEvent("MESSAGES_SNAPSHOT", eventField{"messages", bodies(f.Messages())}), newEvent("STATE_SNAPSHOT", eventField{"snapshot", f.State()}))
 	if id := f.thinking.message; id != nil && f.knows(lane{kind: thinkingStream, id: id}) {
@@ -35,18 +41,25 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 			events = append(events, streamOf(l.kind, l.id, f).chunk(l.subagent))
 		}
 	}
+	for _, interrupt := range f.asked {
+		questions = append(questions, rawjson.MemberOf(interrupt, "source"))
+	}
+	events = append(events, questions...)
 	if ended != nil {
 		events = append(events, ended)
 	}
 	return events
 }
 
-// interrupted writes an earlier run that ended with the interrupts.
-func (f *Fold) interrupted(started json.RawMessage) []json.RawMessage {
+// interrupted writes an earlier run that ended with the interrupts: it asked the questions, or had them as its outcome.
+func (f *Fold) interrupted(started json.RawMessage, questions []json.RawMessage) []json.RawMessage {
 	thread := eventField{"threadId", rawjson.MemberOf(started, "threadId")}
 	run := eventField{"runId", rawjson.MemberOf(started, "parentRunId")}
 	if run.value == nil || kindOf(run.value) != isString {
 		run.value = rawjson.MemberOf(started, "runId")
+	}
+	if len(questions) > 0 {
+		return slices.Concat([]json.RawMessage{newEvent("RUN_STARTED", thread, run)}, questions, []json.RawMessage{newEvent("RUN_FINISHED", thread, run)})
 	}
 	outcome := append([]byte(`{"type":"interrupt","interrupts":`), f.interrupts...)
 	return []json.RawMessage{

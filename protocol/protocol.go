@@ -21,7 +21,23 @@ type List struct {
 	Rules     int    // the version of what the reducer makes of stored events
 	Fields    fields // of every event
 	Parts     []Part
+	Question  Question
 	Types     []Type
+}
+
+// A Question is how agents ask by an event of a type that does "ask".
+type Question struct {
+	Meaning string
+	Name    string // of the event
+	// Members are those of the interrupt, each with the paths in the event where it may stand, the first first.
+	Members []QuestionMember
+	Answers []string // the paths in an input where an answer may stand
+}
+
+// A QuestionMember is a member of the interrupt of a [Question].
+type QuestionMember struct {
+	Name  string
+	Paths []string
 }
 
 // A Part is something that events open, continue and close.
@@ -107,13 +123,22 @@ func Parse(text []byte) (*List, error) {
 		Rules     int
 		Fields    fields
 		Parts     inOrder[Part]
-		Types     inOrder[Type]
+		Question  struct {
+			Meaning, Name string
+			Members       inOrder[[]string]
+			Answers       []string
+		}
+		Types inOrder[Type]
 	}
 	if err := strictly(text, &file); err != nil {
 		return nil, fmt.Errorf("events.json: %w", err)
 	}
 	l := &List{Reference: file.Reference, Rules: file.Rules}
 	l.Fields = file.Fields
+	l.Question = Question{Meaning: file.Question.Meaning, Name: file.Question.Name, Answers: file.Question.Answers}
+	for _, m := range file.Question.Members {
+		l.Question.Members = append(l.Question.Members, QuestionMember{m.name, m.value})
+	}
 	for _, p := range file.Parts {
 		p.value.Name = p.name
 		l.Parts = append(l.Parts, p.value)

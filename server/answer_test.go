@@ -75,6 +75,54 @@ func TestAnAnswerIsARunOfItsOwn(t *testing.T) {
 	}
 }
 
+// A question that came as a CUSTOM event is answered with command.resume, which names no interrupt: with the id of the run that asks, or with
+// another one. It counts once too, and connect asks as the agent did: an outcome would make clients refuse such an answer.
+func TestAnAnswerToAQuestionCountsOnce(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []string{"r1", "r2"} {
+		t.Run("with the run id "+answered, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t)
+			p := serve(t, testdb.Pool(t), withAgent(a))
+			c := p.run("t", "r1", "u1 user One")
+			called := a.called(t)
+			question := `{"type":"CUSTOM","name":"on_interrupt","value":"Erase it?","rawEvent":{"id":"i"}}`
+			called.send(started("t", "r1"), question, finished("t", "r1"))
+			close(called.answers)
+			c.rest()
+			if run := mustRun(t, p, "t", "r1"); run.Status != pgagui.Interrupted {
+				t.Fatalf("run %+v", run)
+			}
+			connected := p.stream("POST", "/agent/test/connect", connectInput("t"))
+			connected.rest()
+			if events := strings.Join(connected.events, "\n"); !strings.HasSuffix(events, question+"\n"+finished("t", "r1")) || strings.Contains(events, "outcome") {
+				t.Errorf("connect sends %s", events)
+			}
+
+			const yes, no = `"forwardedProps":{"command":{"resume":"yes"}},`, `"forwardedProps":{"command":{"resume":"no"}},`
+			c = p.stream("POST", "/agent/test/run", answerTo(answered, yes))
+			called = a.called(t)
+			id := called.input["runId"].(string)
+			called.finish("a1", "Done")
+			c.rest()
+			if run := mustRun(t, p, "t", id); run.ParentRunID != "r1" || run.Status != pgagui.Finished {
+				t.Errorf("run %+v", run)
+			}
+			p.stream("POST", "/agent/test/run", answerTo(answered, yes)).rest() // the same request has the same run
+			for _, refused := range []string{answerTo("r1", no), answerTo("late", no), answerTo("late", yes)} {
+				if problem := p.json(http.StatusConflict, "POST", "/agent/test/run", refused); problem["runId"] != id {
+					t.Errorf("refused with %v", problem)
+				}
+			}
+			connected = p.stream("POST", "/agent/test/connect", connectInput("t"))
+			connected.rest()
+			if strings.Contains(strings.Join(connected.events, ""), "on_interrupt") {
+				t.Errorf("connect asks once more: %s", connected.events)
+			}
+		})
+	}
+}
+
 // After an answer that failed, the same answer is another run. So is another one.
 func TestAnAnswerThatFailedIsRepeated(t *testing.T) {
 	t.Parallel()

@@ -59,8 +59,8 @@ func (p *point) openParts() []OpenPart {
 	}
 	if p.fold.HasOpenChunks() && json.Unmarshal(p.fold.Lanes(), &lanes) == nil {
 		for _, lane := range lanes {
-			if lane.Kind == "thinking" {
-				continue // its start is among those above
+			if lane.Kind == "thinking" || lane.Kind == "question" {
+				continue // the start of thinking is among those above, and a question is an event of its own
 			}
 			open = append(open, OpenPart{Part: lane.Kind, ID: lane.ID, SubagentRunID: orEmpty(lane.Lane)})
 		}

@@ -180,7 +180,7 @@ var eventTypes = []*eventType{
 		{"message", "string", true, "", false},
 		{"code", "string", false, "", false},
 	}},
-	{name: "CUSTOM", does: "", part: "", closes: "own", isCurrent: true, fields: []fieldType{
+	{name: "CUSTOM", does: "ask", part: "", closes: "own", isCurrent: true, fields: []fieldType{
 		{"name", "string", true, "", false},
 		{"value", "any", true, "", false},
 		{"subagentRunId", "string", false, "string", false},

@@ -46,6 +46,8 @@ var outputs = []output{
 	{"sql/functions/core/protocol/event_types.sql", eventTypes},
 	{"sql/functions/core/protocol/event_roles.sql", eventRoles},
 	{"sql/functions/core/protocol/rules.sql", rules},
+	{"sql/functions/core/protocol/question_name.sql", question},
+	{"sql/functions/core/protocol/question_members.sql", questionMembers},
 	{"js/client/src/protocol.ts", client},
 	{"js/copilotkit-runner/src/protocol.ts", runner},
 	{"docs/reducer.md", docs},

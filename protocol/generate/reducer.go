@@ -65,6 +65,15 @@ func reducer(w *bytes.Buffer, l *protocol.List) {
 		}
 		fmt.Fprintf(w, "%q: {%s},\n", t.Name, strings.Join(members, ", "))
 	}
+	fmt.Fprintf(w, "}\n\n// questionName is the name of an event that asks.\nconst questionName = %q\n\n", l.Question.Name)
+	fmt.Fprint(w, "// questionMembers are the members of the interrupt that it makes, and where they may stand.\nvar questionMembers = []questionMember{\n")
+	for _, m := range l.Question.Members {
+		fmt.Fprintf(w, "{%q, [][]string{", m.Name)
+		for _, path := range m.Paths {
+			fmt.Fprintf(w, "{\"%s\"},", strings.ReplaceAll(path, ".", `", "`))
+		}
+		fmt.Fprint(w, "}},\n")
+	}
 	fmt.Fprint(w, "}\n")
 }
 

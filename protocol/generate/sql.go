@@ -149,6 +149,55 @@ func last(names []string) string {
 	return names[len(names)-1]
 }
 
+// question writes agui_internal.question_name.
+func question(l *protocol.List, _ []byte) ([]byte, error) {
+	return fmt.Appendf(nil, `-- %s
+create or replace function agui_internal.question_name()
+returns text
+language sql
+immutable
+parallel safe
+return '%s';
+
+comment on function agui_internal.question_name() is
+    'The name of a CUSTOM event that asks. Inlined.';
+
+revoke execute on function agui_internal.question_name() from public;
+`, notice, l.Question.Name), nil
+}
+
+// questionMembers writes agui_internal.question_members.
+func questionMembers(l *protocol.List, _ []byte) ([]byte, error) {
+	var rows []string
+	for i, m := range l.Question.Members {
+		for j, path := range m.Paths {
+			rows = append(rows, fmt.Sprintf("        ('%s', %d, %d, '{%s}'::text[])", m.Name, i+1, j+1, strings.ReplaceAll(path, ".", ",")))
+		}
+	}
+	return fmt.Appendf(nil, `-- %s
+create or replace function agui_internal.question_members(out name text, out place int, out choice int, out path text[])
+returns setof record
+language plpgsql
+immutable
+parallel safe
+rows %d
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    values
+%s;
+end
+$$;
+
+comment on function agui_internal.question_members() is
+    'The members of the interrupt that a question makes, in their order, and the paths in the event where '
+    'each may stand, the first choice first.';
+
+revoke execute on function agui_internal.question_members() from public;
+`, notice, len(rows), strings.Join(rows, ",\n")), nil
+}
+
 // rules writes agui_internal.rules.
 func rules(l *protocol.List, _ []byte) ([]byte, error) {
 	return fmt.Appendf(nil, `-- %s

@@ -211,6 +211,7 @@ const (
 	doesStartRun
 	doesFinishRun
 	doesFailRun
+	doesAsk
 )
 
 var eventKinds = map[string]*eventKind{
@@ -581,7 +582,7 @@ var eventKinds = map[string]*eventKind{
 		},
 	},
 	"CUSTOM": {
-		does:       doesNothing,
+		does:       doesAsk,
 		closesLane: true,
 		knownTo:    allClients,
 		rules: []eventRule{

@@ -87,7 +87,7 @@ func (in *Input) nameAnswer() {
 // refuseAnswered refuses an answer to what has one already: the agent would act twice on one question. A client that names the
 // parent means it. An id that the conversation does not know is left to the agent.
 func (s *Server) refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) error {
-	if in.answer.text == nil || in.hasParent || in.answer.asked == "" && len(in.answer.ids) == 0 {
+	if in.answer.text == nil || in.hasParent {
 		return nil
 	}
 	lineage, err := from.Lineage(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head})
@@ -98,6 +98,8 @@ func (s *Server) refuseAnswered(ctx context.Context, from Tenant, in *Input, hea
 	for i := len(lineage) - 1; i >= 0 && asked < 0 && looked < mostAnswers; i-- {
 		if run := lineage[i]; run.ID == in.answer.asked {
 			asked = i
+		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" && in.answer.ids == nil {
+			asked = i // command.resume answers what was asked last
 		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" {
 			looked++
 			open, err := from.Interrupts(ctx, in.ThreadID, pgagui.At{RunID: run.ID})

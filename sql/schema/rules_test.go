@@ -30,6 +30,7 @@ func TestWhatOlderRulesDerivedIsMadeAgain(t *testing.T) {
 				testdb.Exec(t, pool, `select agui.append($1, 'r', $2)`, fmt.Sprint("late-", i), failed)
 				testdb.Exec(t, pool, `select agui.append($1, 'next', '[{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"n"},{"type":"RUN_FINISHED"}]')`, fmt.Sprint("late-", i))
 			}
+			testdb.Exec(t, pool, `select agui.append('asks', 'q', '[{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"on_interrupt","value":"Erase it?"},{"type":"RUN_FINISHED"}]')`)
 			testdb.Exec(t, pool, `call agui.compact()`)
 			const state = `select string_agg(agui.state(thread_id)::text, ' ' order by thread_id) from agui.thread where thread_id like 'late-%'`
 			if got := testdb.Ask[string](t, pool, state); got != `{"late":1} {"late":1} {"late":1}` {
@@ -97,6 +98,10 @@ func TestWhatOlderRulesDerivedIsMadeAgain(t *testing.T) {
 					(select string_agg(concat_ws(' ', status, end_seq), ', ') from agui.run where run_id = 'r'),
 					(select string_agg(concat_ws(' ', status, error_code), ', ') from agui.run_fact where run_id = 'r'))`); got != "0 0 failed 2, failed 2, failed 2 failed B, failed B, failed B" {
 				t.Errorf("after the jobs: %s", got)
+			}
+			// A question is an interrupt now.
+			if got := testdb.Ask[string](t, pool, `select concat_ws(' ', run.status, waiting.run_id, waiting.message) from agui.runs('asks') as run, agui.waiting() as waiting`); got != "interrupted q Erase it?" {
+				t.Errorf("what asks is %q", got)
 			}
 			if got := testdb.Ask[int](t, pool, `select count(*) from agui.snapshot join agui.thread using (thread_key) where thread_id like 'late-%'`); got != 3 {
 				t.Errorf("%d threads have a snapshot again, not 3", got)

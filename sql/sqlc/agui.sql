@@ -349,7 +349,8 @@ create table agui.run (
     "n" bigint,
     "log_bytes" bigint,
     "repacked_at" timestamp with time zone,
-    "changed_in" xid8
+    "changed_in" xid8,
+    "asks" boolean
 );
 comment on table agui.run is 'A run of an agent: a node of the tree of its thread.';
 comment on column agui.run."run_no" is 'The runs of a thread, numbered 1, 2, 3, … in the order in which they began. A parent has a smaller number than its children.';
@@ -372,6 +373,7 @@ comment on column agui.run."n" is 'Number of its events, counted when compaction
 comment on column agui.run."log_bytes" is 'Stored (compressed) size in bytes of its batches and its input, measured when compaction processed the run and when it was repacked; null: not processed yet.';
 comment on column agui.run."repacked_at" is 'When its batches were joined into larger ones; null: not yet.';
 comment on column agui.run."changed_in" is 'The transaction in which it began, ended, or took events after its end, whichever was last; tokens and jobs do not set it. A reader of changes has seen all with a number below pg_snapshot_xmin(pg_current_snapshot()). Numbers compare only in the cluster that assigned them. Null: no such transaction in this cluster.';
+comment on column agui.run."asks" is 'Whether the run has asked (a CUSTOM event, agui_internal.question_name) since it began or last ended: a RUN_FINISHED without an outcome makes an interrupt of it; null: no.';
 
 create table agui.run_input (
     "thread_key" uuid not null,

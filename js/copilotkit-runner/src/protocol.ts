@@ -46,7 +46,7 @@ export const actions: ReadonlyMap<string, { does: string; part?: Part }> = new M
   ["SUBAGENT_STARTED", { does: "start", part: "subagent" }],
   ["SUBAGENT_FINISHED", { does: "end", part: "subagent" }],
   ["SUBAGENT_ERROR", { does: "end", part: "subagent" }],
-  ["CUSTOM", { does: "" }],
+  ["CUSTOM", { does: "ask" }],
   ["RAW", { does: "" }],
   ["THINKING_START", { does: "start", part: "thinking span" }],
   ["THINKING_TEXT_MESSAGE_START", { does: "start", part: "thinking" }],

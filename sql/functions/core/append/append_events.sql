@@ -63,7 +63,7 @@ begin
         -- Read the status and the end of the log in one statement. With two statements, a late
         -- write could come in after the end of the run.
         select
-            run.run_no, run.status, run.first_seq, run.cut_off_reason,
+            run.run_no, run.status, run.first_seq, run.cut_off_reason, run.asks,
             coalesce(batch.first_seq + batch.n - 1, 0) as last_seq, batch.recorded_at, batch.hash, batch.run_no as last_run_no,
             thread.scope <> append_events.scope or thread.thread_id <> append_events.thread_id as is_another_thread,
             -- Whether any run of the thread is claimed. Only a beginning needs to know.
@@ -197,6 +197,9 @@ begin
 
         ends_now := coalesce(call.ends_at > call.n - new_n, false);
         -- RUN_ERROR was the end, unless a RUN_STARTED has opened the run again.
+        if log_end.asks and call.is_finish then
+            call.status := 'interrupted';
+        end if;
         if ends_now and log_end.status in ('failed', 'cut_off') and (call.reopens_at < call.ends_at) is not true then
             ends_now := agui_internal.is_open_again(key, log_end.run_no);
         end if;
@@ -232,7 +235,7 @@ begin
             perform agui_internal.ensure_thread(key, scope, thread_id, stored.began_at);
             insert into agui.run (
                 thread_key, run_no, parent_no, parent_given, run_id, status, first_seq, last_seq, end_seq, started_at, ended_at, seen_at,
-                has_heartbeat, open_from, stop_requested_at, stop_reason, cut_off_reason, changed_in
+                has_heartbeat, open_from, stop_requested_at, stop_reason, cut_off_reason, changed_in, asks
             )
             values (
                 key, place.run_no, place.parent_no, given_parent is not null, run_id, coalesce(call.status, 'running'),
@@ -249,7 +252,8 @@ begin
                 claim.stop_requested_at,
                 claim.stop_reason,
                 call.cut_off_reason,
-                pg_current_xact_id()
+                pg_current_xact_id(),
+                nullif(call.asks, false)
             );
             if log_end.is_claimed then
                 delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
@@ -269,6 +273,7 @@ begin
             set status = case when ends_now then call.status else run.status end,
                 end_seq = case when ends_now then stored.last_seq - end_offset else run.end_seq end,
                 cut_off_reason = case when ends_now then call.cut_off_reason else run.cut_off_reason end,
+                asks = nullif(coalesce(call.asks, run.asks), false),
                 last_seq = stored.last_seq,
                 ended_at = stored.ended_at,
                 changed_in = pg_current_xact_id(),
@@ -279,9 +284,10 @@ begin
                 repacked_at = null
             where run.thread_key = key and run.run_no = log_end.run_no;
             perform agui_internal.note_activity(key, stored.ended_at);
-        elsif imported then
+        elsif imported or call.asks is distinct from coalesce(log_end.asks, false) and call.asks is not null then
             update agui.run as run
-            set seen_at = clock_timestamp()
+            set seen_at = case when imported then clock_timestamp() else run.seen_at end,
+                asks = nullif(coalesce(call.asks, run.asks), false)
             where run.thread_key = key and run.run_no = log_end.run_no;
         end if;
         return stored.last_seq;

@@ -8,8 +8,8 @@ as $$
 declare
     max_bytes constant int := agui_internal.max_call_bytes();
     max_depth constant int := agui_internal.max_json_depth();
-    -- Patterns of events of the life cycle, and of arrays of one.
-    life_cycle constant bytea[] := array['{"type":"RUN\\_%', '{"type": "RUN\\_%', '[{"type":"RUN\\_%', '[{"type": "RUN\\_%'];
+    -- Patterns of events of the life cycle, and of arrays of one, and of questions.
+    life_cycle constant bytea[] := array['{"type":"RUN\\_%', '{"type": "RUN\\_%', '[{"type":"RUN\\_%', '[{"type": "RUN\\_%', agui_internal.question_pattern()];
     bytes_of_large_event constant int := 1000000;
     call_bytes constant int := agui_internal.json_octets(events);
     found       agui_internal.event_inspection;
@@ -77,7 +77,8 @@ begin
             ends.event ->> 'runId' as run_id,
             ends.event ->> 'threadId' as thread_id,
             nullif(ends.event ->> 'parentRunId', '') as parent_run_id,
-            case when ends.type <> 'RUN_STARTED' then agui_internal.status_after(ends.type, ends.event -> 'outcome') end as status,
+            case when ends.type <> 'RUN_STARTED' then agui_internal.status_after(ends.type, ends.event -> 'outcome', false) end as status,
+            coalesce(json_typeof(ends.event -> 'outcome'), 'null') = 'null' as is_plain,
             case when ends.type = 'RUN_ERROR' then agui_internal.cut_off_reason(ends.event) end as cut_off_reason
         from (
             select
@@ -118,7 +119,7 @@ begin
             select
                 parsed.type #>> '{}' as type,
                 guarded.event
-            where parsed.type #>> '{}' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
+            where parsed.type #>> '{}' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or agui_internal.is_question(guarded.event)
             offset 0
         ) as ends on true
         where not element.is_evident or guarded.event is not null or element.octets > 2 * max_depth
@@ -133,6 +134,10 @@ begin
             untyped_at := coalesce(untyped_at, event.position);
         end if;
         continue when event.type is null;
+        if event.type not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') then
+            found.asks := true;
+            continue;
+        end if;
         if event.position = 1 then
             found.begins_with := event.type;
             found.begins_unnamed := event.run_id is null and event.thread_id is null;
@@ -159,11 +164,14 @@ begin
             end if;
             -- Behind RUN_ERROR an end has no effect, until a RUN_STARTED.
             if (found.status = 'failed' and found.ends_at > coalesce(found.reopens_at, 0)) is not true then
-                found.status := event.status;
+                -- A plain end makes interrupts of what was asked. It may have been asked before the call.
+                found.is_finish := event.status = 'finished' and event.is_plain and found.asks is null;
+                found.status := case when event.status = 'finished' and event.is_plain and found.asks then 'interrupted' else event.status end;
                 found.ends_at := event.position;
                 found.cut_off_reason := event.cut_off_reason;
             end if;
         end if;
+        found.asks := false;
     end loop;
 
     if bad_at is not null then

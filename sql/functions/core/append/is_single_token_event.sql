@@ -6,6 +6,7 @@ parallel safe
 -- It is inlined because it uses only built-in functions and no subquery.
 return octet_length(events::text) <= 1000
     and strpos(events::text, '\u') = 0
+    and strpos(events::text, agui_internal.question_name()) = 0
     and json_typeof(events) = 'array'
     and events -> 1 is null
     and json_typeof(events #> '{0,type}') = 'string'

@@ -10,7 +10,7 @@ declare
 begin
     -- Nothing of a large event is copied.
     type := events #> '{0,type}';
-    return json_typeof(type) = 'string' and type #>> '{}' not in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR');
+    return json_typeof(type) = 'string' and type #>> '{}' <> all (array['RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR'] || agui_internal.event_types('ask'));
 exception
     -- A string with \u0000 or half a surrogate pair.
     when data_exception then

@@ -14,7 +14,7 @@ declare
 begin
     select
         case
-            when agui_internal.has_evident_type(given.bytes) and given.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea])
+            when agui_internal.has_evident_type(given.bytes) and given.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea, agui_internal.question_pattern()])
                 then '{"type":""}'
         end
     into plain
@@ -28,7 +28,7 @@ begin
         -- A statement for each member, because PostgreSQL 15 keeps what an operator read until the
         -- statement ends.
         begin
-            foreach name in array array['type', 'runId', 'threadId', 'parentRunId', 'outcome', 'code', 'message'] loop
+            foreach name in array array['type', 'name', 'runId', 'threadId', 'parentRunId', 'outcome', 'code', 'message'] loop
                 member := event -> name;
                 if opaque is not null then
                     member := replace(replace(member::text, '\\u', '\u'), '\\x', '\\');
@@ -36,7 +36,7 @@ begin
                 member := agui_internal.json_guarded(member);
                 members := members || (to_json(name) || ':' || member);
                 exit when name = 'type'
-                    and (json_typeof(member) = 'string' and member #>> '{}' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')) is not true;
+                    and (json_typeof(member) = 'string' and member #>> '{}' = any (array['RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR'] || agui_internal.event_types('ask'))) is not true;
             end loop;
             return '{' || array_to_string(members, ',') || '}';
         exception

@@ -10,6 +10,7 @@ return case
     when octet_length(events::text) <= 1000
         and events::text like '[{"type":"%}]'
         and events::text not like all (array['[{"type":"RUN\_%', '%}%}%', '%"type"%"type"%', '%\\u%'])
+        and strpos(events::text, agui_internal.question_name()) = 0
     then 1
     else agui_internal.count_plain_events(events)
 end;

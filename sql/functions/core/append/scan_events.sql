@@ -18,7 +18,7 @@ begin
             event.bytes is not null
             and event.bytes like '{%'::bytea
             and agui_internal.has_evident_type(event.bytes)
-            and event.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea])
+            and event.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea, agui_internal.question_pattern()])
         ), false),
         max(event.bytes_held)
     into n, all_plain, largest

@@ -13,6 +13,7 @@ begin
     foreach that in array those loop
         case that
             when 'add result' then types := types || array['TOOL_CALL_RESULT'];
+            when 'ask' then types := types || array['CUSTOM'];
             when 'brings input.messages' then types := types || array['RUN_STARTED'];
             when 'brings messageId' then types := types || array['TEXT_MESSAGE_START', 'TEXT_MESSAGE_CHUNK', 'REASONING_MESSAGE_START', 'REASONING_MESSAGE_CHUNK', 'TOOL_CALL_RESULT', 'ACTIVITY_SNAPSHOT', 'ACTIVITY'];
             when 'brings messages' then types := types || array['MESSAGES_SNAPSHOT'];

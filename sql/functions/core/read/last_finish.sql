@@ -1,4 +1,4 @@
-create or replace function agui_internal.last_finish(run agui.run, out event json, out at timestamptz)
+create or replace function agui_internal.last_finish(run agui.run, out event json, out at timestamptz, out interrupts json)
 language plpgsql
 stable
 parallel safe
@@ -7,12 +7,13 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     type constant text := 'RUN_FINISHED';
+    seq  bigint := run.end_seq;
 begin
     case
         when run.status in ('finished', 'interrupted', 'cancelled') then
             select ending.event, ending.at into event, at from agui_internal.end_of_run(run) as ending;
         when run.status in ('failed', 'cut_off') then
-            select told.event, told.at into event, at
+            select told.event, told.at, batch.first_seq + told.position - 1 into event, at, seq
             from agui.batch as batch
             cross join lateral (
                 select guarded.event, agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at, element.position
@@ -30,11 +31,20 @@ begin
             limit 1;
         else null;
     end case;
+    if run.status in ('interrupted', 'failed', 'cut_off') and event is not null then
+        interrupts := case
+            when coalesce(json_typeof(event -> 'outcome'), 'null') = 'null' then agui_internal.questions_of_run(run, seq)
+            when event -> 'outcome' ->> 'type' = 'interrupt' and json_typeof(event -> 'outcome' -> 'interrupts') = 'array'
+                then event -> 'outcome' -> 'interrupts'
+        end;
+        interrupts := case when json_array_length(interrupts) > 0 or json_typeof(event -> 'outcome') = 'object' then interrupts end;
+    end if;
 end
 $$;
 
 comment on function agui_internal.last_finish(agui.run) is
-    'The last RUN_FINISHED of a run that has effect (guarded), and when it was recorded; nulls: it has none. '
+    'The last RUN_FINISHED of a run that has effect, when it was recorded, and the interrupts that it makes (null: none); '
+    'JSON is guarded. Nulls: it has none. '
     'A run that failed may have one before its RUN_ERROR.';
 
 revoke execute on function agui_internal.last_finish(agui.run) from public;

@@ -7,21 +7,29 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
+    select event.run_no, event.place, event.seq, event.type, event.status, event.is_late, event.thread_id, event.run_id, event.parent_run_id, event.input
+    from (
         select
             batch.run_no,
-            (batch.events_before + element.position)::bigint,
-            batch.first_seq + element.position - 1,
-            guarded.event ->> 'type',
-            agui_internal.status_after(guarded.event ->> 'type', guarded.event -> 'outcome'),
+            (batch.events_before + element.position)::bigint as place,
+            batch.first_seq + element.position - 1 as seq,
+            guarded.event ->> 'type' as type,
+            is_question,
+            agui_internal.status_after(
+                guarded.event ->> 'type',
+                guarded.event -> 'outcome',
+                max(batch.first_seq + element.position) filter (where is_question) over before
+                > coalesce(max(batch.first_seq + element.position) filter (where not is_question) over before, 0)
+            ) as status,
             guarded.event ->> 'type' <> 'RUN_STARTED' and coalesce(
                 max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_ERROR') over before
                 > coalesce(max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_STARTED') over before, 0),
                 false
-            ),
-            guarded.event ->> 'threadId',
-            guarded.event ->> 'runId',
-            nullif(guarded.event ->> 'parentRunId', ''),
-            case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end
+            ) as is_late,
+            guarded.event ->> 'threadId' as thread_id,
+            guarded.event ->> 'runId' as run_id,
+            nullif(guarded.event ->> 'parentRunId', '') as parent_run_id,
+            case when json_typeof(guarded.event -> 'input') = 'object' then guarded.event -> 'input' end as input
         from (
             -- One scan: of a thread that was just stored the planner has no statistics, and would read the
             -- batches once more for each of them.
@@ -35,10 +43,13 @@ begin
         cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
             with ordinality as element (event, position)
         cross join lateral (select agui_internal.json_guarded(element.event)) as guarded (event)
+        cross join lateral (select agui_internal.is_question(guarded.event) is true) as asking (is_question)
         where agui_internal.may_begin_or_end(batch.events)
             and agui_internal.may_begin_or_end(element.event)
-            and guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR')
-        window before as (partition by batch.run_no order by batch.first_seq, element.position rows between unbounded preceding and 1 preceding);
+            and (is_question or guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR'))
+        window before as (partition by batch.run_no order by batch.first_seq, element.position rows between unbounded preceding and 1 preceding)
+    ) as event
+    where not event.is_question;
 end
 $$;
 

@@ -10,13 +10,13 @@ as $$
 begin
     -- A type written with escapes has \u00 in it.
     return (
-        select given.bytes like any (array['%RUN\\_%'::bytea, '%\\\\u00%'::bytea])
+        select given.bytes like any (array['%RUN\\_%'::bytea, '%\\\\u00%'::bytea, agui_internal.question_pattern()])
         from (select agui_internal.json_bytes(events) as bytes offset 0) as given
     );
 end
 $$;
 
 comment on function agui_internal.may_begin_or_end(json) is
-    'Whether an event, or one of an array, may be of a type that begins or ends a run, by its bytes.';
+    'Whether an event, or one of an array, may begin or end a run, or ask, by its bytes.';
 
 revoke execute on function agui_internal.may_begin_or_end(json) from public;

@@ -16,7 +16,7 @@ begin
     end loop;
     if asking.status = 'interrupted'
         or asking.status in ('failed', 'cut_off') and (
-            select finish.event -> 'outcome' ->> 'type' = 'interrupt' and json_typeof(finish.event -> 'outcome' -> 'interrupts') = 'array'
+            select finish.interrupts is not null
             from agui_internal.last_finish(asking) as finish
         )
     then

@@ -9,7 +9,9 @@ create type agui_internal.event_inspection as (
     cut_off_reason text,
     late_at       int,
     other_thread  text,
-    begins_unnamed boolean
+    begins_unnamed boolean,
+    asks          boolean,
+    is_finish     boolean
 );
 
 comment on type agui_internal.event_inspection is
@@ -21,4 +23,6 @@ comment on type agui_internal.event_inspection is
     'the end that agui_internal.close_run writes. late_at: the position of the first event after an '
     'end (RUN_ERROR may follow RUN_FINISHED). other_thread: the threadId of a RUN_STARTED that '
     'names another thread. begins_unnamed: the event of begins_with has '
-    'neither a runId nor a threadId. Ids are guarded, see agui_internal.json_guard.';
+    'neither a runId nor a threadId. asks: whether the run has asked since its last beginning or end (null: as '
+    'before the call). is_finish: status is that of a plain end, so that it is interrupted if the run had asked before the '
+    'call. Ids are guarded, see agui_internal.json_guard.';

@@ -63,21 +63,25 @@ declare
     grown_owner text;
 
     -- The open chunk streams (agui_internal.fold_chunk).
-    open_lanes jsonb := agui_internal.json_guard(nullif(lanes, agui_internal.failed_lanes()))::jsonb;
+    open_lanes jsonb;
     chunk      record;
 
-    has_failed boolean := lanes = agui_internal.failed_lanes();  -- RUN_ERROR has ended the run
+    has_failed boolean := coalesce(lanes = agui_internal.failed_lanes(), false);  -- RUN_ERROR has ended the run
     -- What is open of thinking (agui_internal.thinking_as_reasoning), which is stored as the last of
     -- the lanes.
     thinking text[];
     named    record;
     run_id   text;
+    -- The interrupts that the questions of the run make (agui_internal.question_interrupt), until its end. They
+    -- are stored behind the lanes.
+    asked    text[] := '{}';
 
     -- The raw event, and those of its batch, which begins at raws_seq.
     raw      json;
     raws     json[];
     raws_seq bigint;
 
+    asks          boolean;  -- a question
     is_text       boolean;  -- it may start a message of text
     is_chunk      boolean;
     shows         boolean;  -- an activity
@@ -102,6 +106,16 @@ declare
     from_seq  bigint;  -- the batches that begin before it are folded
     large_seq bigint;  -- the beginning of the large batch that is read separately; null: none
 begin
+    if strpos(lanes, '"question"') > 0 then
+        select
+            coalesce(array_agg((lane.value -> 'interrupt')::text order by lane.position) filter (where lane.value ->> 'kind' = 'question'), '{}'),
+            '[' || string_agg(lane.value::text, ',' order by lane.position) filter (where lane.value ->> 'kind' <> 'question') || ']'
+        into asked, lanes
+        from json_array_elements(agui_internal.json_guard(lanes)::json) with ordinality as lane (value, position);
+        open_lanes := lanes;
+    elsif not has_failed then
+        open_lanes := agui_internal.json_guard(lanes);
+    end if;
     if open_lanes[-1]['kind'] = '"thinking"' then
         thinking[1] := agui_internal.json_string_token(open_lanes[-1]['id']::text);
         open_lanes := nullif(open_lanes - -1, '[]');
@@ -115,12 +129,15 @@ begin
     end if;
     from_seq := 0;
     large_seq := null;
-    if has_failed and given is null then
-        -- Another run than the one that has failed begins.
-        has_failed := exists (
+    if (has_failed or asked <> '{}') and given is null then
+        -- Another run than the one that has failed, or asked, begins.
+        if not exists (
             select from agui.run as run
             where run.thread_key = fold_steps.thread_key and run.run_no = run_nos[segment] and run.first_seq <= after_seqs[segment]
-        );
+        ) then
+            has_failed := false;
+            asked := '{}';
+        end if;
     end if;
     <<parts>>
     loop
@@ -186,6 +203,9 @@ begin
             continue when has_failed;
         end if;
         grown_type := null;
+        if asked <> '{}' and event.type = any (agui_internal.event_types('start run', 'fail run')) then
+            asked := '{}';
+        end if;
         if event.type = any (agui_internal.event_types(
             'start thinking', 'continue thinking', 'end thinking', 'start thinking span', 'end thinking span', 'start reasoning', 'end reasoning'
         )) or thinking is not null and event.type = any (agui_internal.event_types('start run', 'finish run', 'fail run')) then
@@ -211,7 +231,10 @@ begin
         step.metadata := event.metadata::text;
 
         is_chunk := event.type = any (agui_internal.event_types('chunk text', 'chunk reasoning', 'chunk tool'));
-        if is_chunk and event.delta is null or event.snapshot is null and event.type = any (agui_internal.event_types('set state')) then
+        asks := event.type = any (agui_internal.event_types('ask'))
+            and owner_fits
+            and event.name::text = to_json(agui_internal.question_name())::text;
+        if is_chunk and event.delta is null or asks or event.snapshot is null and event.type = any (agui_internal.event_types('set state')) then
             if raws_seq is distinct from event.first_seq then
                 raws := agui_internal.fold_raw_events(thread_key, event.first_seq, given);
                 raws_seq := event.first_seq;
@@ -347,12 +370,20 @@ begin
                 if json_typeof(event.outcome) = 'object' and agui_internal.json_string_token((event.outcome -> 'type')::text) = '"interrupt"' then
                     continue when json_typeof(event.outcome -> 'interrupts') is distinct from 'array';
                     step.content := agui_internal.fold_interrupts(event.outcome -> 'interrupts');
+                elsif asked <> '{}' and coalesce(event.outcome::text, 'null') = 'null' then
+                    step.content := agui_internal.json_unguard('[' || array_to_string(asked, ',') || ']');
                 end if;
+                asked := '{}';
                 step.action := 'set interrupts';
 
             when event.type = any (agui_internal.event_types('changes nothing')) then
                 -- It closes chunk streams, and RUN_ERROR ends the run.
                 has_failed := event.type = any (agui_internal.event_types('fail run'));
+                if asks then
+                    asked := asked || agui_internal.question_interrupt(
+                        raw, agui_internal.run_of_events(thread_key, run_nos[segment], given, event.ordinality), cardinality(asked)
+                    );
+                end if;
                 continue when open_lanes is null or not owner_fits and event.type <> all (agui_internal.event_types('fail run'));
 
             else
@@ -529,6 +560,12 @@ begin
         open_lanes := coalesce(open_lanes, '[]') || jsonb_build_object('lane', null, 'kind', 'thinking', 'id', thinking[1]::jsonb);
     end if;
     step.content := case when has_failed then agui_internal.failed_lanes() else agui_internal.json_unguard(open_lanes::text) end;
+    if asked <> '{}' and not has_failed then
+        step.content := coalesce(left(step.content, -1) || ',', '[') || agui_internal.json_unguard((
+            select string_agg('{"lane":null,"kind":"question","id":"","interrupt":' || question.interrupt || '}', ',' order by question.position)
+            from unnest(asked) with ordinality as question (interrupt, position)
+        )) || ']';
+    end if;
     step.brought := brought;
     return next step;
 end

@@ -9,7 +9,7 @@ declare
     most_events constant int := 100;
     most_bytes  constant int := 1048576;
 begin
-    if of_runs = 'none' then
+    if coalesce(of_runs, 'none') = 'none' then
         return null;
     end if;
     return (
@@ -33,16 +33,8 @@ begin
             ) with ordinality as element (payload, position)
             where agui_internal.event_type(element.payload) = 'CUSTOM'
                 and (until is null or batch.first_seq + element.position - 1 <= until)
-                -- A question that has its answer is not repeated: not of an earlier run, and not where a run that
-                -- did not fail continues from this one.
-                and not (
-                    agui_internal.json_guarded(element.payload) ->> 'name' = 'on_interrupt'
-                    and (run.run_no <> leaf.run_no or exists (
-                        select
-                        from agui.run as next
-                        where next.thread_key = leaf.thread_key and next.parent_no = leaf.run_no and next.status <> 'failed'
-                    ))
-                )
+                -- agui_internal.replay_part asks what is open.
+                and not agui_internal.is_question(agui_internal.json_guarded(element.payload))
         ),
         counted as (
             select
@@ -67,6 +59,6 @@ comment on function agui_internal.custom_events(agui.run, bigint, text) is
     'The CUSTOM events of a run up to a seq (null: all), for a client that reloads: JSON texts, joined '
     'by commas; null or empty: none. of_runs: none, head (that run) or lineage (with its ancestors). '
     'The last 100 in 1 MiB at most; a CUSTOM event pgagui.left_out before them counts those left out. '
-    'A question (on_interrupt) that is answered is not among them.';
+    'Questions are not among them.';
 
 revoke execute on function agui_internal.custom_events(agui.run, bigint, text) from public;

@@ -8,7 +8,7 @@ declare
     run constant agui.run := agui_internal.run_at(leaf, until);
 begin
     if shape = 'snapshot' then
-        return (agui_internal.history_part(thread_id, leaf, until, 'none', 1, 2147483647)).events;
+        return (agui_internal.history_part(thread_id, leaf, until, null, 1, 2147483647)).events;
     elsif run.run_no is null then
         return '[]';
     end if;

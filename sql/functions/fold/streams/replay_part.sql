@@ -33,6 +33,9 @@ declare
     is_apart boolean := false;
     earlier  text;   -- the ids of the earlier run
     outcome  text;   -- interrupts that the end of the run does not state: an earlier run ended with them
+    questions text;  -- what the run asks, as it asked: a client answers another question in another way
+    asked_before text;  -- what an earlier run asked
+    asking   text;   -- the id of that run
     pieces   int[];  -- the last messages of the parts before the last one; null: one part has all
     state    record; -- the events of the state, if the history has several parts
     left_out text;   -- the failure that says what no client takes
@@ -77,11 +80,31 @@ begin
         is_apart := parent is not null or strpos(opened || array_to_string(fold.bodies, ''), 'subagentRunId') > 0;
     end if;
 
+    questions := agui_internal.question_events(fold.interrupts);
     if not agui_internal.json_equal(fold.interrupts, (agui_internal.fold_given(null, coalesce(ending, ''))).interrupts) then
-        outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+        if questions is null then
+            outcome := ',"outcome":{"type":"interrupt","interrupts":' || fold.interrupts || '}';
+        elsif run.status <> 'interrupted' or not has_ended then
+            asked_before := questions;
+            asking := (agui_internal.asking_run(run)).run_id;
+        end if;
     end if;
-    if is_apart or outcome is not null then
-        earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
+    questions := case when asked_before is null then questions end;
+    if questions is null and strpos(fold.lanes, '"question"') > 0 then
+        questions := agui_internal.question_events((
+            select json_agg(lane.value -> 'interrupt')::text from json_array_elements(fold.lanes::json) as lane (value)
+        ));
+    end if;
+    -- A client is not asked once more what is answered.
+    if customs_of is not null and exists (
+        select
+        from agui.run as next
+        where next.thread_key = run.thread_key and next.parent_no = run.run_no and next.status not in ('failed', 'cut_off')
+    ) then
+        questions := null;
+    end if;
+    if is_apart or coalesce(outcome, asked_before) is not null then
+        earlier := thread || ',"runId":' || to_json(coalesce(asking, parent, run.run_id));
     else
         earlier := null;
     end if;
@@ -98,6 +121,7 @@ begin
         ',',
         '{"type":"RUN_STARTED",' || earlier || '}',
         case when is_apart then history end,
+        asked_before,
         '{"type":"RUN_FINISHED",' || earlier || coalesce(outcome, '') || '}',
         '{' || concat_ws(
             ',',
@@ -110,6 +134,7 @@ begin
         case when not is_apart then history end,
         nullif(agui_internal.custom_events(run, until, customs_of), ''),
         case when left_out is null then nullif(opened, '') end,
+        questions,
         coalesce(left_out, ending)
     );
     -- A list of messages cannot express that two of them are one message, which later events change
@@ -127,7 +152,7 @@ comment on function agui_internal.replay_part(text, agui.run, bigint, text, int,
     'A part of the history of the lineage of a run, up to a seq (null: all of it), as a snapshot: '
     'events (JSON texts, joined by commas), and the number of the next part (null: this is the last '
     'one). A part has part_bytes at most, unless one message or value of the state is larger. The last part starts the run, with the '
-    'CUSTOM events of customs_of (agui_internal.custom_events), what is open, and the end. events is '
-    'null if a list of messages cannot express the meaning of the lineage.';
+    'CUSTOM events of customs_of (agui_internal.custom_events; null: none, and the questions also if '
+    'they are answered), what is open, and the end. events is null if a list of messages cannot express the meaning of the lineage.';
 
 revoke execute on function agui_internal.replay_part(text, agui.run, bigint, text, int, int) from public;

@@ -163,7 +163,7 @@ begin
     select null, null, asked, null
     from unnest(runs) as run
     cross join lateral agui_internal.last_finish(run) as finish
-    cross join lateral agui_internal.interrupts_of_end(run, finish.event, finish.at) as asked
+    cross join lateral agui_internal.interrupts_of_end(run, finish.interrupts, finish.at) as asked
     where run.status in ('interrupted', 'failed', 'cut_off')
 
     union all

@@ -1,4 +1,4 @@
-create or replace function agui_internal.interrupts_of_end(run agui.run, event json, at timestamptz)
+create or replace function agui_internal.interrupts_of_end(run agui.run, interrupts json, at timestamptz)
 returns setof agui.projected_interrupt
 language plpgsql
 stable
@@ -6,8 +6,6 @@ parallel safe
 rows 1
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    interrupts constant json := event -> 'outcome' -> 'interrupts';
 begin
     return query
     select
@@ -21,14 +19,14 @@ begin
         at,
         until.expires_at,
         agui_internal.may_wait(run.thread_key, run.run_no, until.expires_at)
-    from json_array_elements(case when json_typeof(interrupts) = 'array' then interrupts end) with ordinality as listed (value, position)
+    from json_array_elements(interrupts) with ordinality as listed (value, position)
     cross join lateral (select agui_internal.json_timestamp(listed.value -> 'expiresAt') as expires_at offset 0) as until
-    where event -> 'outcome' ->> 'type' = 'interrupt' and json_typeof(listed.value) = 'object';
+    where json_typeof(listed.value) = 'object';
 end
 $$;
 
 comment on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) is
-    'What agui.projected_interrupt is to say of a run, given its last RUN_FINISHED (guarded) and when that was '
+    'What agui.projected_interrupt is to say of a run, given the interrupts of its last RUN_FINISHED and when that was '
     'recorded (agui_internal.last_finish).';
 
 revoke execute on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) from public;

@@ -12,7 +12,7 @@ begin
     return query
     select asked.*
     from agui_internal.last_finish(asking) as finish
-    cross join lateral agui_internal.interrupts_of_end(asking, finish.event, finish.at) as asked;
+    cross join lateral agui_internal.interrupts_of_end(asking, finish.interrupts, finish.at) as asked;
 end
 $$;
 

@@ -20,11 +20,11 @@ begin
                 where batch.thread_key = stored.thread_key and batch.run_no = stored.run_no
                     and batch.first_seq between stored.first_seq and stored.last_seq
                     and agui_internal.may_begin_or_end(batch.events)
-                    and (strpos(batch.events::text, 'RUN_ERROR') > 0 or strpos(batch.events::text, '\u00') > 0)
+                    and (strpos(batch.events::text, 'RUN_ERROR') > 0 or strpos(batch.events::text, agui_internal.question_name()) > 0 or strpos(batch.events::text, '\u00') > 0)
             )
     loop
         ending := agui_internal.last_end(run.thread_key, run.run_no);
-        continue when ending.seq is null or ending.seq = run.end_seq;
+        continue when ending.seq is null or ending.seq = run.end_seq and (ending.status <> 'interrupted' or run.status = 'interrupted');
         update agui.run as corrected
         set status = case when run.cut_off_reason is not null and ending.status = 'failed' then 'cut_off' else ending.status end,
             end_seq = ending.seq,

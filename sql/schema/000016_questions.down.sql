@@ -1,0 +1,1 @@
+alter table agui.run drop column asks;
