@@ -20,10 +20,7 @@ type questionMember struct {
 // ask takes the question of an event. A RUN_FINISHED without an outcome makes an interrupt of it. The event stays with it, as its source:
 // so that it can be asked once more as it was.
 func (f *Fold) ask(t *eventType, e *event) {
-	if t.does != doesAsk {
-		return
-	}
-	if name := e.values[fieldName]; name == nil || kindOf(name) != isString || string(e.decoded(fieldName)) != questionName {
+	if !isQuestion(t, e) {
 		return
 	}
 	var interrupt []byte
@@ -46,6 +43,12 @@ func (f *Fold) ask(t *eventType, e *event) {
 	interrupt = append(interrupt, e.text...)
 	interrupt[0] = '{'
 	f.asked = append(f.asked, append(interrupt, '}'))
+}
+
+// isQuestion reports whether an event of the type asks.
+func isQuestion(t *eventType, e *event) bool {
+	name := e.values[fieldName]
+	return t.does == doesAsk && name != nil && kindOf(name) == isString && string(e.decoded(fieldName)) == questionName
 }
 
 // of returns the member, a JSON string that is not empty; nil: the event has none.
@@ -78,11 +81,14 @@ func (f *Fold) questionID() []byte {
 
 // sources returns the questions of a list of interrupts, as they came; none if the interrupts are those of an outcome.
 func sources(interrupts json.RawMessage) (events []json.RawMessage) {
+	var e event
 	for interrupt := range rawjson.Elements(interrupts) {
-		if kindOf(interrupt) == isObject {
-			if source := rawjson.MemberOf(interrupt, "source"); source != nil && source[0] == '{' {
-				events = append(events, source)
-			}
+		if kindOf(interrupt) != isObject {
+			continue
+		}
+		source := rawjson.MemberOf(interrupt, "source")
+		if e.clear(); e.scanWhole(source, nil) && isQuestion(typeOf(&e), &e) {
+			events = append(events, source)
 		}
 	}
 	return events

@@ -12,7 +12,7 @@ begin
     return (
         select agui_internal.json_unguard(string_agg((interrupt.value -> 'source')::text, ',' order by interrupt.position))
         from json_array_elements(agui_internal.json_guard(interrupts)::json) with ordinality as interrupt (value, position)
-        where json_typeof(interrupt.value) = 'object' and json_typeof(interrupt.value -> 'source') = 'object'
+        where json_typeof(interrupt.value) = 'object' and agui_internal.is_question(interrupt.value -> 'source')
     );
 end
 $function$;
