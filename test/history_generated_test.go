@@ -453,11 +453,13 @@ func (l generatedLog) whatRowsMean(t *testing.T, rows []pgagui.HistoryEvent) str
 		}
 		for _, row := range rows {
 			if row.RunID == fmt.Sprint("run-", run) {
+				inRows[run].Locate(row.RunID, row.Seq)
 				inRows[run].Apply(row.JSON)
 			}
 		}
-		for _, placed := range l.events {
+		for i, placed := range l.events {
 			if placed.run == run {
+				inLog[run].Locate(fmt.Sprint("run-", run), int64(i+1))
 				inLog[run].Apply(placed.event)
 			}
 		}
