@@ -256,8 +256,8 @@ func TestTheStateOfAnAbandonedBranch(t *testing.T) {
 		{"an edit of the first message", true, `{}`, []string{"u1 user Other"}, `{"step":2}`, `map[]`, []string{`{}`}, `{}`},
 		{"a client that has the state of the branch", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `{"step": 1}`, `map[step:1]`, nil, `{"step":1}`},
 		{"a client that has no state", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Edited"}, `null`, `map[step:1]`, nil, `{"step":1}`},
-		{"no branch", true, `{}`, []string{"u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
-		{"a parent that the client names", true, `{"parentRunId":"run-1"}`, []string{"u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
+		{"no branch", true, `{}`, []string{"u1 user One", "a1 assistant Hi", "u2 user Two", "a2 assistant Hi", "u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
+		{"a parent that the client names", true, `{"parentRunId":"run-1"}`, []string{"u1 user One", "a1 assistant Hi", "u3 user Three"}, `{"step":"mine"}`, `map[step:mine]`, nil, `{"step":"mine"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -306,6 +308,7 @@ func TestAClientResumesTowardARun(t *testing.T) {
 			continue
 		}
 		body := input("thread", fmt.Sprint("run-", run), fmt.Sprintf("u%d user Hello", run))
+		body = strings.Replace(body, `"forwardedProps":{}`, `"forwardedProps":{"pgagui":{"history":"new"}}`, 1)
 		posters[run] = p.stream("POST", "/agent/test/run", strings.Replace(body, "{", fmt.Sprintf(`{"parentRunId":%q,`, parent), 1))
 		calls[run] = a.called(t)
 		id, types := fmt.Sprint("a", run), []string{"RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"}
@@ -377,5 +380,45 @@ func TestAClientResumesTowardARun(t *testing.T) {
 	}
 	if stays.until("MESSAGES_SNAPSHOT"); !strings.Contains(stays.events[len(stays.events)-1], `"u4"`) {
 		t.Errorf("the head did not follow: %q", stays.events)
+	}
+}
+
+// A device that sends only its question receives the history first. If its connection breaks, it resumes behind its last frame.
+func TestADeviceWithoutTheHistoryResumes(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	p := serve(t, testdb.Pool(t), withAgent(a))
+	p.run("thread", "run-1", "u1 user Hello")
+	a.called(t).finish("a1", "Hi")
+	p.waitForEnd("thread", "run-1")
+	device := p.run("thread", "run-2", "u2 user More")
+	called := a.called(t)
+	called.send(started("thread", "run-2"), start("a2"), content("a2", "Yes"))
+	device.until("TEXT_MESSAGE_CONTENT")
+	repeated := p.run("thread", "run-2", "u2 user More") // the same request
+	repeated.until("TEXT_MESSAGE_CONTENT")
+	if !slices.Equal(repeated.events, device.events) {
+		t.Errorf("the repeated request received\n%s\nthe first one\n%s", strings.Join(repeated.events, "\n"), strings.Join(device.events, "\n"))
+	}
+	resumed := p.stream("GET", "/threads/thread/events?run=run-2", "", "Last-Event-ID", device.lastID)
+	called.send(end("a2"), finished("thread", "run-2"))
+	close(called.answers)
+	for _, c := range []*client{device, resumed} {
+		c.want("TEXT_MESSAGE_END", "RUN_FINISHED")
+	}
+	fold := compaction.New()
+	for _, event := range device.events {
+		fold.Apply([]byte(event))
+	}
+	restored, err := p.store.Restore(t.Context(), "thread", pgagui.At{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []json.RawMessage
+	for _, message := range fold.Messages() {
+		shown = append(shown, message.JSON())
+	}
+	if got, want := fmt.Sprintf("%s", shown), fmt.Sprintf("%s", restored.Messages); got != want || len(shown) != 4 {
+		t.Errorf("the device shows\n%s\nthe log means\n%s", got, want)
 	}
 }

@@ -436,7 +436,7 @@ func TestARunGoesOnAfterAnEnd(t *testing.T) {
 	}
 
 	// If it breaks off, that end was not the end.
-	c = p.run("thread", "run-3", "u3 user More")
+	c = p.run("thread", "run-3", "u1 user Hello", "a1 assistant Hi", "u3 user More")
 	called = a.called(t)
 	called.send(started("thread", "run-3"), finished("thread", "run-3"), start("a3"))
 	c.want("RUN_STARTED", "TEXT_MESSAGE_START")

@@ -15,6 +15,7 @@ type conversation struct {
 	messages   []message
 	activities map[string]bool // their ids
 	state      json.RawMessage
+	hasAliases bool // the client has messages of it under other ids
 }
 
 func readConversation(messages []json.RawMessage, state json.RawMessage) conversation {
@@ -61,6 +62,11 @@ func isFilled(in *Input, stored conversation, mode History) bool {
 		return false
 	}
 	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, turns(in.messages))
+}
+
+// lacksHistory reports whether a client does not have the stored conversation. One that sends new messages only has it.
+func lacksHistory(in *Input, stored conversation, mode History) bool {
+	return len(stored.messages) > 0 && (stored.hasAliases || mode == FillHistory && isFilled(in, stored, mode))
 }
 
 // stateOfBranch returns the state with which a run begins that branches off here, if the client sent

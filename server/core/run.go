@@ -30,6 +30,8 @@ type Started struct {
 	// perhaps in another process.
 	recorded <-chan struct{}
 	clients  accept.Clients
+	// LacksHistory: the client sent none of the messages before, or has them under other ids.
+	LacksHistory bool
 }
 
 // maxHeldBytes bounds what an agent may send after the end of a run, without the last event.
@@ -97,10 +99,9 @@ func runInProgress(ctx context.Context, from Tenant, threadID string) string {
 
 func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header) (*Started, error) {
 	claim, isKnown, err := s.claim(ctx, to, agent, in)
-	run := pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}
 	if isKnown { // the same request came before
 		s.metrics.repeated.Inc()
-		return &Started{Run: run, clients: ClientsOf(in.Protocol)}, nil
+		return repeated(ctx, to, agent, in)
 	}
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 	if err != nil {
 		// The client gets the error, and the run will not begin.
 		if err := to.ReleaseClaim(context.WithoutCancel(ctx), claim); err != nil {
-			s.Options.Logger.Warn("a claim could not be released, it expires", "thread", run.ThreadID, "run", run.RunID, "error", err)
+			s.Options.Logger.Warn("a claim could not be released, it expires", "thread", in.ThreadID, "run", in.RunID, "error", err)
 		}
 		return nil, err
 	}
@@ -118,10 +119,7 @@ func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 }
 
 func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header, claim *pgagui.Claim) (*Started, error) {
-	mode := agent.History
-	if in.history != "" {
-		mode = in.history
-	}
+	mode := historyOf(agent, in)
 	parent, stored, branches, err := s.parentOf(ctx, to, in, mode, claim)
 	if err != nil {
 		return nil, err
@@ -166,7 +164,26 @@ func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 		defer run.memory.Release()
 		s.record(run, agentHeaders)
 	}()
-	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol)}, nil
+	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol), lacksHistory(in, stored, mode)}, nil
+}
+
+// repeated returns the run that an earlier request started.
+func repeated(ctx context.Context, from Tenant, agent *Agent, in *Input) (*Started, error) {
+	run := &Started{Run: pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, clients: ClientsOf(in.Protocol)}
+	known, err := from.Status(ctx, run.Run)
+	if err != nil || known.ParentRunID == "" { // it has not begun, or nothing is before it
+		return run, nil
+	}
+	stored, err := from.conversation(ctx, in.ThreadID, known.ParentRunID)
+	run.LacksHistory = lacksHistory(in, stored, historyOf(agent, in))
+	return run, err
+}
+
+func historyOf(agent *Agent, in *Input) History {
+	if in.history != "" {
+		return in.history
+	}
+	return agent.History
 }
 
 // inputOf returns what the agent receives. If state is not nil, it replaces the state of the client.
@@ -217,7 +234,8 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent || in.answer.text != nil {
 		return parent, stored, false, err
 	}
-	sent := turns(in.messages)
+	own := turns(in.messages)
+	sent := own
 	if mode != NewMessages && knowsAny(stored, sent) {
 		sent, err = underStoredIDs(sent, stored, func(messageID string) (string, error) {
 			origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
@@ -230,6 +248,8 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 			return parent, stored, false, err
 		}
 	}
+	isRenamed := !slices.EqualFunc(own, sent, func(a, b message) bool { return a.id == b.id })
+	stored.hasAliases = isRenamed
 	switch point, messageID := branchOf(sent, stored, mode); point {
 	case elsewhere:
 		s.metrics.unplaced.Inc()
@@ -247,6 +267,7 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 			return "", conversation{}, true, nil
 		}
 		stored, err = from.conversation(ctx, in.ThreadID, origin.ParentRunID)
+		stored.hasAliases = isRenamed
 		return origin.ParentRunID, stored, true, err
 	}
 	return parent, stored, false, nil

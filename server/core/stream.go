@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/server/accept"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -81,6 +82,8 @@ type Stream struct {
 	// isAwaited is true if the run may not have begun yet. recorded is Started.recorded.
 	isAwaited bool
 	recorded  <-chan struct{}
+	// lacksHistory is Started.LacksHistory, until the client has it.
+	lacksHistory bool
 
 	runID    string          // the run that is sent; empty: none
 	position pgagui.Position // of the last event that was examined
@@ -168,10 +171,12 @@ func (s *Server) watchToken(ctx context.Context, cancel context.CancelCauseFunc)
 	return timer.Stop
 }
 
-// RunStream returns the stream of a run that a client started: its events from the first one.
+// RunStream returns the stream of a run that a client started: its events from the first one. A client that does not have the
+// conversation before gets the history up to the first event in its place, or it would show its question before what is older.
 func (s *Server) RunStream(from Tenant, run *Started) *Stream {
 	sent := &Stream{
 		server: s, from: from, ThreadID: run.Run.ThreadID, clients: run.clients, isFixed: true, isAwaited: true, recorded: run.recorded,
+		lacksHistory: run.LacksHistory,
 	}
 	sent.enter(run.Run.RunID)
 	return sent
@@ -225,13 +230,38 @@ func (s *Stream) attach(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	s.position, s.base = attached.Position, attached.Position.Seq
-	s.history, s.nextPart = attached.Events, attached.NextPart
+	s.take(attached)
 	if s.nextPart > 0 && s.clients == accept.Client1 {
-		s.history = replacing(s.history) // the list of the first part has not all kinds of messages
+		s.history = s.replacing(s.history) // the list of the first part has not all kinds of messages
 	}
 	s.isOver = attached.Status != pgagui.Running
 	s.enter(attached.RunID)
+	return nil
+}
+
+func (s *Stream) take(attached *pgagui.Attachment) {
+	s.position, s.base = attached.Position, attached.Position.Seq
+	s.history, s.nextPart = attached.Events, attached.NextPart
+}
+
+// begin sends the history up to the first event of the run, in place of that event. A list of messages puts what the client does not
+// have behind what it has, so its own messages go first.
+func (s *Stream) begin(ctx context.Context, first pgagui.Event) error {
+	s.lacksHistory = false
+	routeOf(ctx).hasSeen(s.ThreadID, first.Seq)
+	s.base = first.Seq
+	attached, err := s.part(ctx, 1)
+	if err != nil {
+		return err
+	}
+	s.take(attached)
+	s.history = s.replacing(s.history)
+	if err := s.sendHistory(ctx); err != nil {
+		return err
+	}
+	if first.Type == "RUN_ERROR" {
+		s.pass(s.examine(first.JSON, first.Seq), true)
+	}
 	return nil
 }
 
@@ -293,7 +323,9 @@ func (s *Stream) catchUp(ctx context.Context) error {
 				return err
 			}
 			for _, event := range attached.Events {
-				s.filter.Push(s.examine(event, 0))
+				if s.position.Seq == s.base || compaction.EventType(event) != "RUN_ERROR" { // see sendHistory
+					s.filter.Push(s.examine(event, 0))
+				}
 			}
 			part = attached.NextPart
 		}
@@ -370,6 +402,12 @@ func (s *Stream) serveRun(ctx context.Context) error {
 				s.emit(Frame{})
 			default:
 				s.position = event.Position()
+				if s.lacksHistory {
+					if err := s.begin(ctx, event); err != nil {
+						return err
+					}
+					continue
+				}
 				s.pass(s.examine(event.JSON, event.Seq), true)
 			}
 			if s.isLeft {
@@ -394,7 +432,11 @@ func (s *Stream) serveRun(ctx context.Context) error {
 func (s *Stream) sendHistory(ctx context.Context) error {
 	held := s.server.Memory.Hold(ctx)
 	defer held.Release()
+	wait := func(size int) error { return held.Wait(ctx, size) }
 	admit := held.Resize
+	if s.isAwaited { // the run has begun
+		admit = wait
+	}
 	for {
 		size := 0
 		for _, event := range s.history {
@@ -405,8 +447,12 @@ func (s *Stream) sendHistory(ctx context.Context) error {
 		}
 		for i, event := range s.history {
 			isLast := s.nextPart == 0 && i == len(s.history)-1
-			// A run that ends so is over for the client: it lacks what is too large for it.
-			s.isOver = s.isOver || isLast && compaction.EventType(event) == "RUN_ERROR"
+			if isLast && compaction.EventType(event) == "RUN_ERROR" { // the client lacks what is too large for it
+				if s.isAwaited { // the run goes on
+					continue
+				}
+				s.isOver = true
+			}
 			s.pass(s.examine(event, 0), isLast)
 		}
 		s.history = nil
@@ -422,7 +468,7 @@ func (s *Stream) sendHistory(ctx context.Context) error {
 			return err
 		}
 		s.history, s.nextPart = attached.Events, attached.NextPart
-		admit = func(size int) error { return held.Wait(ctx, size) } // the client has received something: it waits
+		admit = wait // the client has received something
 	}
 }
 
@@ -480,7 +526,7 @@ func (s *Stream) next(ctx context.Context) (found bool, err error) {
 				return false, err
 			}
 			if isOnAnotherBranch && s.clients == accept.Client1 {
-				s.history = replacing(s.history)
+				s.history = s.replacing(s.history)
 			}
 			return true, nil
 		}
@@ -508,20 +554,23 @@ func (s *Stream) ahead(ctx context.Context, from *pgagui.Store) (isPending bool,
 	return isPending, head, err
 }
 
-// replacing returns a history after which the client has nothing of another branch. A list of
-// messages replaces the thoughts and the activities of the client only if it has some itself. So two
-// lists come first in which a thought, then an activity, takes the place of the first message.
-// (0.0.59 would keep these: no event removes thoughts and activities there.)
-func replacing(history []json.RawMessage) []json.RawMessage {
+// replacing returns a history after which the client has nothing else, and what it has in the stored order. A list of messages removes
+// what it does not name, and puts what is new behind the rest. So a list comes first that has the first message alone. It replaces the
+// thoughts and the activities of the client only if it has some itself. So for 1.0.0 there are two, in which a thought, then an
+// activity, takes the place of that message. (0.0.59 would keep these: no event removes thoughts and activities there.)
+func (s *Stream) replacing(history []json.RawMessage) []json.RawMessage {
 	for i, event := range history {
 		if compaction.EventType(event) != "MESSAGES_SNAPSHOT" {
 			continue
 		}
-		var list struct{ Messages []struct{ ID string } }
+		var list struct{ Messages []json.RawMessage }
 		if json.Unmarshal(event, &list) != nil || len(list.Messages) == 0 {
 			break
 		}
-		id, _ := json.Marshal(list.Messages[0].ID)
+		if s.clients != accept.Client1 {
+			return slices.Insert(history, i, json.RawMessage(fmt.Sprintf(`{"type":"MESSAGES_SNAPSHOT","messages":[%s]}`, list.Messages[0])))
+		}
+		id := jsontext.Quote(readMessage(list.Messages[0]).id)
 		return slices.Insert(history, i,
 			json.RawMessage(fmt.Sprintf(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":%s,"role":"reasoning","content":""}]}`, id)),
 			json.RawMessage(fmt.Sprintf(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":%s,"role":"activity","activityType":"none","content":{}}]}`, id)))

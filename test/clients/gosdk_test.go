@@ -103,7 +103,8 @@ func TestGoSDK(t *testing.T) {
 		gates.release("From Go to " + s.thread)
 		ran := s.readWithGoSDK("/agent/test/run", body)
 		connected := s.readWithGoSDK("/agent/test/connect", body)
-		if want := "RUN_STARTED STATE_SNAPSHOT STEP_STARTED"; !strings.HasPrefix(ran, want) || !strings.HasSuffix(ran, " RUN_FINISHED") {
+		history, own, _ := strings.Cut(ran, " RUN_FINISHED RUN_STARTED ") // it sent its question alone
+		if !strings.HasPrefix(history, "RUN_STARTED MESSAGES_SNAPSHOT") || !strings.HasPrefix(own, "STATE_SNAPSHOT STEP_STARTED") || !strings.HasSuffix(own, " RUN_FINISHED") {
 			s.t.Errorf("the SDK's client received %s", ran)
 		}
 		if want := "RUN_STARTED MESSAGES_SNAPSHOT"; !strings.HasPrefix(connected, want) || !strings.HasSuffix(connected, " RUN_FINISHED") {

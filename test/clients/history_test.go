@@ -1,9 +1,13 @@
 package clients
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/wait"
 )
 
 // An agent lists an image as a part of protocol 0.x, and members that are null: each client shows live what it shows after a reload, and
@@ -55,7 +59,9 @@ func TestAStoppedPageAsksOnWithTheStreamedID(t *testing.T) {
 		running = c.run("run-2", nil, user("u2", "More"))
 		called = s.agent.calledBy(running, s.thread)
 		s.wantReceived(called, "u1", "streamed-1", "u2")
-		called.finish(called.event("RUN_STARTED"), `{"type":"TEXT_MESSAGE_START","messageId":"streamed-2","role":"assistant"}`,
+		called.send(called.event("RUN_STARTED"))
+		c.hold(s.awaited("run-2", 1))
+		called.finish(`{"type":"TEXT_MESSAGE_START","messageId":"streamed-2","role":"assistant"}`,
 			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"streamed-2","delta":"Yes"}`, `{"type":"TEXT_MESSAGE_END","messageId":"streamed-2"}`,
 			`{"type":"MESSAGES_SNAPSHOT","messages":[`+first+rest+`]}`, called.event("RUN_FINISHED"))
 		running.succeed()
@@ -63,4 +69,62 @@ func TestAStoppedPageAsksOnWithTheStreamedID(t *testing.T) {
 		s.wantParent(c, "run-1")
 		s.wantAgreement(c, "run-2", true)
 	})
+}
+
+// A device that sends only its question shows what is older before it, from the first event of the run on, as it does after a reload.
+func TestADeviceThatSendsOnlyItsQuestion(t *testing.T) {
+	t.Parallel()
+	newStage(t).onEachVersion(t, func(s *scenario) {
+		page := s.client(s.here)
+		s.play(page, "run-1", nil, user("u1", "Hello"))
+		for i, lists := range []bool{false, true} { // an agent that lists the messages at the end, and one that does not
+			run, question := []string{"run-2", "run-3"}[i], []string{"u2", "u3"}[i]
+			device := s.client(s.there)
+			running := device.run(run, nil, user(question, "More"))
+			called := s.agent.calledBy(running, s.thread)
+			if ids := called.messageIDs(); ids[0] != "u1" || ids[len(ids)-1] != question {
+				s.t.Errorf("the agent received the messages %q", ids)
+			}
+			events := called.everything(run)
+			called.send(events[0])
+			device.wait(1, s.awaited(run, 1))
+			called.send(events[1 : len(events)-1]...)
+			if lists {
+				called.send(`{"type":"MESSAGES_SNAPSHOT","messages":` + text(withoutActivities(s.awaited(run, len(events)-1).Messages.([]any))) + `}`)
+			}
+			called.finish(events[len(events)-1])
+			running.succeed()
+			s.wantAgreement(device, run, true)
+		}
+
+		// A page that sends what it has, and one that says that it has it, get nothing but the run.
+		page.connect().succeed()
+		for i, parameters := range []map[string]any{nil, forwarded(map[string]any{"history": "new"}), forwarded(map[string]any{"history": "full"})} {
+			c, run := page, []string{"run-4", "run-5", "run-6"}[i]
+			if i > 0 {
+				c = s.client(s.here)
+			}
+			before := len(c.frames())
+			running := c.run(run, parameters, user("question of "+run, "And?"))
+			s.agent.calledBy(running, s.thread).reply("answer of "+run, "So")
+			running.succeed()
+			if frames := c.frames()[before:]; len(frames) != 5 {
+				s.t.Errorf("run %s: the page received\n%s", run, strings.Join(frames, "\n"))
+			}
+		}
+	})
+}
+
+// awaited returns what a run means once it has so many events.
+func (s *scenario) awaited(run string, events int) meaning {
+	s.t.Helper()
+	wait.For(s.t, fmt.Sprintf("%d events of run %s", events, run), func() bool {
+		status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: run})
+		return err == nil && status.LastSeq-status.FirstSeq+1 >= int64(events)
+	})
+	return s.here.restored(s.t, s.thread, run)
+}
+
+func withoutActivities(messages []any) []any {
+	return slices.DeleteFunc(messages, func(m any) bool { return m.(map[string]any)["role"] == "activity" })
 }

@@ -146,5 +146,14 @@ func TestAMessageLargerThanAFrameIsNamed(t *testing.T) {
 		meant := s.here.restored(s.t, s.thread, "")
 		meant.Messages = slices.Delete(meant.Messages.([]any), 1, 2)
 		c.wantSame(meant)
+
+		// A device that asks there gets its answer.
+		device := s.client(s.here)
+		running := device.run("run-2", nil, user("u2", "More"))
+		s.agent.calledBy(running, s.thread).reply("a2", "Yes")
+		running.succeed()
+		meant = s.here.restored(s.t, s.thread, "")
+		meant.Messages = slices.Delete(meant.Messages.([]any), 1, 2)
+		device.wantSame(meant)
 	})
 }

@@ -300,6 +300,7 @@ func (s eventsAPI) run(w http.ResponseWriter, r *http.Request) error {
 	if !face.Accepts(r, "text/event-stream") {
 		return face.Answer(w, map[string]string{"runId": in.RunID, "threadId": in.ThreadID})
 	}
+	run.LacksHistory = false // clients of sessions read what is older from the stream of the session
 	sent := s.RunStream(s.Tenant(r.Context()), run)
 	s.WriteStream(w, r, sent, face.FrameFormat{OnlySeq: true})
 	return nil
