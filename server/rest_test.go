@@ -430,6 +430,19 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 	}
 	go send("/threads/t/runs/run-4/events", "application/x-ndjson", strings.NewReader(started("t", "run-4")+"\nnope\n"))
 	wantAnswer(400, "event 2 of the stream is not valid JSON")
+	mustRun(t, p, "t", "run-4") // what stands before the bad event is stored
+	go send("/threads/other/runs/run-1/events", "text/event-stream", strings.NewReader(
+		"data:\n\ndata: "+started("other", "run-1")+"\n\ndata: \ndata: \n\ndata: "+start("a1")+"\n\ndata: [1]\n\ndata: "+end("a1")+"\n\n"))
+	wantAnswer(400, "event 3 of the stream is not a JSON object (events stored before it: 2)")
+	go send("/threads/other/runs/run-1/events?after_seq=2", "text/event-stream", strings.NewReader(
+		"data: "+end("a1")+"\n\ndata: "+finished("other", "run-1")+"\n\ndata: [DONE]\n\n"))
+	wantAnswer(200, `"lastSeq":4`)
+	go send("/threads/other/runs/run-2/events", "application/x-ndjson", strings.NewReader(started("other", "run-2")+`
+{"type":"CUSTOM","name":"score","value":NaN}`))
+	wantAnswer(400, "event 2 of the stream is not valid JSON: NaN at character 41 (events stored before it: 1)")
+	go send("/threads/strict/runs/run-3/events?strict=true", "application/x-ndjson", strings.NewReader(
+		started("strict", "run-3")+"\n"+finished("strict", "run-3")+"\n"+start("late")+"\n"))
+	wantAnswer(409, "event 3 of the stream comes after the end of the run (events stored before it: 2)")
 	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(strings.Repeat("x", 9<<20)))
 	wantAnswer(413, "after 0 events")
 

@@ -11,6 +11,8 @@ import (
 	"io"
 	"iter"
 	"unicode/utf8"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const (
@@ -251,7 +253,7 @@ func fault(text []byte) (offset int, err error) {
 		if text[offset] == '\n' {
 			return offset, fmt.Errorf("not valid JSON: %w (cut off?)", syntax)
 		}
-		return offset, fmt.Errorf("not valid JSON: %w", syntax)
+		return offset, fmt.Errorf("not valid JSON: %w", rawjson.WhyInvalid(text))
 	}
 	if utf8.Valid(text) {
 		return 0, nil

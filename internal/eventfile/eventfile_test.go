@@ -127,6 +127,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		"NDJSON cut off in a string":    {"{\"a\":\"Hel\n{\"b\":2}\n", 0, `chat:1: not valid JSON: invalid character '\n' in string literal (cut off?)`},
 		"NDJSON cut off between values": {"{\"a\":1}\n{\"b\":1,\n{\"c\":2}\n", 1, `chat:3: not valid JSON: invalid character '{' looking for beginning of object key string (the event begins in line 2)`},
 		"an error within a line":        {"{\"a\":1}\n\n{\"b\":nil}\n", 1, `chat:3: not valid JSON: invalid character 'i' in literal null (expecting 'u')`},
+		"a number of Python":            {"{\"a\":1}\n{\"b\":NaN}\n", 1, `chat:2: not valid JSON: NaN at character 6`},
 		"brackets that do not match":    {`{"a":[1}}`, 0, `chat:1: not valid JSON: invalid character '}' after array element`},
 		"too many brackets":             {`{"a":1}}`, 1, `chat:1: an event must be a JSON object, not "}"`},
 		"too deep":                      {`{"a":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + "}", 0, `chat:1: not valid JSON: invalid character '[' exceeded max depth`},

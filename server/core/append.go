@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const (
@@ -58,30 +61,62 @@ func (s *Server) AppendStream(
 			events[i] = event.JSON
 		}
 		seq, err := s.Append(ctx, to, run, events, options)
+		var refused error
+		if at := refusedAt(err, events); at > 0 {
+			refused, events = inStream(err, events, count), events[:at]
+			seq, err = s.Append(ctx, to, run, events, options) // what stands before it is good
+		}
 		for _, event := range batch {
 			event.Held.Release()
 		}
 		if err != nil {
 			return lastSeq, count, inStream(err, events, count)
 		}
-		lastSeq, count = seq, count+int64(len(batch))
+		lastSeq, count = seq, count+int64(len(events))
+		if refused != nil {
+			return lastSeq, count, refused
+		}
 		options.AfterSeq, options.ParentRunID, options.NoParent = &lastSeq, "", false
 	}
 	return lastSeq, count, nil
 }
 
-// inStream says of events that were refused where in the stream they are, behind those that are stored.
-func inStream(err error, events []json.RawMessage, stored int64) error {
+var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
+
+// refusedAt returns the index of the event for which a call was refused, -1 if it was for no single one.
+func refusedAt(err error, events []json.RawMessage) int {
 	var refusal *pgagui.Error
-	if !errors.Is(err, pgagui.ErrInvalidEvents) || !errors.As(err, &refusal) {
+	if !errors.As(err, &refusal) {
+		return -1
+	}
+	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
+		if position, err := strconv.Atoi(match[1]); err == nil && position >= 1 && position <= len(events) {
+			return position - 1
+		}
+	}
+	if !errors.Is(err, pgagui.ErrInvalidEvents) {
+		return -1
+	}
+	return slices.IndexFunc(events, func(event json.RawMessage) bool { return !json.Valid(event) })
+}
+
+// inStream says of an event that was refused where in the stream it is, and how many are stored.
+func inStream(err error, events []json.RawMessage, before int64) error {
+	at := refusedAt(err, events)
+	if at < 0 {
 		return err
 	}
+	var refusal *pgagui.Error
+	errors.As(err, &refusal)
 	located := *refusal
-	if i := slices.IndexFunc(events, func(event json.RawMessage) bool { return !json.Valid(event) }); i >= 0 {
-		located.Message = fmt.Sprintf("event %d of the stream is not valid JSON", stored+int64(i)+1)
-	} else if stored > 0 {
-		located.Message += fmt.Sprintf(" (the call began behind event %d of the stream)", stored)
+	stored := before + int64(at)
+	place := fmt.Sprintf("event %d of the stream", stored+1)
+	if json.Valid(events[at]) {
+		located.Message = eventOfCall.ReplaceAllString(located.Message, place)
+	} else {
+		located.Message = fmt.Sprintf("%s is not valid JSON: %v", place, rawjson.WhyInvalid(events[at]))
 	}
+	located.Message += fmt.Sprintf(" (events stored before it: %d)", stored)
 	return &located
 }
 

@@ -258,9 +258,19 @@ func (p *partialEvent) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// sseEvents reads the data of server-sent events.
+// sseEvents reads the data of server-sent events. As in files, blank data and [DONE] are no events.
 func sseEvents(stream io.Reader) iter.Seq2[json.RawMessage, error] {
-	return sse.Read(stream, maxStreamedEvent)
+	return func(yield func(json.RawMessage, error) bool) {
+		for data, err := range sse.Read(stream, maxStreamedEvent) {
+			text := bytes.TrimSpace(data)
+			if err == nil && (len(text) == 0 || string(text) == "[DONE]") {
+				continue
+			}
+			if !yield(data, err) {
+				return
+			}
+		}
+	}
 }
 
 // lineEvents reads events in lines.
