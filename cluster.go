@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // Node is a database of a cluster (docs/scale.md).
@@ -248,11 +249,11 @@ func (c *cluster) load(ctx context.Context) error {
 	}
 	answers := make(chan answer, len(c.members))
 	for _, m := range c.members {
-		go func() {
+		go panics.Task(nil, func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mapTimeout)
 			defer cancel()
 			answers <- answer{m.name, c.introduce(ctx, m)}
-		}()
+		}, func(err error) { answers <- answer{m.name, err} })()
 	}
 	failed := &UnansweredError{map[string]error{}}
 	for range c.members {
@@ -291,7 +292,7 @@ func (c *cluster) refresh(ctx context.Context, failed *member) {
 	var others sync.WaitGroup
 	for _, m := range c.members {
 		if m != failed {
-			others.Go(func() { _ = c.askMap(ctx, m) })
+			others.Go(panics.Task(nil, func() { _ = c.askMap(ctx, m) }, nil))
 		}
 	}
 	others.Wait()

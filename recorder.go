@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // RecorderConfig holds the settings of a Recorder. The zero value is ready to use.
@@ -193,7 +194,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	failures := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, recording := range open {
-		closing.Go(func() { failures[i] = recording.Close(ctx) })
+		closing.Go(panics.Task(r.config.Logger, func() { failures[i] = recording.Close(ctx) }, func(err error) { failures[i] = err }))
 	}
 	closing.Wait()
 	r.sender.Stop()

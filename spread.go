@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // callsForMany are the calls for many threads at once. *db.Queries has them for one database.
@@ -71,7 +72,7 @@ func (s *Store) split(
 		left = nil
 		var calls sync.WaitGroup
 		for m, items := range parts {
-			calls.Go(func() {
+			calls.Go(panics.Task(nil, func() {
 				refused, err := call(ctx, queriesIn(m.db, s.scope, s.setsScope), m, items)
 				if s.cluster.noteFailure(ctx, m, err) {
 					refused = items
@@ -84,7 +85,13 @@ func (s *Store) split(
 						failed[i] = err
 					}
 				}
-			})
+			}, func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, i := range items {
+					failed[i] = err
+				}
+			}))
 		}
 		calls.Wait()
 		slices.Sort(left)
@@ -305,11 +312,11 @@ func gather[T any](ctx context.Context, s *Store, call func(ctx context.Context,
 	values, errs := make([]T, len(members)), make([]error, len(members))
 	var calls sync.WaitGroup
 	for i, m := range members {
-		calls.Go(func() {
+		calls.Go(panics.Task(nil, func() {
 			if errs[i] = s.cluster.introduce(ctx, m); errs[i] == nil {
 				values[i], errs[i] = call(ctx, queriesIn(m.db, s.scope, s.setsScope), m.name)
 			}
-		})
+		}, func(err error) { errs[i] = err }))
 	}
 	calls.Wait()
 	var replies []reply[T]

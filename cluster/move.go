@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/internal/threadrows"
 )
@@ -541,14 +542,14 @@ func inPages[T any](
 		var working sync.WaitGroup
 		next := make(chan T)
 		for range parallelCopies {
-			working.Go(func() {
+			working.Go(panics.Task(nil, func() {
 				for item := range next {
 					if err := f(ctx, item); err != nil {
 						cancel(err)
 						return
 					}
 				}
-			})
+			}, cancel))
 		}
 		for _, item := range items {
 			select {

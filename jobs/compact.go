@@ -24,6 +24,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // CompactOptions are the settings of [Compact]. The zero value compacts everything with one worker.
@@ -128,7 +129,7 @@ func Compact(ctx context.Context, pool *pgxpool.Pool, options CompactOptions) (C
 	}
 	group, groupContext := errgroup.WithContext(ctx)
 	for range max(1, options.Workers) {
-		group.Go(func() error { return guarded(func() error { return job.work(groupContext) }) })
+		group.Go(func() error { return panics.Catch(nil, func() error { return job.work(groupContext) }) })
 	}
 	err = group.Wait()
 	if err == nil {
@@ -302,7 +303,7 @@ func (j *compactJob) compactNext(ctx context.Context, at target, maxRuns int32) 
 func (j *compactJob) compactIn(ctx context.Context, room room, at target, maxRuns int32) (result Compacted, next *target, err error) {
 	isHeld, isLost := false, false
 	err = inTransaction(ctx, j.pool, func(connection *pgx.Conn) error {
-		err := guarded(func() error {
+		err := panics.Catch(nil, func() error {
 			thread := threadCompaction{
 				connection: connection, queries: db.New(connection), key: at.key, dueBy: j.dueBy, foldLimits: j.foldLimits, meter: meter{room: room},
 				carriedNo: at.carriedNo, readsAll: j.is(j.readsAll, at.key), folds: map[int32]*runFold{}, isOver: j.limits.isOver,

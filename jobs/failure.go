@@ -3,8 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // RunsLeftError means that a job failed at some runs or threads, and did all others. The failed runs
@@ -61,7 +60,7 @@ func stateOf(cause error) *string {
 	switch {
 	case errors.Is(cause, compaction.ErrLimit):
 		return new("UI023") // the code that the reducer in SQL raises
-	case errors.Is(cause, errPanic):
+	case errors.Is(cause, panics.Err):
 		return new("XX000") // an internal error
 	case errors.As(cause, &connect):
 		return new("08001") // no connection
@@ -88,32 +87,4 @@ func isForbidden(err error) bool {
 func isLockTimeout(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == "55P03"
-}
-
-// errPanic is what a panic becomes.
-var errPanic = errors.New("panic")
-
-// guarded calls a function and turns a panic into an error, so that one thread cannot end the job.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w%s: %v", errPanic, panicPlace(), value)
-		}
-	}()
-	return call()
-}
-
-// panicPlace says where the function that is being recovered panicked.
-func panicPlace() string {
-	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
-	for {
-		frame, more := frames.Next()
-		if !strings.HasPrefix(frame.Function, "runtime.") {
-			return fmt.Sprintf(" in %s (%s:%d)", frame.Function, frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line)
-		}
-		if !more {
-			return ""
-		}
-	}
 }

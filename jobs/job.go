@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // Job is upkeep that runs on a schedule: by cron, by pgagui worker, or by a program of your own.
@@ -73,7 +74,7 @@ func (j Job) Run(ctx context.Context, pool *pgxpool.Pool, observe Observer) (rep
 		return report, err
 	}
 	report.Skipped, err = exclusively(ctx, pool, j.Name, func(ctx context.Context) (err error) {
-		return guarded(func() error {
+		return panics.Catch(nil, func() error {
 			report.Result, err = j.Work(ctx)
 			return err
 		})
@@ -85,7 +86,7 @@ func (j Job) hasWork(ctx context.Context) (has bool, err error) {
 	if j.HasWork == nil {
 		return true, nil
 	}
-	err = guarded(func() error {
+	err = panics.Catch(nil, func() error {
 		has, err = j.HasWork(ctx)
 		return err
 	})
@@ -143,7 +144,7 @@ func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(
 	defer cancel(nil)
 	watchContext, endWatch := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan struct{})
-	go func() {
+	go panics.Task(nil, func() {
 		defer close(watched)
 		// Nothing comes on this connection but its end.
 		for {
@@ -154,7 +155,7 @@ func exclusively(ctx context.Context, pool *pgxpool.Pool, job string, work func(
 				return
 			}
 		}
-	}()
+	}, func(err error) { cancel(&lostLockError{job, err}) })()
 	err = work(workContext)
 	endWatch()
 	<-watched

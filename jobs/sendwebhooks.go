@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/webhook"
 )
 
@@ -250,14 +251,10 @@ func (s *sending) fill(ctx context.Context, hook *sendingTo) error {
 		s.onTheir++
 		hook.onTheir++
 		to := hook.WebhookEndpointsRow
-		go func() {
-			result := answered{to: hook}
-			result.err = guarded(func() (err error) {
-				result.answer, result.givenUp, err = s.send(ctx, to, request)
-				return err
-			})
-			s.answers <- result
-		}()
+		go panics.Task(nil, func() {
+			answer, givenUp, err := s.send(ctx, to, request)
+			s.answers <- answered{to: hook, answer: answer, givenUp: givenUp, err: err}
+		}, func(err error) { s.answers <- answered{to: hook, err: err} })()
 	}
 	return err
 }

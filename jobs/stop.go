@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // WithGrace returns a context for jobs that end in order when ctx ends. From then on the jobs begin
@@ -11,13 +13,13 @@ import (
 // A job that ends early for this reason returns no error; its result has [StoppedOnCall].
 func WithGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	granted, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), notice{}, ctx.Done()))
-	stop := context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(ctx, panics.Task(nil, func() {
 		select {
 		case <-time.After(grace):
 			cancel()
 		case <-granted.Done():
 		}
-	})
+	}, nil))
 	return granted, func() {
 		stop()
 		cancel()

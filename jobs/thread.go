@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -563,7 +564,7 @@ func (t *threadCompaction) eachBatch(
 			fetchNext()
 		}
 		for _, batch := range page.batches {
-			err := guarded(func() error { return use(batch) })
+			err := panics.Catch(nil, func() error { return use(batch) })
 			if err == nil {
 				continue
 			}
@@ -602,14 +603,17 @@ func (t *threadCompaction) fetch(ctx context.Context, fromSeq, throughSeq int64,
 		t.meter.room.mostBytes(), inputSeqs, t.key, fromSeq, runNumbers, throughSeq, mostPageBatches, t.meter.room.pageBytes())
 	unwritten := t.meter.unwritten
 	fetched := make(chan *logPage, 1)
-	go func() {
-		page := logPages.Get().(*logPage)
-		page.written = unwritten
+	page := logPages.Get().(*logPage)
+	page.written = unwritten
+	go panics.Task(nil, func() {
 		results := t.connection.SendBatch(ctx, &statements)
 		page.err = page.read(results, writes)
 		page.err = errors.Join(page.err, results.Close())
 		fetched <- page
-	}()
+	}, func(err error) {
+		page.err = err
+		fetched <- page
+	})()
 	return fetched
 }
 

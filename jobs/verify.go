@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // VerifyOptions are the settings of [Verify]. The zero value checks all threads of all scopes with
@@ -129,18 +130,13 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 	threads := make(chan db.ThreadsToVerifyRow)
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		defer close(threads)
-		return guarded(func() error { return job.choose(groupContext, threads) })
+		return panics.Catch(nil, func() error {
+			defer close(threads)
+			return job.choose(groupContext, threads)
+		})
 	})
 	for range max(1, options.Workers) {
-		group.Go(func() error {
-			for thread := range threads {
-				if err := guarded(func() error { return job.check(groupContext, thread) }); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		group.Go(func() error { return panics.Catch(nil, func() error { return job.checkAll(groupContext, threads) }) })
 	}
 	if err = group.Wait(); err == nil {
 		err = job.findMissing(ctx)
@@ -148,6 +144,16 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, options VerifyOptions) (Ver
 	err = errors.Join(err, errors.Join(job.failures...))
 	job.done.Duration = time.Since(begin)
 	return job.done, err
+}
+
+// checkAll checks threads until there are no more.
+func (j *verifyJob) checkAll(ctx context.Context, threads <-chan db.ThreadsToVerifyRow) error {
+	for thread := range threads {
+		if err := j.check(ctx, thread); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type verifyJob struct {
@@ -341,7 +347,7 @@ func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (V
 		} else {
 			err = j.memory.do(ctx, func(room room) error {
 				check := snapshotCheck{queries: queries, key: thread.ThreadKey, foldLimits: j.foldLimits, meter: meter{room: room}}
-				return guarded(func() error {
+				return panics.Catch(nil, func() error {
 					wrong, err = check.run(ctx)
 					return err
 				})

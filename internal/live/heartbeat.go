@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // keepAliveTimeout is short, so that the lease does not expire while a heartbeat waits on a lost
@@ -32,8 +33,11 @@ func (s *Sender) keepAlive(l *lane) {
 		if len(s.running(l)) == 0 {
 			continue
 		}
-		_, err := Retry(s.background, RetryPolicy{Timeout: min(keepAliveTimeout, s.config.CallTimeout), report: report}, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.sayAlive(ctx, l)
+		err := panics.Catch(s.logger(l), func() error {
+			_, err := Retry(s.background, RetryPolicy{Timeout: min(keepAliveTimeout, s.config.CallTimeout), report: report}, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, s.sayAlive(ctx, l)
+			})
+			return err
 		})
 		if s.background.Err() == nil {
 			failing.report(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // Hub polls the database for new events of all threads that a process follows, many in one query,
@@ -224,7 +225,8 @@ func (h *Hub) Open(t *Topic, end Position, running []string) {
 	t.lane = h.laneOf(t.key)
 	if t.lane.polled != h.polling {
 		t.lane.polled, t.lane.woken = h.polling, make(chan struct{}, 1) // another run may still be reading the one before
-		go h.run(h.polling, t.lane, t.lane.woken)
+		polling, l, woken := h.polling, t.lane, t.lane.woken
+		go panics.Task(l.outage.logger, func() { h.run(polling, l, woken) }, nil)()
 	}
 	t.lane.wakeUp()
 }
@@ -348,7 +350,7 @@ func (h *Hub) run(ctx context.Context, l *hubLane, woken <-chan struct{}) {
 			continue
 		}
 		begin := time.Now()
-		err := h.poll(ctx, l, due)
+		err := panics.Catch(l.outage.logger, func() error { return h.poll(ctx, l, due) })
 		// With very many threads, or a slow server, events arrive later, but the server has time
 		// for other work.
 		rest := time.Duration(float64(time.Since(begin)) * restShare / (1 - restShare))

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -128,7 +129,7 @@ func classify(err error) errorClass {
 	)
 	switch {
 	case errors.Is(err, puddle.ErrClosedPool), errors.Is(err, pgx.ErrTxClosed), errors.As(err, &unreadable),
-		errors.Is(err, rawjson.ErrInvalid), errors.Is(err, rawjson.ErrTooDeep):
+		errors.Is(err, rawjson.ErrInvalid), errors.Is(err, rawjson.ErrTooDeep), errors.Is(err, panics.Err):
 		return permanent
 	case errors.As(err, &network), errors.As(err, &connect), errors.As(err, &system), errors.Is(err, net.ErrClosed),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -104,6 +105,18 @@ func (l *lane) wakeUp() {
 	}
 }
 
+// isolate works on a run, which alone fails if that panics: it keeps its events. It returns other
+// errors. The caller holds the lock.
+func (s *Sender) isolate(run *Run, work func() error) error {
+	err := panics.Catch(s.config.Logger, work)
+	if errors.Is(err, panics.Err) {
+		run.inCall = 0
+		run.fail(s.config.ErrorOf(fmt.Errorf("%s: its events cannot be stored: %w", run, err)))
+		return nil
+	}
+	return err
+}
+
 // call is a call of append_many: events of several runs, stored in one transaction.
 type call struct {
 	lane     *lane
@@ -132,7 +145,10 @@ func (s *Sender) nextCall(l *lane) call {
 		case len(run.pending[0])+run.inputSize() > maxSharedBytes:
 			s.sendAlone(run, true)
 		default:
-			next.add(run)
+			_ = s.isolate(run, func() error {
+				next.add(run)
+				return nil
+			})
 		}
 	}
 	if len(l.queue) == 0 {
@@ -153,13 +169,14 @@ func (c *call) add(run *Run) {
 		}
 		size += len(event)
 	}
+	array := rawjson.String(rawjson.Array(events)) // first: what may panic leaves the call as it is
 	run.inCall = len(events)
 	c.size += size
 	c.runs = append(c.runs, run)
 	c.counts = append(c.counts, len(events))
 	c.params.ThreadIds = append(c.params.ThreadIds, run.config.Key.ThreadID)
 	c.params.RunIds = append(c.params.RunIds, run.config.RunID)
-	c.params.Events = append(c.params.Events, rawjson.String(rawjson.Array(events)))
+	c.params.Events = append(c.params.Events, array)
 	c.params.AfterSeqs = append(c.params.AfterSeqs, run.seq)
 	c.params.Scopes = append(c.params.Scopes, run.config.Key.Scope)
 	c.params.Parallel = append(c.params.Parallel, run.config.Parallel)
@@ -197,7 +214,7 @@ func atLast(items []*string, n int, item *string) []*string {
 // sendShared makes a call that runs share. If it fails, one of the runs is the cause: then each is
 // sent alone, and the others succeed.
 func (s *Sender) sendShared(c call) {
-	err := s.send(c)
+	err := panics.Catch(s.logger(c.lane), func() error { return s.send(c) })
 	if err == nil || s.background.Err() != nil {
 		return
 	}
@@ -222,7 +239,7 @@ const lockNotAvailable = "55P03"
 func (s *Sender) sendAlone(run *Run, isCostly bool) {
 	run.isAlone = true
 	l := s.laneOf(run)
-	s.tasks.Go(func() {
+	s.tasks.Go(panics.Task(s.logger(l), func() {
 		if isCostly {
 			select {
 			case l.costly <- struct{}{}:
@@ -231,7 +248,7 @@ func (s *Sender) sendAlone(run *Run, isCostly bool) {
 				return
 			}
 		}
-		err := s.sendByItself(run, !isCostly)
+		err := panics.Catch(s.logger(l), func() error { return s.sendByItself(run, !isCostly) })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.background.Err() != nil {
@@ -244,24 +261,19 @@ func (s *Sender) sendAlone(run *Run, isCostly bool) {
 		run.isAlone = false
 		s.enqueue(run)
 		run.notify()
-	})
+	}, nil))
 }
 
 // sendByItself sends the next events of a run, and returns an error if they cannot be stored.
 func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 	failures, since := 0, time.Now()
 	for {
-		s.mu.Lock()
-		alone := call{lane: s.laneOf(run), database: s.config.Database}
-		if run.hasMore() {
-			alone.add(run)
-			// If the thread is locked, the call waits for the lock.
-			alone.params.Wait = isLocked
-		}
-		s.mu.Unlock()
+		alone := s.callOf(run)
 		if len(alone.runs) == 0 {
 			return nil
 		}
+		// If the thread is locked, the call waits for the lock.
+		alone.params.Wait = isLocked
 		err := s.send(alone)
 		switch {
 		case isMoved(err) && s.config.OnLane != nil && time.Since(since) < longestMove:
@@ -282,6 +294,17 @@ func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 			return nil
 		}
 	}
+}
+
+// callOf returns a call of the next events of a run alone.
+func (s *Sender) callOf(run *Run) call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	alone := call{lane: s.laneOf(run), database: s.config.Database}
+	if run.hasMore() {
+		alone.add(run)
+	}
+	return alone
 }
 
 // errLocked is the error of send for a call of one run that did not get the lock of its thread.
@@ -313,24 +336,32 @@ func (s *Sender) send(c call) error {
 	s.stats.Commits++
 	for _, answer := range answers {
 		i := answer.CallNo - 1
-		run := c.runs[i]
-		run.inCall = 0
-		switch {
-		case answer.ErrorCode == "":
-			s.stats.Batches++
-			s.stats.Events += int64(c.counts[i])
-			run.stored(c.params.AfterSeqs[i], c.counts[i], answer)
-		case answer.ErrorCode == lockNotAvailable && run.isAlone:
-			return errLocked
-		case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:
-			s.sendAlone(run, false)
-		default:
-			refusal := &pgconn.PgError{Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint}
-			if isMoved(refusal) {
-				return refusal
-			}
-			run.fail(s.config.ErrorOf(refusal))
+		if err := s.isolate(c.runs[i], func() error { return s.answered(c, int(i), answer) }); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// answered takes the answer for a run of a call. The caller holds the lock.
+func (s *Sender) answered(c call, i int, answer db.AppendManyRow) error {
+	run := c.runs[i]
+	run.inCall = 0
+	switch {
+	case answer.ErrorCode == "":
+		s.stats.Batches++
+		s.stats.Events += int64(c.counts[i])
+		run.stored(c.params.AfterSeqs[i], c.counts[i], answer)
+	case answer.ErrorCode == lockNotAvailable && run.isAlone:
+		return errLocked
+	case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:
+		s.sendAlone(run, false)
+	default:
+		refusal := &pgconn.PgError{Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint}
+		if isMoved(refusal) {
+			return refusal
+		}
+		run.fail(s.config.ErrorOf(refusal))
 	}
 	return nil
 }

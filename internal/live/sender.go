@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // Sender stores the events of many runs in shared calls, retries calls while the database is away,
@@ -130,8 +131,8 @@ func (s *Sender) laneOf(run *Run) *lane {
 	}
 	s.lanes[name] = l
 	if s.isBegun && s.background.Err() == nil { // after Stop, it does not wait for them
-		s.tasks.Go(func() { s.sendQueue(l) })
-		s.tasks.Go(func() { s.keepAlive(l) })
+		s.tasks.Go(panics.Task(s.logger(l), func() { s.sendQueue(l) }, nil))
+		s.tasks.Go(panics.Task(s.logger(l), func() { s.keepAlive(l) }, nil))
 	}
 	return l
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"golang.org/x/time/rate"
+
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 const (
@@ -63,7 +65,7 @@ func newKeySet(ctx context.Context, options JWTOptions) (*keySet, error) {
 		return nil
 	}
 	set.failed.Store(true)
-	go set.keepFresh(ctx, options.RefreshInterval)
+	go panics.Task(options.Logger, func() { set.keepFresh(ctx, options.RefreshInterval) }, nil)()
 	return set, nil
 }
 
@@ -75,9 +77,11 @@ func isTrusted(address *url.URL) bool {
 func (s *keySet) keepFresh(ctx context.Context, interval time.Duration) {
 	shortest := min(time.Second, interval)
 	for backoff := shortest; ; {
-		s.turn <- struct{}{}
-		err := s.fetch(ctx)
-		<-s.turn
+		err := panics.Catch(s.logger, func() error {
+			s.turn <- struct{}{}
+			defer func() { <-s.turn }()
+			return s.fetch(ctx)
+		})
 		pause := interval
 		if err != nil {
 			pause = backoff

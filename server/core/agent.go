@@ -19,6 +19,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/internal/sse"
 )
 
@@ -29,6 +30,7 @@ const (
 	codeProtocol    = "AGENT_PROTOCOL"    // an event that is no JSON object, or too large
 	codeIncomplete  = "AGENT_INCOMPLETE"  // the answer ended, or broke off, before the end of the run
 	codeTimeout     = "AGENT_TIMEOUT"     // a limit of time
+	codeInternal    = "SERVER_ERROR"      // the server failed while it recorded the run
 	codeShutdown    = "SERVER_SHUTDOWN"   // the server ended
 )
 
@@ -77,15 +79,15 @@ func (a *Agent) call(ctx context.Context, client *http.Client, input *json.RawMe
 	return func(yield func(json.RawMessage, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		limit := time.AfterFunc(a.RunTimeout, func() { cancel(errTooLong) })
+		limit := time.AfterFunc(a.RunTimeout, panics.Task(nil, func() { cancel(errTooLong) }, nil))
 		defer limit.Stop()
 		waiting := &idleTimer{timeout: a.IdleTimeout}
 		waiting.isActive.Store(true)
-		waiting.timer = time.AfterFunc(a.IdleTimeout, func() {
+		waiting.timer = time.AfterFunc(a.IdleTimeout, panics.Task(nil, func() {
 			if waiting.isActive.Load() {
 				cancel(errIdle)
 			}
-		})
+		}, cancel))
 		defer waiting.timer.Stop()
 
 		sent := &sentInput{text: *input}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // metrics are the metrics of the runs and their streams, for Prometheus.
@@ -62,6 +63,9 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memor
 		}
 		return 0
 	})
+	caught := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "pgagui_server_panics_total", Help: "Panics of this process that ended one task; the log has their stacks.",
+	}, func() float64 { return float64(panics.Caught()) })
 	memoryLimit := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pgagui_server_memory_limit_bytes", Help: "Memory for large requests, their copies, and large answers.",
 	}, func() float64 { return float64(memory.Limit()) })
@@ -73,7 +77,7 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memor
 	}, func() float64 { return float64(memory.Refused()) })
 	for _, collector := range []prometheus.Collector{
 		m.runs, m.running, m.events, m.streams, m.rewound, m.repeated, m.unplaced, m.replacedIDs, m.filtered,
-		buffered, retries, retrying, memoryLimit, memoryUsed, memoryRefused,
+		buffered, retries, retrying, caught, memoryLimit, memoryUsed, memoryRefused,
 	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/panics"
 )
 
 // replicas are the standbys of the database, or of the nodes of a cluster.
@@ -204,7 +205,7 @@ func (of *replicated) next() *replica {
 func (r *replica) start() {
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(context.Background())
-	go r.watch(ctx)
+	go panics.Task(r.logger, func() { r.watch(ctx) }, nil)()
 }
 
 // watch checks the standby until ctx ends.
@@ -219,7 +220,7 @@ func (r *replica) watch(ctx context.Context) {
 	pauses.Reset()
 	var since, logged time.Time // when the standby became usable or unusable; when that was last logged
 	for {
-		err := r.check(ctx, probes)
+		err := panics.Catch(r.logger, func() error { return r.check(ctx, probes) })
 		if ctx.Err() != nil {
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/accept"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/problem"
@@ -159,11 +160,11 @@ func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 		return nil, err
 	}
 	agentHeaders := agent.headers(headers)
-	go func() {
+	go panics.Task(s.Options.Logger, func() {
 		defer s.remove(run)
 		defer run.memory.Release()
 		s.record(run, agentHeaders)
-	}()
+	}, nil)()
 	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol), lacksHistory(in, stored, mode)}, nil
 }
 
@@ -287,8 +288,12 @@ func (s *Server) record(run *recordedRun, headers http.Header) {
 	defer s.metrics.running.WithLabelValues(run.agent.Name).Dec()
 	log := s.Options.Logger.With("agent", run.agent.Name, "thread", run.ThreadID, "run", run.RunID)
 
-	failed := s.receive(run, headers)
-	outcome, err := s.finish(run, failed)
+	failed := panics.Catch(log, func() error { return s.receive(run, headers) })
+	var outcome string
+	err := panics.Catch(log, func() (err error) {
+		outcome, err = s.finish(run, failed)
+		return err
+	})
 	// After a failure, Close ends the run in the log with that reason, or releases its claim.
 	closed := run.recording.Close(context.Background())
 	if err == nil {
@@ -312,7 +317,7 @@ func (s *Server) record(run *recordedRun, headers http.Header) {
 
 // receive records the events of the agent, except for those that it holds.
 func (s *Server) receive(run *recordedRun, headers http.Header) error {
-	timer := time.AfterFunc(run.agent.RunTimeout, func() { s.storeEnds(run) }) // each end resets it
+	timer := time.AfterFunc(run.agent.RunTimeout, panics.Task(s.Options.Logger, func() { s.storeEnds(run) }, nil)) // each end resets it
 	defer func() {
 		timer.Stop()
 		run.mu.Lock()
@@ -454,6 +459,8 @@ func (s *Server) finish(run *recordedRun, failed error) (outcome string, err err
 	case errors.Is(cause, ErrShutdown):
 		reason = failure(codeShutdown, "the server shut down during the run")
 	case errors.As(failed, &reason):
+	case errors.Is(failed, panics.Err):
+		reason = failure(codeInternal, "the server failed while it recorded the run, its log says why")
 	case failed != nil:
 		return "unrecorded", failed // the recording takes no more events
 	default:

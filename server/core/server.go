@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -154,10 +155,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopStreams()
 
 	ended := make(chan struct{})
-	go func() {
+	go panics.Task(s.Options.Logger, func() {
 		s.runs.ended.Wait()
 		close(ended)
-	}()
+	}, nil)()
 	select {
 	case <-ended:
 	case <-time.After(s.Options.Grace):

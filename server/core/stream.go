@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/accept"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
@@ -135,7 +136,7 @@ const (
 func (s *Server) StreamContext(request context.Context) (_ context.Context, end func()) {
 	s.metrics.streams.Inc()
 	ctx, cancel := context.WithCancelCause(request)
-	stopWaiting := context.AfterFunc(s.streaming, func() { cancel(ErrShutdown) })
+	stopWaiting := context.AfterFunc(s.streaming, panics.Task(s.Options.Logger, func() { cancel(ErrShutdown) }, nil))
 	stopWatching := s.watchToken(ctx, cancel)
 	return ctx, sync.OnceFunc(func() {
 		s.metrics.streams.Dec()
@@ -157,7 +158,7 @@ func (s *Server) watchToken(ctx context.Context, cancel context.CancelCauseFunc)
 	}
 	// Not a goroutine, with which an idle stream would take 3 KB more.
 	var timer *time.Timer
-	timer = time.AfterFunc(math.MaxInt64, func() {
+	timer = time.AfterFunc(math.MaxInt64, panics.Task(s.Options.Logger, func() {
 		hasExpired := !who.Expires.IsZero() && !time.Now().Before(who.Expires)
 		switch {
 		case ctx.Err() != nil:
@@ -166,7 +167,7 @@ func (s *Server) watchToken(ctx context.Context, cancel context.CancelCauseFunc)
 		default:
 			timer.Reset(pause())
 		}
-	})
+	}, cancel))
 	timer.Reset(pause())
 	return timer.Stop
 }
@@ -362,7 +363,7 @@ func (s *Stream) serve(ctx context.Context, to Frames) error {
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		go s.watch(ctx, cancel)
+		go panics.Task(s.server.Options.Logger, func() { s.watch(ctx, cancel) }, cancel)()
 	}
 	for {
 		if err := s.serveRun(ctx); err != nil || s.isLeft || s.isFixed && s.goal == "" {

@@ -116,8 +116,8 @@ func TestNoPackageImportsAHigherLayer(t *testing.T) {
 	}
 }
 
-// smallHelpers of the root are for the server, too. They are no part of the store: one scanner of JSON text is enough.
-var smallHelpers = []string{"internal/rawjson"}
+// smallHelpers of the root are for the server, too. They are no part of the store: one scanner of JSON text is enough, and one way to survive a panic.
+var smallHelpers = []string{"internal/rawjson", "internal/panics"}
 
 func isSmallHelper(importer, imported string) bool {
 	name, _ := nameOf(imported)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/core"
 	"github.com/pgagui/pgagui/server/face"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
@@ -184,8 +185,7 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 	arrived := make(chan core.Arrival, 64)
 	failed := make(chan error, 1)
 	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
+	receive := func() error {
 		for event, err := range read(partial) {
 			held := s.Memory.Hold(ctx)
 			if err == nil {
@@ -193,8 +193,7 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 				err = held.Resize(len(event))
 			}
 			if err != nil {
-				failed <- err
-				break
+				return err
 			}
 			select {
 			case arrived <- core.Arrival{JSON: event, Held: held}:
@@ -202,10 +201,17 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 				held.Release()
 			}
 		}
+		return nil
+	}
+	go panics.Task(s.Options.Logger, func() {
+		defer close(drained)
+		if err := panics.Catch(s.Options.Logger, receive); err != nil {
+			failed <- err
+		}
 		close(arrived)
 		// A writer whose connection is reset while it sends does not see the answer.
 		_, _ = io.CopyN(io.Discard, partial.Reader, face.MaxDrained)
-	}()
+	}, nil)()
 	lastSeq, count, err := s.AppendStream(ctx, s.Tenant(r.Context()), runOf(r), arrived, options)
 	if err == nil {
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/metrics"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/worker"
 )
@@ -94,7 +95,7 @@ func (w *Worker) Check(ctx context.Context) error {
 func (w *Worker) Run(ctx context.Context) error {
 	errs := make(chan error, len(w.databases))
 	for _, d := range w.databases {
-		go func() { errs <- d.run(ctx, w.grace) }()
+		go panics.Task(d.logger, func() { errs <- d.run(ctx, w.grace) }, func(err error) { errs <- err })()
 	}
 	var failure error
 	for range w.databases {
@@ -119,11 +120,11 @@ func (d *database) run(ctx context.Context, grace time.Duration) error {
 	for d.await(ctx, isUsable) {
 		running, stop := context.WithCancel(ctx)
 		var watching sync.WaitGroup
-		watching.Go(func() {
+		watching.Go(panics.Task(d.logger, func() {
 			if d.watch(running) {
 				stop()
 			}
-		})
+		}, nil))
 		err := worker.Run(running, d.pool, d.tasks, worker.Options{Grace: grace, Logger: d.logger, Observe: d.observeJob})
 		stop()
 		watching.Wait()
