@@ -51,6 +51,8 @@ func TestAPageOfRunsCostsWhatItShows(t *testing.T) {
 			{`'{cut_off}', max_rows => 10`, 1, 0},
 			{`'{interrupted}', max_rows => 10`, 1, page},
 			{`'{failed,cut_off,cancelled,interrupted}', max_rows => 10`, 3, page},
+			{`null, max_rows => 10`, 3, page},
+			{`null, max_rows => 1000`, 3, 600},
 		} {
 			statement := `select agui.list_runs(` + list.arguments + `)`
 			var shown int64

@@ -17,6 +17,7 @@ set jit = off
 as $$
 declare
     most_rows constant int := 1000;
+    all_of_them constant text[] := '{interrupted,cancelled,failed,cut_off}';
     -- The keys of all threads of a scope begin with the key of the scope.
     scope_part constant text := left(agui_internal.first_key(scope)::text, 18);
     unknown   text;
@@ -38,12 +39,12 @@ begin
     end if;
     select coalesce(wanted.name, 'null') into unknown
     from unnest(status) as wanted (name)
-    where (wanted.name in ('interrupted', 'cancelled', 'failed', 'cut_off')) is not true
+    where (wanted.name = any (all_of_them)) is not true
     limit 1;
-    if found or status is null then
+    if found then
         raise exception using
             errcode = '22023',
-            message = format('a list of runs: unknown status "%s"', coalesce(unknown, 'null')),
+            message = format('a list of runs: unknown status "%s"', unknown),
             hint = 'Use interrupted, cancelled, failed or cut_off. agui.threads finds threads whose head is running or finished; agui.runs lists all runs of a thread.';
     end if;
     if cursor ~ '^[0-9a-f]{32}[0-7][0-9a-f]{7}$' then
@@ -84,7 +85,7 @@ begin
     from (
         -- A page of each status, of which the newest are the page of all.
         select newest.run
-        from (select distinct wanted.name from unnest(list_runs.status) as wanted (name)) as wanted
+        from (select distinct wanted.name from unnest(coalesce(list_runs.status, all_of_them)) as wanted (name)) as wanted
         cross join lateral (
             select run
             from agui.run as run
@@ -128,7 +129,7 @@ $$;
 
 comment on function agui.list_runs(text[], timestamptz, int, text, text) is
     'Returns the runs of all threads of a scope that ended with one of these statuses (default: '
-    'failed and cut_off; also cancelled and interrupted, answered or not), at or after since, the '
+    'failed and cut_off; also cancelled and interrupted, answered or not; null: all four), at or after since, the '
     'last one first: up to max_rows (default 50, at most 1,000). To continue after a run, pass its '
     'cursor; fewer rows than max_rows are the last ones. A page reads the runs that it shows, and of '
     'each the batch with its end. '
