@@ -88,6 +88,11 @@ func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 		kind = item.Kind
 		w.writeItem(p, item)
 	}
+	if conversation.Failure != "" {
+		p.indentTo(0)
+		p.gap()
+		p.body(noMargin, []Line{{Mark: Failed, Text: conversation.Failure}})
+	}
 	return p.out.Flush()
 }
 

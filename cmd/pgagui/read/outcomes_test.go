@@ -125,6 +125,11 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 	if requested := clitest.Field(t, commands.Must("status", "stopped"), "stop requested"); !strings.HasSuffix(requested, " ago): by hand") {
 		t.Errorf("status stopped: stop requested %q", requested)
 	}
+	for thread, want := range map[string]string{"failed": "✗ failed: E1: no answer", "cut": "✗ cut off: power cut"} {
+		if text := commands.Must("show", thread); !strings.Contains(text, "\n\n"+want) {
+			t.Errorf("show %s does not end with %q:\n%s", thread, want, text)
+		}
+	}
 	// Of an earlier run, and at an earlier point, the head line tells how the run ended later.
 	title, _, _ := strings.Cut(clitest.FirstTimeAs("TIME", commands.Must("show", "recovered", "--run", "r", "--at", "1")), "\n")
 	if title != "thread recovered, run r: failed, seq 1 of 2, TIME; E1: no answer at all" {

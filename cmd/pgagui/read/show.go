@@ -29,7 +29,8 @@ On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). C
 such as escape sequences, are shown as escapes.
 
 The first line names the run, its status and why it ended so, and with --at or for an earlier run
-the seq and the time up to which the conversation is shown.
+the seq and the time up to which the conversation is shown. The last one says why the run failed, or
+what waits for an answer.
 
 With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
 errorMessage, stopReason, cutOffReason, pendingToolCallIds}, then the parts of the conversation in
@@ -91,6 +92,9 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 		return err
 	}
 	conversation.Title = showTitle(head, run.LastSeq, headID)
+	if why := cli.WhyText(head.Status, head.RunEnd); restored.Seq >= run.LastSeq && (head.Status == pgagui.Failed || head.Status == pgagui.CutOff) {
+		conversation.Failure = strings.TrimSuffix(cli.StatusText(head.Status)+": "+why, ": ")
+	}
 	return transcript.New(transcript.Options{
 		Width: p.textWidth(), Color: p.Colored(), Full: full, Hint: "--full shows all",
 	}).Write(p.Styled(), conversation)
