@@ -159,7 +159,9 @@ func TestTheTitleIsWhatTheUserSaidFirst(t *testing.T) {
 		{`"Plan a trip"`, "Plan a trip"},
 		{`"  two\n\n lines\tand  spaces "`, "two lines and spaces"},
 		{`[{"type":"text","text":"A picture"},{"type":"binary","mimeType":"image/png","data":"eA=="},{"type":"text","text":"of what?"}]`, "A picture of what?"},
-		{`[{"type":"binary","mimeType":"image/png","data":"eA=="}]`, ""},
+		{`[{"type":"binary","mimeType":"image/png","data":"eA=="}]`, "(image)"},
+		{`[{"type":"image","source":{"type":"url","value":"https://x/y"},"metadata":{"filename":"  the\nhotel.jpg"}},{"type":"document"}]`, "the hotel.jpg, (document)"},
+		{`[{"type":"text","text":" "},{"type":"binary","mimeType":"application/pdf","filename":"plan.pdf"},{"type":"weather"}]`, "plan.pdf"},
 		{`"\u0000 half \ud83d and C:\\temp\\u0000"`, "\uFFFD half \uFFFD and C:\\temp\\u0000"},
 		{`"\ud83d\ude00"`, "😀"},
 		{`"` + long + `"`, strings.TrimRight(string([]rune(long)[:200]), " ")},
@@ -194,6 +196,26 @@ func TestTheTitleIsWhatTheUserSaidFirst(t *testing.T) {
 		}
 	}
 
+	// Within events: at once, and in several calls.
+	userSays := []string{`{"type":"TEXT_MESSAGE_START","messageId":"a","role":"assistant"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":"No"}`,
+		`{"type":"TEXT_MESSAGE_START","messageId":"u","role":"user"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"u","delta":"Book \u0000"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"u","delta":" a room"}`, `{"type":"TEXT_MESSAGE_END","messageId":"u"}`}
+	for name, events := range map[string][]string{
+		"said": userSays, "said in a chunk": {`{"type":"TEXT_MESSAGE_CHUNK","messageId":"u","role":"user","delta":"Book \u0000 a room"}`},
+		"said in a snapshot": {`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"s","role":"system","content":"Be kind"},{"id":"u","role":"user","content":"Book \u0000 a room"}]}`},
+	} {
+		whole := append(append([]string{started("r")}, events...), finished)
+		mustAppend(t, store, name, "r", rawEvents(whole...))
+		for _, event := range whole {
+			mustAppend(t, store, name+", one by one", "r", rawEvents(event))
+		}
+		for _, id := range []string{name, name + ", one by one"} {
+			if thread := mustSet(t, store, id, pgagui.ThreadChanges{}); thread.Title != "Book \uFFFD a room" {
+				t.Errorf("%s: the title is %q", id, thread.Title)
+			}
+		}
+	}
+
 	// A greeting comes first; then the user says something, and later something else.
 	mustAppend(t, store, "greeting", "a", rawEvents(started("a"), finished))
 	mustAppend(t, store, "greeting", "b", rawEvents(says("b", `"First"`), finished))
@@ -211,12 +233,15 @@ func join(raw []json.RawMessage) []byte {
 	return array
 }
 
-// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages:
-// compaction finds it there.
+// manual is what a system message may have: with it, a snapshot is too large for an append to look for a title in it.
+var manual = strings.Repeat("Be kind. ", 40_000)
+
+// Servers whose RUN_STARTED carries no input say what the user said in a snapshot of the messages. If
+// it is large, compaction finds it there.
 func TestCompactionFindsTheTitle(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
-	snapshot := `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"s","role":"system","content":"Be kind"},{"id":"u","role":"user","content":"Hello \u0000"}]}`
+	snapshot := `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"s","role":"system","content":"` + manual + `"},{"id":"u","role":"user","content":"Hello \u0000"}]}`
 	mustAppend(t, store, "ended", "r", rawEvents(started("r"), snapshot, finished))
 	mustAppend(t, store, "running", "r", rawEvents(started("r"), snapshot))
 	mustAppend(t, store, "silent", "r", rawEvents(started("r"), finished))
@@ -610,7 +635,8 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	// be had next time.
 	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
-	mustAppend(t, store, "u", "r", rawEvents(started("r"), snapshot, finished))
+	large := strings.Replace(snapshot, "[", `[{"id":"s","role":"system","content":"`+manual+`"},`, 1)
+	mustAppend(t, store, "u", "r", rawEvents(started("r"), large, finished))
 	mustAppend(t, store.WithTx(tx), "u", "s", rawEvents(started("s")))
 	testdb.Exec(t, pool, `set lock_timeout = '2s'`)
 	testdb.Exec(t, pool, `call agui.compact()`)

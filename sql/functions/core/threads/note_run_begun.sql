@@ -19,7 +19,7 @@ begin
     end if;
 
     -- Parse the input only now, because it is expensive.
-    derived := agui_internal.title_of_input(events, input);
+    derived := coalesce(agui_internal.title_of_input(events, input), agui_internal.title_of_events(events));
     if is_titled is null or derived is not null then
         insert into agui.thread_activity (thread_key, scope_key, active_at, derived_title)
         values (
@@ -35,7 +35,7 @@ $$;
 
 comment on function agui_internal.note_run_begun(uuid, timestamptz, json, json) is
     'Moves a thread to its place in lists when a run of it begins, given the events that begin it '
-    'and the input stored beside them. Derives the title of the thread from the input while it has '
+    'and the input stored beside them. Derives the title of the thread from the input or the events while it has '
     'none. The caller holds the lock of the thread and has created its row.';
 
 revoke execute on function agui_internal.note_run_begun(uuid, timestamptz, json, json) from public;

@@ -25,12 +25,33 @@ declare
     end;
 begin
     title := btrim(regexp_replace(agui_internal.readable(title), '\s+', ' ', 'g'));
+    if coalesce(title, '') = '' and json_typeof(content) = 'array' then
+        -- Files without a word: their names, or what they are.
+        select string_agg(coalesce(nullif(btrim(regexp_replace(agui_internal.readable(left(file.name, looked_at)), '\s+', ' ', 'g')), ''), '(' || file.kind || ')'),
+            ', ' order by file.position)
+        into title
+        from (
+            select
+                part.position,
+                coalesce(part.value ->> 'filename', part.value -> 'metadata' ->> 'filename') as name,
+                case
+                    when part.value ->> 'type' in ('image', 'audio', 'video', 'document') then part.value ->> 'type'
+                    when part.value ->> 'type' is distinct from 'binary' then null
+                    when part.value ->> 'mimeType' ~ '^(image|audio|video)/' then split_part(part.value ->> 'mimeType', '/', 1)
+                    else 'document'
+                end as kind
+            from json_array_elements(content) with ordinality as part (value, position)
+            where json_typeof(part.value) = 'object'
+        ) as file
+        where file.kind is not null;
+    end if;
     return nullif(rtrim(left(title, max_length)), '');
 end
 $$;
 
 comment on function agui_internal.title_of_message(json) is
     'The title that a message (guarded JSON) gives its thread: the first 200 characters of the '
-    'text of the user, on one line. Null if it is not a user message or has no text.';
+    'text of the user, on one line; of a message that has only files, their names or kinds. Null if it '
+    'is not a user message or has neither.';
 
 revoke execute on function agui_internal.title_of_message(json) from public;
