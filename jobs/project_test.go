@@ -108,10 +108,10 @@ type factEvent struct {
 }
 
 type factCall struct {
-	tool, err                                  string
-	started, resultAt                          time.Time
-	arguments, result                          int
-	has, hasStart, hasEnd, hasResult, isAnswer bool
+	tool, err                                          string
+	started, resultAt                                  time.Time
+	arguments, result                                  int
+	has, hasStart, hasEnd, hasResult, isAnswer, goesOn bool
 }
 
 func toolError(member string, content json.RawMessage) string {
@@ -281,6 +281,32 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 			}
 		}
 	}
+	for _, r := range runs {
+		// A call that is on the lineage goes on.
+		for parent := byNo[fmt.Sprint(r.Thread, "/", r.ParentNo)]; parent != nil; parent = byNo[fmt.Sprint(r.Thread, "/", parent.ParentNo)] {
+			for id, before := range parent.calls {
+				if c := r.calls[id]; before.has && c != nil && c.has {
+					c.goesOn = true
+				}
+			}
+		}
+	}
+	for _, r := range runs {
+		for id, c := range r.calls {
+			if c.has = c.has && !c.goesOn; !c.has {
+				continue
+			}
+			// Its name and its arguments are those that the conversation has.
+			if err := pool.QueryRow(t.Context(), `
+				select call.value -> 'function' ->> 'name', octet_length((call.value -> 'function' -> 'arguments')::text) - 2
+				from agui.messages($1, $2) as listed
+				cross join lateral json_array_elements(listed.message -> 'toolCalls') with ordinality as call (value, place)
+				where call.value ->> 'id' = $3 and listed.role = 'assistant'
+				order by listed.position, call.place limit 1`, r.Thread, r.ID, id).Scan(&c.tool, &c.arguments); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				t.Fatal(err)
+			}
+		}
+	}
 	// What the client answered with the next run.
 	for _, r := range runs {
 		parent := byNo[fmt.Sprint(r.Thread, "/", r.ParentNo)]
@@ -303,12 +329,18 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 		if err := json.Unmarshal(input, &given); err != nil {
 			t.Fatal(err)
 		}
+		earlier := func(a, b time.Time) time.Time {
+			if b.Before(a) {
+				return b
+			}
+			return a
+		}
 		for _, message := range given.Messages {
 			asked := parent.calls[message.ToolCallID]
 			if known := r.calls[message.ToolCallID]; asked == nil || !asked.has || asked.hasResult || known != nil && (known.has || known.hasResult && !known.isAnswer) {
 				continue
 			}
-			r.calls[message.ToolCallID] = &factCall{isAnswer: true, hasResult: true, resultAt: r.Started, result: len(message.Content), err: toolError(message.Error, message.Content)}
+			r.calls[message.ToolCallID] = &factCall{isAnswer: true, hasResult: true, resultAt: earlier(r.Started, parent.Ended), result: len(message.Content), err: toolError(message.Error, message.Content)}
 		}
 	}
 	for _, r := range runs {

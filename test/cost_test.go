@@ -570,7 +570,14 @@ func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
 func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
 	t.Parallel()
 	pool, _ := countingScans(t)
-	const statement = `select * from agui_internal.texts_of_runs(array_fill(agui.thread_key('', 't'), '{20}'::int[]), array(select generate_series(1, 20)))`
+	const statement = `
+		select * from agui_internal.news_of_runs((
+			select array_agg(found.run)
+			from generate_series(1, 20) as listed (run_no)
+			cross join lateral (
+				select run from agui.run as run where run.thread_key = agui.thread_key('', 't') and run.run_no = listed.run_no offset 0
+			) as found
+		))`
 	for _, setting := range []string{
 		`set enable_seqscan = on`, `set plan_cache_mode = force_generic_plan`, `create table planned as ` + statement,
 	} {
@@ -591,7 +598,8 @@ func TestTheTextsOfRunsReadTheRuns(t *testing.T) {
 		read("batch")
 		read("run_input")
 		testdb.Exec(t, pool, statement)
-		for table, most := range map[string]int64{"run": 20, "batch": 20, "run_input": 20} {
+		// Each batch is folded, and searched for the place of its message.
+		for table, most := range map[string]int64{"run": 20, "batch": 60, "run_input": 20} {
 			if rows := read(table); rows > most {
 				t.Errorf("%s: the texts of 20 runs read %d rows of agui.%s, want %d at most", known, rows, table, most)
 			}

@@ -46,7 +46,8 @@ left join agui.run as answering on answering.thread_key = call.thread_key and an
 where call.tool is not null;
 
 comment on view agui.tool_fact is
-    'The tool calls of runs that have ended, as agui.project() found them: a row for each call.';
+    'The tool calls of runs that have ended, as agui.project() found them: a row for each call. A call that a later run '
+    'of the lineage starts again is the same.';
 comment on column agui.tool_fact.scope is 'Scope of the thread.';
 comment on column agui.tool_fact.thread_id is 'The thread.';
 comment on column agui.tool_fact.run_id is 'The run that made the call.';
@@ -62,7 +63,7 @@ comment on column agui.tool_fact.error is
     'error or has "isError": true.';
 comment on column agui.tool_fact.started_at is 'When the call was recorded.';
 comment on column agui.tool_fact.duration is
-    'Until its result was recorded. A client sends the results of its tools with the next run, so they come when that begins. Null: no result.';
+    'Until its result was recorded. A result that a client sends with the next run counts from the end of the run that made the call. Null: no result.';
 comment on column agui.tool_fact.argument_bytes is 'Size of the arguments in bytes, as JSON writes them.';
 comment on column agui.tool_fact.result_bytes is 'Size of the content of the result in bytes, as JSON writes it; null: no result.';
 comment on column agui.tool_fact.result_run_id is 'The run that brought the result: the same, or the first later one; null: no result.';

@@ -26,7 +26,8 @@ begin
             run.thread_key,
             run.run_no,
             awaited.call_id,
-            run.started_at as at,
+            -- The client may have taken its time.
+            least(run.started_at, parent.ended_at) as at,
             message.value as message,
             message.position,
             (
@@ -35,6 +36,12 @@ begin
                 where known.thread_key = run.thread_key and known.run_no = run.run_no and not known.is_answer
             ) as last_place
         from unnest(runs) as run
+        cross join lateral (
+            select stored.ended_at
+            from agui.run as stored
+            where stored.thread_key = run.thread_key and stored.run_no = run.parent_no
+            offset 0
+        ) as parent
         cross join lateral (
             select array_agg(call.call_id) as call_ids
             from agui.projected_call as call
@@ -65,7 +72,7 @@ $$;
 
 comment on function agui_internal.answers_of_runs(agui.run[]) is
     'What agui.projected_call is to say of the answers that the inputs of runs bring: results of calls '
-    'that the run before them left open, because its client makes them. What '
+    'that the run before them left open, because its client makes them; they count from the end of that run. What '
     'agui_internal.facts_of_runs says of the calls must be stored, of that run too.';
 
 revoke execute on function agui_internal.answers_of_runs(agui.run[]) from public;

@@ -1,4 +1,4 @@
-create or replace function agui_internal.facts_of_runs(runs agui.run[])
+create or replace function agui_internal.facts_of_runs(runs agui.run[], news agui_internal.run_news[] default null)
 returns table (
     run_fact       agui.projected_run,
     call_fact      agui.projected_call,
@@ -7,7 +7,6 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
 rows 1000
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,6 +29,8 @@ begin
             batch.first_seq + element.position - 1 as seq,
             case when batch.first_seq + element.position - 1 = run.end_seq then run end as ended,
             agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at,
+            -- RUN_ERROR is the end of what has an effect.
+            run.status <> 'failed' or batch.first_seq + element.position - 1 <= run.end_seq as has_effect,
             agui_internal.json_guarded(element.value) as event
         from unnest(runs) as run
         cross join lateral (
@@ -56,46 +57,103 @@ begin
             member.delta,
             member.content,
             member.error,
-            case when member.type = any (chunks) then coalesce(member."subagentRunId"::text, '') end as owner
+            member.type = any (results) as is_result
         from told
         cross join lateral json_to_record(told.event) as member (
-            type text, "toolCallId" json, "toolCallName" json, delta json, content json, error json, "subagentRunId" json
+            type text, "toolCallId" json, "toolCallName" json, delta json, content json, error json
         )
-        where (told.ended).run_no is null and member.type = any (of_calls)
+        where (told.ended).run_no is null and member.type = any (of_calls) and told.has_effect
     ),
-    part as (
+    called as materialized (
         select
-            event.*,
-            -- A chunk without an id continues the chunk before it.
-            case
-                when event.owner is null or event.call_id is not null then event.call_id
-                else max(event.call_id) over (partition by event.thread_key, event.run_no, event.owner, event.stream)
-            end as of_call,
-            event.type = any (results) as is_result
-        from (
-            select
-                event.*,
-                count(event.call_id) over (partition by event.thread_key, event.run_no, event.owner order by event.seq) as stream
-            from event
-        ) as event
+            event.thread_key,
+            event.run_no,
+            event.call_id,
+            min(event.seq) as seq,
+            min(event.at) filter (where not event.is_result and event.name is not null) as started_at,
+            (array_agg(agui_internal.json_string_text(event.name::text) order by event.seq desc) filter (where not event.is_result and event.name is not null))[1] as tool,
+            bool_or(event.type = any (ends)) or not bool_or(event.type = any (starts)) as is_complete,
+            coalesce(sum(octet_length(event.delta::text) - 2) filter (where not event.is_result), 0) as argument_bytes,
+            -- What its events say is what the fold has, unless something else may have changed it.
+            bool_or(event.type = any (chunks) or strpos(event.delta::text, '\u') > 0)
+                or min(event.seq) filter (where event.type = any (starts)) > min(event.seq) filter (where not event.is_result) as is_odd,
+            (array_agg(
+                row (event.at, octet_length(event.content::text), agui_internal.tool_error(event.error, event.content))::agui_internal.tool_result
+                order by event.seq desc
+            ) filter (where event.is_result))[1] as result
+        from event
+        where event.call_id is not null
+        group by event.thread_key, event.run_no, event.call_id
+    ),
+    changed as materialized (
+        select told.*
+        from agui_internal.news_of_runs((
+            select array_agg(run)
+            from unnest(runs) as run
+            where news is null
+                and exists (select from called where called.thread_key = run.thread_key and called.run_no = run.run_no)
+                and (
+                    exists (select from called where called.thread_key = run.thread_key and called.run_no = run.run_no and called.is_odd)
+                    or run.last_seq > run.end_seq
+                    or exists (
+                        select
+                        from agui.batch as batch
+                        where batch.thread_key = run.thread_key
+                            and batch.run_no = run.run_no
+                            and batch.first_seq between run.first_seq and run.last_seq
+                            and (
+                                agui_internal.mentions_type(batch.events::text, 'MESSAGES_SNAPSHOT')
+                                or agui_internal.mentions_type(batch.events::text, 'ACTIVITY')
+                            )
+                    )
+                )
+        )) as told
+        where told.call_id is not null
+        union all
+        select told.*
+        from unnest(news) as told
+        where told.call_id is not null
+    ),
+    listed_result as (
+        select changed.thread_key, changed.run_no, changed.call_id, (array_agg(changed.result order by changed.seq desc))[1] as result
+        from changed
+        join called on called.thread_key = changed.thread_key and called.run_no = changed.run_no and called.call_id = changed.call_id
+        where changed.role is not null and changed.seq > called.seq
+        group by changed.thread_key, changed.run_no, changed.call_id
+    ),
+    -- A call that an earlier run of the lineage began goes on.
+    repeated as (
+        select distinct called.thread_key, called.run_no, called.call_id
+        from called
+        cross join lateral (
+            select before.run_no
+            from agui.projected_call as before
+            where before.thread_key = called.thread_key and before.call_id = called.call_id
+                and before.run_no < called.run_no and before.tool is not null
+            union all
+            select other.run_no
+            from called as other
+            where other.thread_key = called.thread_key and other.call_id = called.call_id
+                and other.run_no < called.run_no and other.tool is not null
+            offset 0
+        ) as earlier
+        join unnest(runs) as run on run.thread_key = called.thread_key and run.run_no = called.run_no
+        where called.tool is not null
+            and earlier.run_no in (select ancestor.run_no from agui_internal.ancestors(run) as ancestor)
     ),
     call as (
         select
-            part.thread_key,
-            part.run_no,
-            part.of_call as call_id,
-            min(part.seq) as seq,
-            min(part.at) filter (where not part.is_result and part.name is not null) as started_at,
-            (array_agg(agui_internal.json_string_text(part.name::text) order by part.seq) filter (where not part.is_result and part.name is not null))[1] as tool,
-            bool_or(part.type = any (ends)) or not bool_or(part.type = any (starts)) as is_complete,
-            coalesce(sum(octet_length(part.delta::text) - 2) filter (where not part.is_result), 0) as argument_bytes,
-            (array_agg(
-                row (part.at, octet_length(part.content::text), agui_internal.tool_error(part.error, part.content))::agui_internal.tool_result
-                order by part.seq desc
-            ) filter (where part.is_result))[1] as result
-        from part
-        where part.of_call is not null
-        group by part.thread_key, part.run_no, part.of_call
+            called.thread_key, called.run_no, called.call_id, called.seq, called.started_at, called.is_complete,
+            coalesce(called.result, listed_result.result) as result,
+            case when called.tool is not null and repeated.call_id is null then coalesce(folded.tool, called.tool) end as tool,
+            coalesce(folded.argument_bytes, called.argument_bytes) as argument_bytes
+        from called
+        left join changed as folded
+            on folded.thread_key = called.thread_key and folded.run_no = called.run_no and folded.call_id = called.call_id and folded.role is null
+        left join listed_result
+            on listed_result.thread_key = called.thread_key and listed_result.run_no = called.run_no and listed_result.call_id = called.call_id
+        left join repeated
+            on repeated.thread_key = called.thread_key and repeated.run_no = called.run_no and repeated.call_id = called.call_id
     )
     select
         row (run.thread_key, run.run_no, run.changed_in, counted.events, counted.bytes, token.at, why.error_code, why.error_message)::agui.projected_run,
@@ -146,7 +204,7 @@ begin
             call.call_id,
             row_number() over (partition by call.thread_key, call.run_no order by call.seq, call.call_id collate "C"),
             call.tool,
-            call.started_at,
+            case when call.tool is not null then call.started_at end,
             case when call.tool is not null then call.is_complete end,
             case when call.tool is not null then call.argument_bytes end,
             (call.result).at,
@@ -182,9 +240,9 @@ begin
 end
 $$;
 
-comment on function agui_internal.facts_of_runs(agui.run[]) is
+comment on function agui_internal.facts_of_runs(agui.run[], agui_internal.run_news[]) is
     'What agui.projected_run, agui.projected_call, agui.projected_interrupt and agui.projected_usage '
     'are to say of runs that have ended, except for the answers in their inputs '
     '(agui_internal.answers_of_runs). Of each row one column is not null.';
 
-revoke execute on function agui_internal.facts_of_runs(agui.run[]) from public;
+revoke execute on function agui_internal.facts_of_runs(agui.run[], agui_internal.run_news[]) from public;

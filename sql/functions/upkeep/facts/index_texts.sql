@@ -1,4 +1,4 @@
-create or replace function agui_internal.index_texts(keys uuid[], run_nos int[])
+create or replace function agui_internal.index_texts(news agui_internal.run_news[])
 returns void
 language plpgsql
 volatile
@@ -19,7 +19,7 @@ begin
         to_tsvector(language, said.text) || array_to_tsvector(array[
             agui_internal.word_of('scope', agui_internal.scope_key(said.thread_key)::text), agui_internal.word_of('role', said.role)
         ])
-    from agui_internal.texts_of_runs(keys, run_nos) as said
+    from agui_internal.texts_of_runs(news) as said
     -- Most texts are kept already, for each input repeats those before it.
     where not exists (
         select
@@ -32,7 +32,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.index_texts(uuid[], int[]) is
+comment on function agui_internal.index_texts(agui_internal.run_news[]) is
     'Stores in agui.message_text what runs bring and their threads do not have, or have of a later run, if search is on.';
 
-revoke execute on function agui_internal.index_texts(uuid[], int[]) from public;
+revoke execute on function agui_internal.index_texts(agui_internal.run_news[]) from public;

@@ -7,7 +7,10 @@ as $$
 declare
     runs     agui.run[];  -- that have ended
     children agui.run[];
-    affected record;
+    affected agui.run[];
+    following record;
+    -- What they add to their conversations, if all of it is searched.
+    news     agui_internal.run_news[];
     -- Texts that were of the runs.
     said_keys uuid[];
     prints    bigint[];
@@ -54,8 +57,11 @@ begin
         where run.thread_key = listed.thread_key and run.run_no = listed.run_no and run.status <> 'running'
         offset 0
     ) as found;
+    if exists (select from agui_internal.search) then
+        news := array(select told from agui_internal.news_of_runs(runs) as told);
+    end if;
     with fact as materialized (
-        select * from agui_internal.facts_of_runs(runs)
+        select * from agui_internal.facts_of_runs(runs, news)
     ),
     run_facts as (
         insert into agui.projected_run select (fact.run_fact).* from fact where fact.run_fact is distinct from null
@@ -123,11 +129,12 @@ begin
         where answer.thread_key = child.thread_key and answer.run_no = child.run_no and answer.is_answer;
     end if;
     insert into agui.projected_call select * from agui_internal.answers_of_runs(runs || children);
-    perform agui_internal.index_texts(keys, run_nos);
+    perform agui_internal.index_texts(news);
 
     -- What they do not say any more, another run may, also one before those that still do: of a branch, whose input has it.
-    select array_agg(other.thread_key) as keys, array_agg(other.run_no) as run_nos into affected
+    select array_agg(run) into affected
     from agui.projected_run as other
+    join agui.run as run on run.thread_key = other.thread_key and run.run_no = other.run_no
     where other.thread_key in (
         select gone.thread_key
         from unnest(said_keys, prints, said_in) as gone (thread_key, print, run_no)
@@ -137,7 +144,47 @@ begin
             where text.thread_key = gone.thread_key and text.print = gone.print and text.run_no <= gone.run_no
         )
     );
-    perform agui_internal.index_texts(affected.keys, affected.run_nos);
+    if affected is not null then
+        perform agui_internal.index_texts(array(select told from agui_internal.news_of_runs(affected) as told));
+    end if;
+
+    -- A later run that was projected before them may go on with a call of theirs.
+    if exists (
+        select
+        from unnest(runs) as listed
+        cross join lateral (
+            select
+            from agui.projected_run as projected
+            where projected.thread_key = listed.thread_key and projected.run_no > listed.run_no
+            limit 1
+        ) as later
+    ) then
+        select array_agg(later.thread_key) as keys, array_agg(later.run_no) as run_nos into following
+        from (
+            select distinct other.thread_key, other.run_no
+            from unnest(runs) as listed
+            cross join lateral (
+                select call.call_id
+                from agui.projected_call as call
+                where call.thread_key = listed.thread_key and call.run_no = listed.run_no and call.tool is not null
+                offset 0
+            ) as begun
+            cross join lateral (
+                select call.thread_key, call.run_no
+                from agui.projected_call as call
+                where call.thread_key = listed.thread_key and call.call_id = begun.call_id and call.run_no > listed.run_no and not call.is_answer
+                offset 0
+            ) as other
+            where not exists (
+                select
+                from unnest(keys, run_nos) as known (thread_key, run_no)
+                where known.thread_key = other.thread_key and known.run_no = other.run_no
+            )
+        ) as later;
+        if following.keys is not null then
+            perform agui_internal.project_runs(following.keys, following.run_nos);
+        end if;
+    end if;
 end
 $$;
 

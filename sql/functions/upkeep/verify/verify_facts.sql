@@ -2,16 +2,14 @@ create or replace function agui_internal.verify_facts(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
-parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    keys    uuid[];
     run_nos int[];
     runs    agui.run[];
 begin
     -- A run that has changed since is projected by the next call of the job.
-    select array_agg(run.thread_key), array_agg(run.run_no), array_agg(run) into keys, run_nos, runs
+    select array_agg(run.run_no), array_agg(run) into run_nos, runs
     from agui.projected_run as projected
     join agui.run as run
         on run.thread_key = projected.thread_key and run.run_no = projected.run_no
@@ -100,7 +98,7 @@ begin
     ),
     found as (
         select said.print, said.run_no, said.text
-        from agui_internal.texts_of_runs(keys, run_nos) as said
+        from agui_internal.texts_of_runs(array(select told from agui_internal.news_of_runs(runs) as told)) as said
     ),
     different as (
         select coalesce(stored.run_no, found.run_no) as run_no

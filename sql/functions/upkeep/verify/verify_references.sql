@@ -2,7 +2,6 @@ create or replace function agui_internal.verify_references(thread_key uuid)
 returns setof agui.verify_row
 language plpgsql
 stable
-parallel safe
 set search_path = pg_catalog, pg_temp
 -- In a large store the estimates are high, and compiling would take most of the time.
 set jit = off
