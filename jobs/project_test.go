@@ -117,6 +117,7 @@ type factCall struct {
 func toolError(member string, content json.RawMessage) string {
 	var text string
 	_ = json.Unmarshal(content, &text)
+	_ = json.Unmarshal([]byte(text), &text) // a string in a string
 	switch {
 	case member != "":
 		return member
@@ -415,7 +416,7 @@ func appendFactRun(t *testing.T, random *rand.Rand, store *pgagui.Store, thread,
 		case 3:
 			add(map[string]any{"type": "TOOL_CALL_END", "toolCallId": call})
 		case 4:
-			add(map[string]any{"type": "TOOL_CALL_RESULT", "toolCallId": call, "messageId": "r" + call, "content": pick("fine", "Error: broken", "Errors are fine", `{"isError":true}`, `{"error":null}`, `{"error": null}`)})
+			add(map[string]any{"type": "TOOL_CALL_RESULT", "toolCallId": call, "messageId": "r" + call, "content": pick("fine", "Error: broken", "Errors are fine", `{"isError":true}`, `{"error":null}`, `{"error": null}`, `"Error: in a string"`, `"{\"error\":\"in a string\"}"`)})
 		case 5:
 			chunk := map[string]any{"type": "TOOL_CALL_CHUNK", "delta": "xy"}
 			if random.IntN(2) == 0 {

@@ -285,6 +285,9 @@ func (r *runReader) takeInput(input []byte) {
 }
 
 var (
+	// Some agents write the result as JSON, and then as the JSON of that text.
+	saysErrorInString = regexp.MustCompile(`^\s*"(Error|\s*\{)`)
+
 	saysError    = regexp.MustCompile(`^Error($|[^\pL\pN_])`)
 	hasError     = regexp.MustCompile(`^\s*\{\s*"error"\s*:\s*`)
 	isErrorOfMCP = regexp.MustCompile(`"isError"\s*:\s*true`)
@@ -301,6 +304,12 @@ func toolError(result members) (text string, isError bool) {
 		return value, true
 	}
 	content, _ := result.text("content")
+	if saysErrorInString.MatchString(content) {
+		var inner string
+		if json.Unmarshal([]byte(content), &inner) == nil {
+			content = inner
+		}
+	}
 	isNothing := func(value string) bool {
 		return strings.HasPrefix(value, "null") || strings.HasPrefix(value, "false") || strings.HasPrefix(value, `""`)
 	}

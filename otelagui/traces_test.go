@@ -202,7 +202,7 @@ func TestCallsOfToolsEndAsTheyDidInTheRun(t *testing.T) {
 		started,
 		`"type":"TOOL_CALL_CHUNK","toolCallId":"c1","toolCallName":"chunked","delta":"{"`,
 		`"type":"TOOL_CALL_CHUNK","delta":"}"`,
-		`"type":"TOOL_CALL_RESULT","toolCallId":"c1","messageId":"m1","content":"Error: no such file"`,
+		`"type":"TOOL_CALL_RESULT","toolCallId":"c1","messageId":"m1","content":"\"Error: no such file\""`,
 		`"type":"TOOL_CALL_START","toolCallId":"c2","toolCallName":"refused"`,
 		`"type":"TOOL_CALL_END","toolCallId":"c2"`,
 		`"type":"TOOL_CALL_RESULT","toolCallId":"c2","messageId":"m2","content":"","error":"the user said no"`,

@@ -60,7 +60,7 @@ comment on column agui.tool_fact.status is
 comment on column agui.tool_fact.error is
     'What failed, its first 1000 characters; null: nothing. A result is an error if it has a member '
     'error, or if its content begins with the word Error or is an object that begins with a member '
-    'error or has "isError": true.';
+    'error or has "isError": true, or is the JSON string of such a text.';
 comment on column agui.tool_fact.started_at is 'When the call was recorded.';
 comment on column agui.tool_fact.duration is
     'Until its result was recorded. A result that a client sends with the next run counts from the end of the run that made the call. Null: no result.';

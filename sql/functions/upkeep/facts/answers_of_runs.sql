@@ -18,7 +18,7 @@ begin
         null::boolean,
         null::bigint,
         answer.at,
-        octet_length((answer.message -> 'content')::text)::bigint,
+        octet_length(agui_internal.json_unguard((answer.message -> 'content')::text))::bigint,
         agui_internal.tool_error(answer.message -> 'error', answer.message -> 'content'),
         true
     from (

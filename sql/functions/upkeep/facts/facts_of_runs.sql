@@ -78,7 +78,7 @@ begin
             bool_or(event.type = any (chunks) or strpos(event.delta::text, '\u') > 0)
                 or min(event.seq) filter (where event.type = any (starts)) > min(event.seq) filter (where not event.is_result) as is_odd,
             (array_agg(
-                row (event.at, octet_length(event.content::text), agui_internal.tool_error(event.error, event.content))::agui_internal.tool_result
+                row (event.at, octet_length(agui_internal.json_unguard(event.content::text)), agui_internal.tool_error(event.error, event.content))::agui_internal.tool_result
                 order by event.seq desc
             ) filter (where event.is_result))[1] as result
         from event

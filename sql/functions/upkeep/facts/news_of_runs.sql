@@ -86,7 +86,7 @@ begin
             message.role, message.id, agui_internal.text_of_content(message.body -> 'content'),
             case
                 when message.role = 'tool' then row (
-                    coalesce(place.at, run.started_at), octet_length((message.body -> 'content')::text),
+                    coalesce(place.at, run.started_at), octet_length(agui_internal.json_unguard((message.body -> 'content')::text)),
                     agui_internal.tool_error(message.body -> 'error', message.body -> 'content')
                 )::agui_internal.tool_result
             end,
