@@ -712,7 +712,7 @@ create table agui.tool_fact (
     "thread_key" uuid,
     "run_no" integer
 );
-comment on table agui.tool_fact is 'The tool calls of runs that have ended, as agui.project() found them: a row for each call.';
+comment on table agui.tool_fact is 'The tool calls of runs that have ended, as agui.project() found them: a row for each call. A call that a later run of the lineage starts again is the same.';
 comment on column agui.tool_fact."scope" is 'Scope of the thread.';
 comment on column agui.tool_fact."thread_id" is 'The thread.';
 comment on column agui.tool_fact."run_id" is 'The run that made the call.';
@@ -720,9 +720,9 @@ comment on column agui.tool_fact."agent" is 'The agent that the thread belongs t
 comment on column agui.tool_fact."call_id" is 'toolCallId.';
 comment on column agui.tool_fact."tool" is 'Name of the function.';
 comment on column agui.tool_fact."status" is 'completed: there is a result; failed: the result is an error (see error); called: it waits for a result; cut_off: the run ended before the call or its result did.';
-comment on column agui.tool_fact."error" is 'What failed, its first 1000 characters; null: nothing. A result is an error if it has a member error, or if its content begins with the word Error or is an object that begins with a member error or has "isError": true.';
+comment on column agui.tool_fact."error" is 'What failed, its first 1000 characters; null: nothing. A result is an error if it has a member error, or if its content begins with the word Error or is an object that begins with a member error or has "isError": true, or is the JSON string of such a text.';
 comment on column agui.tool_fact."started_at" is 'When the call was recorded.';
-comment on column agui.tool_fact."duration" is 'Until its result was recorded. A client sends the results of its tools with the next run, so they come when that begins. Null: no result.';
+comment on column agui.tool_fact."duration" is 'Until its result was recorded. A result that a client sends with the next run counts from the end of the run that made the call. Null: no result.';
 comment on column agui.tool_fact."argument_bytes" is 'Size of the arguments in bytes, as JSON writes them.';
 comment on column agui.tool_fact."result_bytes" is 'Size of the content of the result in bytes, as JSON writes it; null: no result.';
 comment on column agui.tool_fact."result_run_id" is 'The run that brought the result: the same, or the first later one; null: no result.';
