@@ -452,7 +452,7 @@ func TestPendingToolCalls(t *testing.T) {
 		"from stream":   {[]string{call("a"), call("b"), call("c"), result("b"), finished}, "a c"},
 		"twice":         {[]string{call("b"), call("a"), call("b"), finished}, "b a"},
 		"chunks":        {[]string{`{"type":"TOOL_CALL_CHUNK","toolCallId":"a","toolCallName":"f"}`, `{"type":"TOOL_CALL_CHUNK","delta":"{}"}`, finished}, "a"},
-		"escapes":       {[]string{`{"type":"TOOL_CALL_ST\u0041RT","toolCallId":"\u0061","x":"\u0000"}`, finished}, "a"},
+		"escapes":       {[]string{`{"type":"TOOL_CALL_ST\u0041RT","toolCallId":"\u0061","toolCallName":"f","x":"\u0000"}`, finished}, "a"},
 		"named":         {[]string{call("a"), call("b"), `{"type":"RUN_FINISHED","outcome":{"type":"success","pendingToolCallIds":["b","z"]}}`}, "b z"},
 		"none named":    {[]string{call("a"), `{"type":"RUN_FINISHED","outcome":{"type":"success","pendingToolCallIds":[]}}`}, "a"},
 		"in progress":   {[]string{call("a")}, ""},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -71,8 +72,13 @@ func TestPagesGetWhatAReloadShows(t *testing.T) {
 			t.Errorf("%s shows state %s, and thinking as message %d", name, got, thought)
 		}
 	}
-	if n := strings.Count(log.String(), "an event has no effect"); n != 6 || !strings.Contains(log.String(), "operation 1 of the patch fails by RFC 6902") {
-		t.Errorf("the log names %d events:\n%s", n, log.String())
+	// A stream that begins when all others have ended folds the run again, and names its events again.
+	named := map[string]bool{}
+	for _, seq := range regexp.MustCompile(`an event has no effect.* (seq=\d+)`).FindAllStringSubmatch(log.String(), -1) {
+		named[seq[1]] = true
+	}
+	if len(named) != 6 || !strings.Contains(log.String(), "operation 1 of the patch fails by RFC 6902") {
+		t.Errorf("the log names %d events:\n%s", len(named), log.String())
 	}
 }
 

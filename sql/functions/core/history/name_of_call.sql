@@ -4,23 +4,14 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 begin
     return (
-        select agui_internal.json_string_text(member."toolCallName"::text)
-        from agui.batch as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-        cross join lateral json_to_record(agui_internal.json_guarded(element.value)) as member (type text, "toolCallId" json, "toolCallName" json)
-        where batch.thread_key = run.thread_key
-            and batch.run_no = run.run_no
-            and batch.first_seq between run.first_seq and coalesce(run.last_seq, 9223372036854775807)
-            and agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_')
-            and agui_internal.mentions_type(element.value::text, 'TOOL_CALL_')
-            and member.type = any (agui_internal.event_types('start tool', 'chunk tool'))
-            and agui_internal.json_string_text(member."toolCallId"::text) = name_of_call.call_id
-            and json_typeof(member."toolCallName") = 'string'
-        order by batch.first_seq, element.position
+        select event.name
+        from agui_internal.events_of_calls(array[run]) as event
+        where event.ending is null and not event.is_result and event.has_effect and event.call_id = name_of_call.call_id and event.name is not null
+        -- A later start renames the call.
+        order by event.seq desc
         limit 1
     );
 end

@@ -9,23 +9,9 @@ begin
     return coalesce((
         select array_agg(call.id order by call.seq)
         from (
-            select
-                agui_internal.json_string_text(event."toolCallId"::text) as id,
-                min(batch.first_seq + event.position) as seq,
-                bool_or(event.type = any (agui_internal.event_types('add result'))) as has_result
-            from (
-                select stored.first_seq, agui_internal.json_guarded(stored.events) as events
-                from agui.batch as stored
-                where stored.thread_key = run.thread_key
-                    and stored.run_no = run.run_no
-                    and stored.first_seq between run.first_seq and run.last_seq
-                    -- A type may be spelled with escapes.
-                    and (strpos(stored.events::text, 'TOOL_CALL_') > 0 or strpos(stored.events::text, '\u00') > 0)
-                offset 0
-            ) as batch
-            cross join lateral rows from (json_to_recordset(batch.events) as (type text, "toolCallId" json))
-                with ordinality as event (type, "toolCallId", position)
-            where event.type = any (agui_internal.event_types('start tool', 'chunk tool', 'add result')) and json_typeof(event."toolCallId") = 'string'
+            select event.call_id as id, min(event.seq) as seq, bool_or(event.is_result) as has_result
+            from agui_internal.events_of_calls(array[run]) as event
+            where event.ending is null and event.call_id is not null and event.has_effect and (event.is_result or event.name is not null)
             group by 1
         ) as call
         where not call.has_result

@@ -16,53 +16,10 @@ declare
     starts      constant text[] := agui_internal.event_types('start tool');
     ends        constant text[] := agui_internal.event_types('end tool');
     chunks      constant text[] := agui_internal.event_types('chunk tool');
-    results     constant text[] := agui_internal.event_types('add result');
-    of_calls    constant text[] := starts || ends || chunks || results || agui_internal.event_types('continue tool');
-    call_types  constant text := 'TOOL_CALL_';  -- what they begin with
 begin
     return query
-    -- Of each batch, which is opened once for them: what calls tools, and the last end.
     with told as materialized (
-        select
-            run.thread_key,
-            run.run_no,
-            batch.first_seq + element.position - 1 as seq,
-            case when batch.first_seq + element.position - 1 = run.end_seq then run end as ended,
-            agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at,
-            -- RUN_ERROR is the end of what has an effect.
-            run.status <> 'failed' or batch.first_seq + element.position - 1 <= run.end_seq as has_effect,
-            agui_internal.json_guarded(element.value) as event
-        from unnest(runs) as run
-        cross join lateral (
-            select stored.first_seq, stored.recorded_at, stored.earlier_us, stored.events
-            from agui.batch as stored
-            where stored.thread_key = run.thread_key
-                and stored.run_no = run.run_no
-                and stored.first_seq between run.first_seq and run.last_seq
-                and (run.end_seq between stored.first_seq and stored.first_seq + stored.n - 1 or agui_internal.mentions_type(stored.events::text, call_types))
-            offset 0
-        ) as batch
-        cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-        where batch.first_seq + element.position - 1 = run.end_seq or agui_internal.mentions_type(element.value::text, call_types)
-    ),
-    event as (
-        select
-            told.thread_key,
-            told.run_no,
-            told.seq,
-            told.at,
-            member.type,
-            agui_internal.json_string_text(member."toolCallId"::text) as call_id,
-            member."toolCallName" as name,
-            member.delta,
-            member.content,
-            member.error,
-            member.type = any (results) as is_result
-        from told
-        cross join lateral json_to_record(told.event) as member (
-            type text, "toolCallId" json, "toolCallName" json, delta json, content json, error json
-        )
-        where (told.ended).run_no is null and member.type = any (of_calls) and told.has_effect
+        select * from agui_internal.events_of_calls(runs)
     ),
     called as materialized (
         select
@@ -71,7 +28,7 @@ begin
             event.call_id,
             min(event.seq) as seq,
             min(event.at) filter (where not event.is_result and event.name is not null) as started_at,
-            (array_agg(agui_internal.json_string_text(event.name::text) order by event.seq desc) filter (where not event.is_result and event.name is not null))[1] as tool,
+            (array_agg(event.name order by event.seq desc) filter (where not event.is_result and event.name is not null))[1] as tool,
             bool_or(event.type = any (ends)) or not bool_or(event.type = any (starts)) as is_complete,
             coalesce(sum(octet_length(event.delta::text) - 2) filter (where not event.is_result), 0) as argument_bytes,
             -- What its events say is what the fold has, unless something else may have changed it.
@@ -81,8 +38,8 @@ begin
                 row (event.at, octet_length(agui_internal.json_unguard(event.content::text)), agui_internal.tool_error(event.error, event.content))::agui_internal.tool_result
                 order by event.seq desc
             ) filter (where event.is_result))[1] as result
-        from event
-        where event.call_id is not null
+        from told as event
+        where event.ending is null and event.has_effect and event.call_id is not null
         group by event.thread_key, event.run_no, event.call_id
     ),
     changed as materialized (
@@ -227,16 +184,17 @@ begin
     union all
     select
         null, null, null,
-        row ((ending.ended).thread_key, (ending.ended).run_no, entry.*)::agui.projected_usage
-    from told as ending
+        row (run.thread_key, run.run_no, entry.*)::agui.projected_usage
+    from told
+    join unnest(runs) as run on run.thread_key = told.thread_key and run.run_no = told.run_no
     cross join lateral agui_internal.usage_entries(
         case
-            when json_typeof(ending.event -> 'usage') = 'array' then ending.event -> 'usage'
-            when (ending.ended).status = 'failed' then agui_internal.reported_usage(ending.ended)
-            else agui_internal.mapped_usage(ending.event)
+            when json_typeof(told.ending -> 'usage') = 'array' then told.ending -> 'usage'
+            when run.status = 'failed' then agui_internal.reported_usage(run)
+            else agui_internal.mapped_usage(told.ending)
         end
     ) as entry
-    where (ending.ended).run_no is not null and (ending.ended).cut_off_reason is null;
+    where told.ending is not null and run.cut_off_reason is null;
 end
 $$;
 

@@ -8,7 +8,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    results  constant text[] := agui_internal.event_types('add result');
     begun_at constant bigint := run.first_seq;
     parent   agui.run;
     open     text[] := '{}';
@@ -29,22 +28,9 @@ begin
             select distinct on (told.call_id) told.*
             from (
                 select
-                    batch.first_seq + element.position - 1 as seq,
-                    agui_internal.event_time(batch.recorded_at, batch.earlier_us[element.position]) as at,
-                    agui_internal.json_string_text(member."toolCallId"::text) as call_id,
-                    null::text as tool,
-                    agui_internal.tool_error(member.error, member.content) as error
-                from agui.batch as batch
-                cross join lateral json_array_elements(batch.events) with ordinality as element (value, position)
-                cross join lateral json_to_record(agui_internal.json_guarded(element.value)) as member (type text, "toolCallId" json, error json, content json)
-                where batch.thread_key = run.thread_key
-                    and batch.run_no = run.run_no
-                    and batch.first_seq between run.first_seq and least(coalesce(run.last_seq, until), until)
-                    and batch.first_seq + element.position - 1 <= until
-                    -- Few batches and events are parsed.
-                    and agui_internal.mentions_type(batch.events::text, 'TOOL_CALL_R')
-                    and agui_internal.mentions_type(element.value::text, 'TOOL_CALL_R')
-                    and member.type = any (results)
+                    event.seq, event.at, event.call_id, null::text as tool, agui_internal.tool_error(event.error, event.content) as error
+                from agui_internal.events_of_calls(array[run], until) as event
+                where event.ending is null and event.is_result and event.has_effect
                 union all
                 select
                     begun_at, run.started_at, awaited.call_id, null,
