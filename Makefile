@@ -41,11 +41,11 @@ endif
 
 # The PostgreSQL server of these tests keeps the memory that it frees, which takes a quarter less CPU: new memory costs much in virtual
 # machines. The benchmark measures a server as users have it.
-test test-costly test-long test-race: export MALLOC_TOP_PAD_ := 1048576
-test test-costly test-long test-race: export MALLOC_TRIM_THRESHOLD_ := 268435456
-test test-costly test-long test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
+test test-costly test-field test-long test-race: export MALLOC_TOP_PAD_ := 1048576
+test test-costly test-field test-long test-race: export MALLOC_TRIM_THRESHOLD_ := 268435456
+test test-costly test-field test-long test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
 # Without tables for a debugger, programs are linked in half the time.
-test test-costly test-long test-race: export GOFLAGS := $(GOFLAGS) -ldflags=-s
+test test-costly test-field test-long test-race: export GOFLAGS := $(GOFLAGS) -ldflags=-s
 
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
@@ -147,7 +147,7 @@ $(SERVERS)/installed: test/servers/package-lock.json
 	touch $@
 
 .PHONY: downloads
-downloads: $(foreach folder,js/frameworks test/clients/frameworks docs/site docs/playground,$(folder)/node_modules/.package-lock.json) $(SERVERS)/installed ## Download what test-js, site, playground and test-on-18 install, for later
+downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, site, playground and test-on-18 install, for later
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)
@@ -185,6 +185,16 @@ clients: ## Install the clients that the server is tested with, where npm is the
 .PHONY: test-js
 test-js: clients test/clients/frameworks/node_modules/.package-lock.json test-frameworks ## Run the tests with stock clients, agents, frameworks and a browser; installs 750 MB
 	$(WITH_SERVER) $(call test_packages,./test/clients,$(ARGS))
+
+# Without Node or Python its agents are skipped, and the test says so.
+.PHONY: test-field
+test-field: clients $(if $(shell command -v npm),test/field/node_modules/.package-lock.json) $(if $(shell command -v python3),test/field/venv/installed) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 600 MB
+	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
+
+test/field/venv/installed: test/field/requirements.txt
+	rm -rf test/field/venv && python3 -m venv test/field/venv
+	test/field/venv/bin/pip install --quiet --disable-pip-version-check --requirement test/field/requirements.txt
+	@touch $@
 
 .PHONY: test-frameworks
 test-frameworks: js/node_modules/.package-lock.json js/frameworks/node_modules/.package-lock.json build playground ## Test the npm packages, as users install them, with the frameworks; VITEST adds to vitest

@@ -20,6 +20,7 @@ const (
 	Git        = "git"        // git, and the history of the repository
 	Node       = "node"       // Node.js, with the packages that the Makefile installs
 	Frameworks = "frameworks" // frameworks for agents on Node.js, which make test-js installs
+	Field      = "field"      // the agents of test/field, which make test-field installs
 	PgBouncer  = "pgbouncer"  // the pooler
 	PgCron     = "pg_cron"    // the extension, in the server of the tests
 	PLProxy    = "plproxy"    // the extension PL/Proxy, in the server of the tests
