@@ -231,6 +231,11 @@ func (c *client) connect() *ending { return c.begin("connect", nil) }
 // failure waits for the end, and returns the error of the client.
 func (e *ending) failure() string {
 	e.t.Helper()
+	return e.failureWithin(patience)
+}
+
+func (e *ending) failureWithin(patience time.Duration) string {
+	e.t.Helper()
 	select {
 	case answer := <-e.answer:
 		var outcome struct{ Error string }

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -36,15 +37,11 @@ const field = "../field"
 // fieldFaults are the known differences, by framework and scenario, each with the reason. A scenario that is listed here and passes
 // fails the test: remove its line.
 var fieldFaults = map[string]string{
-	"langgraph.mjs/error in the model":             "RUN_ERROR followed by more events is stored as finished, and its later snapshots count",
-	"langgraph.mjs/error in a tool":                "RUN_ERROR followed by more events is stored as finished, and its later snapshots count",
-	"langgraph.mjs/error in a node":                "RUN_ERROR followed by more events is stored as finished, and its later snapshots count",
-	"langgraph.mjs/approval by a second page":      "CUSTOM on_interrupt does not come with a reload, so the page cannot answer it",
-	"langgraph.mjs/approval after a failed answer": "CUSTOM on_interrupt does not come with a reload, so the page cannot answer it",
-	"langgraph.py/approval by a second page":       "CUSTOM on_interrupt does not come with a reload, so the page cannot answer it",
-	"langgraph.py/approval after a failed answer":  "CUSTOM on_interrupt does not come with a reload, so the page cannot answer it",
+	"langgraph.mjs/approval after a failed answer": "a reload behind an answer that failed does not have the CUSTOM on_interrupt that is still open",
+	"langgraph.py/approval after a failed answer":  "a reload behind an answer that failed does not have the CUSTOM on_interrupt that is still open",
 	"langgraph.mjs/11 MB of history":               "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
 	"langgraph.py/11 MB of history":                "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
+	"agent_framework.py/image":                     "client 0.0.59 shows a part binary of a snapshot as it is, the folds read it as image, as 1.0.0 does",
 	"agent_framework.py/11 MB of history":          "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
 }
 
@@ -212,7 +209,7 @@ type fieldPlay struct {
 	faults          []string
 }
 
-// largeHistory lets one scenario with megabytes play at a time: LangGraph sends them many times over.
+// largeHistory lets one scenario with megabytes play at a time.
 var largeHistory sync.Mutex
 
 // play plays a scenario and returns how what the pages show and what the log means differ.
@@ -231,8 +228,30 @@ func (f *fieldStage) play(t *testing.T, scenario fieldScenario, version string) 
 			p.faults[j] = fmt.Sprintf("step %d: %s", i+1, p.faults[j])
 		}
 	}
+	p.record(scenario.Name)
 	p.compareFolds()
 	return strings.Join(p.faults, "\n")
+}
+
+// record writes the events of the head's lineage to a file in the folder that PGAGUI_FIELD_RECORD names.
+func (p *fieldPlay) record(scenario string) {
+	p.t.Helper()
+	folder := os.Getenv("PGAGUI_FIELD_RECORD")
+	if folder == "" {
+		return
+	}
+	var lines []byte
+	for event, err := range p.here.store.Events(p.t.Context(), p.thread, pgagui.EventsOptions{}) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		lines = append(append(lines, event.JSON...), '\n')
+	}
+	framework := strings.Split(p.t.Name(), "/")[1]
+	name := strings.NewReplacer(" ", "-", ".", "-", "_", "-").Replace(framework+" "+scenario) + ".ndjson"
+	if err := os.WriteFile(filepath.Join(folder, name), lines, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *fieldPlay) fault(format string, arguments ...any) {
@@ -298,7 +317,7 @@ func (p *fieldPlay) take(step fieldStep) {
 			p.agent.release(p.t, gate)
 		}
 	}
-	failure := running.failure()
+	failure := running.failureWithin(patience * time.Duration(1+step.Megabytes)) // LangGraph sends them many times over
 	p.agent.unreachable.Store(false)
 	ended := p.waitForEnd(run)
 	if ended == "" {
