@@ -186,14 +186,17 @@ clients: ## Install the clients that the server is tested with, where npm is the
 test-js: clients test/clients/frameworks/node_modules/.package-lock.json test-frameworks ## Run the tests with stock clients, agents, frameworks and a browser; installs 750 MB
 	$(WITH_SERVER) $(call test_packages,./test/clients,$(ARGS))
 
+# The folders whose agents make test-field runs. CI runs those of the first.
+FIELD ?= test/field test/field/more
+
 # Without Node or Python its agents are skipped, and the test says so.
 .PHONY: test-field
-test-field: clients $(if $(shell command -v npm),test/field/node_modules/.package-lock.json) $(if $(shell command -v python3),test/field/venv/installed) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 600 MB
+test-field: clients $(if $(shell command -v npm),test/field/node_modules/.package-lock.json) $(if $(shell command -v python3),$(addsuffix /venv/installed,$(FIELD))) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 1 GB
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
 
-test/field/venv/installed: test/field/requirements.txt
-	rm -rf test/field/venv && python3 -m venv test/field/venv
-	test/field/venv/bin/pip install --quiet --disable-pip-version-check --requirement test/field/requirements.txt
+%/venv/installed: %/requirements.txt
+	rm -rf $*/venv && python3 -m venv $*/venv
+	$*/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 .PHONY: test-frameworks

@@ -21,6 +21,7 @@ const (
 	Node       = "node"       // Node.js, with the packages that the Makefile installs
 	Frameworks = "frameworks" // frameworks for agents on Node.js, which make test-js installs
 	Field      = "field"      // the agents of test/field, which make test-field installs
+	FieldMore  = "field-more" // those of test/field/more
 	PgBouncer  = "pgbouncer"  // the pooler
 	PgCron     = "pg_cron"    // the extension, in the server of the tests
 	PLProxy    = "plproxy"    // the extension PL/Proxy, in the server of the tests

@@ -31,7 +31,8 @@ import (
 	"github.com/pgagui/pgagui/timeline"
 )
 
-// The programs of test/field: agents of frameworks, as their users have them.
+// The programs of test/field: agents of frameworks, as their users have them. Those in its folder more are tested where their packages
+// are installed, and not in CI.
 const field = "../field"
 
 // fieldFaults are the known differences, by framework and scenario, each with the reason. A scenario that is listed here and passes
@@ -39,10 +40,12 @@ const field = "../field"
 var fieldFaults = map[string]string{
 	"langgraph.mjs/approval after a failed answer": "a reload behind an answer that failed does not have the CUSTOM on_interrupt that is still open",
 	"langgraph.py/approval after a failed answer":  "a reload behind an answer that failed does not have the CUSTOM on_interrupt that is still open",
-	"langgraph.mjs/11 MB of history":               "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
-	"langgraph.py/11 MB of history":                "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
+	"langgraph.mjs/11 MB of history":               "its MESSAGES_SNAPSHOT, or an event with the whole state, is larger than maxEventBytes",
+	"langgraph.py/11 MB of history":                "its MESSAGES_SNAPSHOT, or an event with the whole state, is larger than maxEventBytes",
 	"agent_framework.py/image":                     "client 0.0.59 shows a part binary of a snapshot as it is, the folds read it as image, as 1.0.0 does",
-	"agent_framework.py/11 MB of history":          "an event of the agent over 8 MiB ends the run, and a conversation over 10 MiB reloads as an empty one",
+	"agent_framework.py/11 MB of history":          "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
+	"llamaindex.py/11 MB of history":               "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
+	"strands.py/11 MB of history":                  "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
 }
 
 // fieldStep is a step of a scenario in scenarios.json.
@@ -83,6 +86,11 @@ func TestField(t *testing.T) {
 	if err != nil || len(programs) == 0 {
 		t.Fatalf("no agents: %v", err)
 	}
+	more, err := filepath.Glob(filepath.Join(field, "more", "*_agent.*"))
+	if err != nil || len(more) == 0 {
+		t.Fatalf("no more agents: %v", err)
+	}
+	programs = append(programs, more...)
 	for _, program := range programs {
 		framework := strings.Replace(filepath.Base(program), "_agent.", ".", 1)
 		t.Run(framework, func(t *testing.T) {
@@ -121,23 +129,31 @@ type fieldAgent struct {
 
 func startFieldAgent(t *testing.T, program string) *fieldAgent {
 	t.Helper()
-	interpreter, need := "node", filepath.Join(field, "node_modules")
+	folder := filepath.Dir(program)
+	interpreter, packages := "node", filepath.Join(folder, "node_modules")
 	if strings.HasSuffix(program, ".py") {
-		interpreter = filepath.Join(field, "venv/bin/python")
-		need = interpreter
+		interpreter = filepath.Join(folder, "venv/bin/python")
+		packages = interpreter
 	}
-	if _, err := os.Stat(need); err != nil {
-		testneeds.Skip(t, testneeds.Field, "the agents of test/field are not installed: make test-field")
+	if _, err := os.Stat(packages); err != nil {
+		need := testneeds.Field
+		if folder != field {
+			need = testneeds.FieldMore
+		}
+		testneeds.Skip(t, need, "the agents of %s are not installed: make test-field", folder)
 	}
-	var err error
+	scripts, err := filepath.Abs(field)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if strings.Contains(interpreter, "/") {
 		if interpreter, err = filepath.Abs(interpreter); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command := exec.Command(interpreter, filepath.Base(program))
-	command.Dir = field
-	command.Env = append(os.Environ(), "DO_NOT_TRACK=1", "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1")
+	command.Dir = folder
+	command.Env = append(os.Environ(), "DO_NOT_TRACK=1", "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+scripts)
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
