@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	agui "github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -162,9 +163,11 @@ func checkLastMessages(t *testing.T, store *pgagui.Store, threadID string, at pg
 		events[event.Seq] = event
 	}
 	timeOf := func(seq int64) time.Time {
-		var told struct{ Timestamp int64 }
-		if json.Unmarshal(events[seq].JSON, &told) == nil && told.Timestamp > 0 {
-			return time.UnixMilli(told.Timestamp)
+		var told struct{ Timestamp float64 }
+		if json.Unmarshal(events[seq].JSON, &told) == nil {
+			if at, _, ok := agui.TimeOf(told.Timestamp); ok {
+				return at
+			}
 		}
 		return events[seq].RecordedAt
 	}
