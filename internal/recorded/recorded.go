@@ -22,9 +22,13 @@ type Run struct {
 // repository.
 func Files(t testing.TB, root string) []string {
 	t.Helper()
-	own, err := filepath.Glob(filepath.Join(root, "testdata/recordings/*.ndjson"))
-	if err != nil || len(own) == 0 {
-		t.Fatalf("no recordings: %v", err)
+	var own []string
+	for _, pattern := range []string{"testdata/recordings/*.ndjson", "testdata/recordings/field/*.ndjson"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no recordings: %v", err)
+		}
+		own = append(own, files...)
 	}
 	shared, err := filepath.Glob(filepath.Join(root, "../shared/recordings/*.ndjson"))
 	if err != nil {
