@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,15 @@ type meaning struct {
 	// Of a client that was started with --verify: whether its verifier accepts the stream, and why not.
 	Verified    bool   `json:"verified"`
 	VerifyError string `json:"verifyError"`
+}
+
+// shown returns what a client has of a meaning: not the interrupts that CUSTOM events made.
+func (m meaning) shown() meaning {
+	m.Interrupts = slices.DeleteFunc(slices.Clone(m.Interrupts), func(interrupt json.RawMessage) bool {
+		var asked struct{ Source struct{ Type string } }
+		return json.Unmarshal(interrupt, &asked) == nil && asked.Source.Type == "CUSTOM"
+	})
+	return m
 }
 
 // differences compares two meanings as JSON values.

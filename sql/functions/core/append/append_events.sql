@@ -283,7 +283,7 @@ begin
                 log_bytes = null,
                 repacked_at = null
             where run.thread_key = key and run.run_no = log_end.run_no;
-            perform agui_internal.note_run_ended(key, log_end.run_no, stored.ended_at);
+            perform agui_internal.note_activity(key, stored.ended_at);
         elsif imported or call.asks is distinct from coalesce(log_end.asks, false) and call.asks is not null then
             update agui.run as run
             set seen_at = case when imported then clock_timestamp() else run.seen_at end,

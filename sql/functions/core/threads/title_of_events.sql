@@ -7,6 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     bytes_of_large constant int := 256 * 1024;
+    lists constant text[] := agui_internal.event_types('list messages');
+    texts constant text[] := agui_internal.event_types('start text', 'continue text', 'chunk text');
     title text;
 begin
     if agui_internal.json_octets(events) > bytes_of_large or position('"user"'::bytea in agui_internal.json_bytes(events)) = 0 then
@@ -17,14 +19,14 @@ begin
         select event.position, message.value as message
         from json_array_elements(agui_internal.json_guarded(events)) with ordinality as event (value, position)
         cross join lateral json_array_elements(case
-            when event.value ->> 'type' = 'MESSAGES_SNAPSHOT' and json_typeof(event.value -> 'messages') = 'array' then event.value -> 'messages'
+            when event.value ->> 'type' = any (lists) and json_typeof(event.value -> 'messages') = 'array' then event.value -> 'messages'
             else '[]'
         end) as message (value)
         union all
         -- A message of text that the user said.
         select min(event.position), json_build_object('role', 'user', 'content', string_agg(event.value ->> 'delta', '' order by event.position))
         from json_array_elements(agui_internal.json_guarded(events)) with ordinality as event (value, position)
-        where event.value ->> 'type' in ('TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_CHUNK')
+        where event.value ->> 'type' = any (texts)
         group by event.value ->> 'messageId'
         having bool_or(event.value ->> 'role' = 'user')
     ) as said

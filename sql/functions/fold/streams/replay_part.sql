@@ -24,7 +24,7 @@ as $function$
 declare
     fold     agui_internal.fold := agui_internal.fold_at(run, until);
     thread   constant text := '"threadId":' || to_json(thread_id);
-    has_ended constant boolean := run.last_seq is not null and run.last_seq <= coalesce(until, run.last_seq);
+    has_ended constant boolean := run.last_seq is not null and coalesce(run.end_seq, run.last_seq) <= coalesce(until, run.last_seq);
     parent   text;   -- the id of the parent run
     ending   text;   -- the event that ended the run
     opened   text;   -- what the run has open
