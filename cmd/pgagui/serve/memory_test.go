@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // The memory of a server is bounded, although several clients send bodies that are as large as can be.
@@ -49,6 +52,58 @@ func TestMemoryOfLargeBodies(t *testing.T) {
 	} else {
 		t.Logf("%d MB", peak)
 	}
+	s.Terminate(t)
+	s.End(t)
+}
+
+// A server sends a history of 100 MB with the memory of a part of it.
+func TestMemoryOfALargeHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	const limit = 64 // MB beyond what an idle server takes
+	c := clitest.NewCommandLine(t)
+	pool := testdb.Connect(t, c.DatabaseURL)
+	store := pgagui.New(pool, nil)
+	testdb.Exec(t, pool, `select agui.set_setting('fold_bytes', '256 MB')`)
+	run := pgagui.RunRef{ThreadID: "t", RunID: "r"}
+	events := []json.RawMessage{json.RawMessage(clitest.Started("t", "r"))}
+	for i := range 100 {
+		events = append(events,
+			fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_START","messageId":"m%d","role":"assistant"}`, i),
+			fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m%d","delta":%q}`, i, strings.Repeat("x", 1_000_000)),
+			fmt.Appendf(nil, `{"type":"TEXT_MESSAGE_END","messageId":"m%d"}`, i))
+		if i == 99 {
+			events = append(events, json.RawMessage(`{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`))
+		}
+		if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		events = nil
+	}
+	testdb.Exec(t, pool, "call agui.compact()")
+	s := clitest.Serving(t, clitest.StartProcess(t, c.Program(os.Args[0], "serve", "--listen", "127.0.0.1:0", "--json", "--agent", "assistant="+clitest.NewSample(t), "--insecure")))
+	get := func(path string) int {
+		answer, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		size, err := io.Copy(io.Discard, answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(size)
+	}
+	get("/threads/t")
+	idle := memory.Peak(s.Process.Pid) >> 20
+	began := time.Now()
+	size := get("/threads/t/events?protocol_version=1.0")
+	peak := memory.Peak(s.Process.Pid) >> 20
+	if size < 100_000_000 || peak-idle > limit {
+		t.Errorf("a history of %d bytes took %d MB beside the %d MB of an idle server, want %d at most", size, peak-idle, idle, limit)
+	}
+	t.Logf("%d MB beside %d MB, in %s", peak-idle, idle, time.Since(began).Round(time.Second))
 	s.Terminate(t)
 	s.End(t)
 }
