@@ -130,6 +130,29 @@ func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string)
 	return runOf(db.RunsRow(rows[0])), nil
 }
 
+// Question says what an answer is to.
+type Question struct {
+	AskedBy      string   // the run that the client takes for the one that asks
+	InterruptIDs []string // that the answer names
+}
+
+// Answer says which run asks, and whether it is answered.
+type Answer struct {
+	AskingRunID string    // empty: no run of the lineage asks that
+	RunID       string    // the run that answered it; empty: it is open
+	At          time.Time // when that began
+}
+
+// Answered says whether a question is answered in the lineage of a run; of the head if run.RunID is empty.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) Answered(ctx context.Context, run RunRef, question Question) (Answer, error) {
+	row, err := s.of(run.ThreadID).Answered(ctx, db.AnsweredParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), AskedBy: orNull(question.AskedBy), InterruptIds: question.InterruptIDs, Scope: s.scope,
+	})
+	return Answer{row.AskingRunID, row.AnsweredBy, row.AnsweredAt}, ErrorOf(err)
+}
+
 func runOf(row db.RunsRow) Run {
 	run := Run{
 		ID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Depth: int(row.Depth), Number: int(row.RunNo),

@@ -309,3 +309,51 @@ func TestReplayGivesWhatRestoreGives(t *testing.T) {
 		t.Errorf("an unknown shape: error %v", err)
 	}
 }
+
+// What an answer is to, and which run answered it: a run that failed answers nothing, another branch has answers of its own.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	run := func(id, parent, events string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `select agui.append('t', $1, ('[{"type":"RUN_STARTED"},' || $2 || ']')::json, parent_run_id => $3)`, id, events, parent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks := func(interrupt string) string {
+		return `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"` + interrupt + `"}]}}`
+	}
+	const fails, finishes = `{"type":"RUN_ERROR","message":"no"}`, `{"type":"RUN_FINISHED"}`
+	run("r0", "", finishes)
+	run("r1", "r0", asks("i"))
+	run("r1-answer-a", "r1", fails)
+	run("r1-answer-b", "r1-answer-a", asks("k"))
+	run("r2", "r1-answer-b", finishes)
+	run("branch", "r0", finishes)
+	for _, test := range []struct {
+		after, askedBy, interrupt string
+		asking, by                string
+	}{
+		{"r1", "", "", "r1", ""},
+		{"r1-answer-a", "r1", "", "r1", ""},
+		{"r1-answer-b", "", "i", "r1", "r1-answer-b"},
+		{"r1-answer-b", "r1", "k", "r1-answer-b", ""},
+		{"r1-answer-b", "r1", "", "r1-answer-b", ""},
+		{"r1-answer-b", "r1", "unknown", "r1-answer-b", ""},
+		{"r2", "r1", "k", "r1-answer-b", "r2"},
+		{"r2", "", "", "r1-answer-b", "r2"},
+		{"r2", "", "unknown", "", ""},
+		{"r2", "r0", "", "r0", "r1"},
+		{"", "r1", "i", "", ""},
+	} {
+		question := pgagui.Question{AskedBy: test.askedBy}
+		if test.interrupt != "" {
+			question.InterruptIDs = []string{test.interrupt}
+		}
+		got, err := store.Answered(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: test.after}, question)
+		if err != nil || got.AskingRunID != test.asking || got.RunID != test.by || got.At.IsZero() != (test.by == "") {
+			t.Errorf("after %s, %+v: %+v, %v", test.after, question, got, err)
+		}
+	}
+}

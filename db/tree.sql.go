@@ -10,6 +10,41 @@ import (
 	"time"
 )
 
+const Answered = `-- name: Answered :one
+select
+    coalesce((found).asking_run_id, '')::pg_catalog.text as asking_run_id,
+    coalesce((found).answered_by, '')::pg_catalog.text as answered_by,
+    coalesce((found).answered_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as answered_at
+from agui.answered($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text[], $5::pg_catalog.text) as found
+`
+
+type AnsweredParams struct {
+	ThreadID     string
+	RunID        *string
+	AskedBy      *string
+	InterruptIds []string
+	Scope        string
+}
+
+type AnsweredRow struct {
+	AskingRunID string
+	AnsweredBy  string
+	AnsweredAt  time.Time
+}
+
+func (q *Queries) Answered(ctx context.Context, arg AnsweredParams) (AnsweredRow, error) {
+	row := q.db.QueryRow(ctx, Answered,
+		arg.ThreadID,
+		arg.RunID,
+		arg.AskedBy,
+		arg.InterruptIds,
+		arg.Scope,
+	)
+	var i AnsweredRow
+	err := row.Scan(&i.AskingRunID, &i.AnsweredBy, &i.AnsweredAt)
+	return i, err
+}
+
 const Branches = `-- name: Branches :many
 select
     (branch).run_id::pg_catalog.text as run_id,

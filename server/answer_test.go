@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -175,4 +178,87 @@ func TestOfTwoAnswersAtOnceOneCounts(t *testing.T) {
 		runs, err := pgagui.New(p.pool(), nil).Runs(t.Context(), "t")
 		return err == nil && len(runs) == 2 && runs[1].Status == pgagui.Finished
 	})
+}
+
+// A page gives the answers to all questions of a conversation the id of the run that asked first, because that is the id of its own
+// request. Each has its run, and a page that has not seen the next question answers nothing.
+func TestAnAnswerToWhatAnAnswerAsks(t *testing.T) {
+	t.Parallel()
+	const ask = `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"%s"}]}}`
+	const question = `{"type":"CUSTOM","name":"on_interrupt","value":"%s"}`
+	for name, test := range map[string]struct {
+		ask    func(id string) []string
+		answer func(id, answer string) string
+	}{
+		"outcome": {
+			func(id string) []string { return []string{fmt.Sprintf(ask, id)} },
+			func(id, answer string) string {
+				return fmt.Sprintf(`"resume":[{"interruptId":"%s","status":"resolved","payload":"%s"}],`, id, answer)
+			},
+		},
+		"question": {
+			func(id string) []string { return []string{fmt.Sprintf(question, id), finished("t", "r")} },
+			func(id, answer string) string {
+				return fmt.Sprintf(`"forwardedProps":{"command":{"resume":"%s","interruptEvent":"%s"}},`, answer, id)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t)
+			p := serve(t, testdb.Pool(t), withAgent(a))
+			parent := ""
+			answer := func(request, question string) {
+				t.Helper()
+				c := p.stream("POST", "/agent/test/run", request)
+				called := a.called(t)
+				id := called.input["runId"].(string)
+				called.send(append([]string{started("t", id)}, test.ask(question)...)...)
+				close(called.answers)
+				c.rest()
+				if run := mustRun(t, p, "t", id); run.ParentRunID != parent || run.Status != pgagui.Interrupted {
+					t.Errorf("run %+v", run)
+				}
+				parent = id
+			}
+			answer(answerTo("r1", ""), "i1")
+			answer(answerTo("r1", test.answer("i1", "yes")), "i2")
+			answer(answerTo("r1", test.answer("i2", "yes")), "i3")
+			p.stream("POST", "/agent/test/run", answerTo("r1", test.answer("i1", "yes"))).rest() // the same request follows its run
+			if name == "outcome" {
+				p.json(http.StatusConflict, "POST", "/agent/test/run", answerTo("r1", test.answer("i1", "no")))
+				p.json(http.StatusConflict, "POST", "/agent/test/run", answerTo("late", test.answer("i2", "no")))
+			}
+			if runs, err := pgagui.New(p.pool(), nil).Runs(t.Context(), "t"); err != nil || len(runs) != 3 {
+				t.Errorf("%d runs, %v", len(runs), err)
+			}
+		})
+	}
+}
+
+// The npm runner gives runs of answers the same ids.
+func TestIDsOfAnswers(t *testing.T) {
+	t.Parallel()
+	var cases []struct {
+		Members string
+		RunIDs  []string
+	}
+	if err := json.Unmarshal(testfile.Read(t, "../testdata/answers.json"), &cases); err != nil || len(cases) == 0 {
+		t.Fatal(err)
+	}
+	for _, test := range cases {
+		a := newAgent(t)
+		p := serve(t, testdb.Pool(t), withAgent(a))
+		asks(t, p, a)
+		for _, id := range test.RunIDs { // the first one fails
+			c := p.stream("POST", "/agent/test/run", answerTo("r1", test.Members+","))
+			called := a.called(t)
+			if called.input["runId"] != id {
+				t.Errorf("%s has the run %v, want %s", test.Members, called.input["runId"], id)
+			}
+			called.send(started("t", id), `{"type":"RUN_ERROR","message":"no"}`)
+			close(called.answers)
+			c.rest()
+		}
+	}
 }

@@ -48,7 +48,7 @@ func Of() map[string]Route {
 		}
 	}
 	add(Route{Thread, Sent, ""},
-		"abandon", "activities", "append", "attach", "attach_part", "attachment_data", "attachments", "branches", "channel_history", "checkpoint_lineage", "checkpoints",
+		"abandon", "activities", "answered", "append", "attach", "attach_part", "attachment_data", "attachments", "branches", "channel_history", "checkpoint_lineage", "checkpoints",
 		"children", "claim_run", "claims", "erase", "events", "get_thread", "head", "history", "import_events", "interrupts", "last_errors", "last_events",
 		"last_messages", "lift_erasure", "lift_hold", "lineage", "load_checkpoint", "load_session", "load_session_state", "merge_base", "message_origin",
 		"messages", "pending_tool_calls", "put_checkpoint", "put_checkpoint_writes", "rebuild_snapshots", "release_claim", "remove_checkpoints",

@@ -26,7 +26,7 @@ type answer struct {
 	asked string
 }
 
-// mostAnswers bounds how many runs that ask, or answers that failed, are looked at.
+// mostAnswers bounds how many answers to one run are looked at: those that failed, and those whose run asks more.
 const mostAnswers = 32
 
 func (a *answer) readResume(resume []byte) {
@@ -47,13 +47,13 @@ func (a *answer) readResume(resume []byte) {
 
 func (a *answer) readCommand(command []byte) {
 	if resume := members(command)["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) {
-		a.text = resume
+		a.text = command // it may say what was asked, too
 	}
 }
 
 // claim takes the place of the run. CopilotKit's useInterrupt gives an answer the id of the run that asks. It becomes a run of its
 // own, with an id that is made of the run that asks and the answer: the same request finds it. One that failed leaves the question
-// open, so the next one gets another id. isKnown means that the same request came before.
+// open, and one whose run asks more is answered with the same id, so the next one gets another id. isKnown means that the same request came before.
 func (s *Server) claim(ctx context.Context, to Tenant, agent *Agent, in *Input) (claim *pgagui.Claim, isKnown bool, err error) {
 	for range mostAnswers {
 		claim, err = to.Claim(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, pgagui.ClaimOptions{
@@ -68,7 +68,8 @@ func (s *Server) claim(ctx context.Context, to Tenant, agent *Agent, in *Input) 
 			in.answer.asked = in.RunID
 		default:
 			known, unknown := to.Status(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID})
-			if unknown != nil || known.Status != pgagui.Failed && known.Status != pgagui.CutOff {
+			asksMore := isOther && known != nil && known.Status == pgagui.Interrupted
+			if unknown != nil || known.Status != pgagui.Failed && known.Status != pgagui.CutOff && !asksMore {
 				return nil, isKnown, err
 			}
 		}
@@ -86,43 +87,20 @@ func (in *Input) nameAnswer() {
 
 // refuseAnswered refuses an answer to what has one already: the agent would act twice on one question. A client that names the
 // parent means it. An id that the conversation does not know is left to the agent.
-func (s *Server) refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) error {
+func refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) error {
 	if in.answer.text == nil || in.hasParent {
 		return nil
 	}
-	lineage, err := from.Lineage(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head})
-	if err != nil {
-		return err
-	}
-	asked, looked := -1, 0
-	for i := len(lineage) - 1; i >= 0 && asked < 0 && looked < mostAnswers; i-- {
-		if run := lineage[i]; run.ID == in.answer.asked {
-			asked = i
-		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" && in.answer.ids == nil {
-			asked = i // command.resume answers what was asked last
-		} else if run.Status == pgagui.Interrupted && in.answer.asked == "" {
-			looked++
-			open, err := from.Interrupts(ctx, in.ThreadID, pgagui.At{RunID: run.ID})
-			if err != nil {
-				return err
-			}
-			if slices.ContainsFunc(open, func(i pgagui.Interrupt) bool { return slices.Contains(in.answer.ids, i.ID) }) {
-				asked = i
-			}
-		}
-	}
+	known, err := from.Answered(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head}, pgagui.Question{AskedBy: in.answer.asked, InterruptIDs: in.answer.ids})
 	switch {
-	case asked < 0 && in.answer.asked == "":
-		return nil
-	case asked < 0:
+	case err != nil:
+		return err
+	case known.AskingRunID == "" && in.answer.asked != "":
 		return refusedAnswer("the conversation has gone on in another branch than that of run %q, which asks", in.answer.asked)
-	}
-	for _, later := range lineage[asked+1:] {
-		if later.Status != pgagui.Failed && later.Status != pgagui.CutOff {
-			refused := refusedAnswer("what run %q asks was answered at %s, by run %q", lineage[asked].ID, later.StartedAt.UTC().Format(time.RFC3339), later.ID)
-			refused.RunID = later.ID
-			return refused
-		}
+	case known.RunID != "":
+		refused := refusedAnswer("what run %q asks was answered at %s, by run %q", known.AskingRunID, known.At.UTC().Format(time.RFC3339), known.RunID)
+		refused.RunID = known.RunID
+		return refused
 	}
 	return nil
 }

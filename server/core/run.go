@@ -228,7 +228,7 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 	if parent == "" {
 		return "", conversation{}, false, nil
 	}
-	if err = s.refuseAnswered(ctx, from, in, parent); err != nil {
+	if err = refuseAnswered(ctx, from, in, parent); err != nil {
 		return parent, stored, false, err
 	}
 	// An answer continues what was asked.

@@ -78,3 +78,10 @@ select
 from agui_internal.find_run(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as leaf
 cross join lateral agui_internal.ancestors(leaf, case when @lineage::boolean then @after_seq::bigint else leaf.first_seq end) as run
 order by (run).run_no;
+
+-- name: Answered :one
+select
+    coalesce((found).asking_run_id, '')::text as asking_run_id,
+    coalesce((found).answered_by, '')::text as answered_by,
+    coalesce((found).answered_at, '0001-01-01 00:00:00+00')::timestamptz as answered_at
+from agui.answered(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(asked_by)::text, sqlc.narg(interrupt_ids)::text[], @scope::text) as found;

@@ -1,0 +1,69 @@
+create or replace function agui.answered(
+    thread_id     text,
+    run_id        text default null,
+    asked_by      text default null,
+    interrupt_ids text[] default null,
+    scope         text default '',
+    out asking_run_id text,
+    out answered_by   text,
+    out answered_at   timestamptz
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run   agui.run;
+    later agui.run;  -- the first one behind run that leaves nothing open
+    named agui.run;  -- the last run that asked_by means, if no run asks what has these ids
+    reply agui.run;  -- what later was then
+begin
+    for run in
+        select ancestor.*
+        from agui_internal.ancestors(agui_internal.find_run(thread_id, answered.run_id, scope)) as ancestor
+        order by ancestor.run_no desc
+    loop
+        if cardinality(interrupt_ids) > 0 then
+            if run.status in ('interrupted', 'failed', 'cut_off') and exists (
+                select
+                from agui_internal.last_finish(run) as finish
+                cross join lateral json_array_elements(finish.interrupts) as interrupt
+                where agui_internal.json_string_text((interrupt -> 'id')::text) = any (interrupt_ids)
+            ) then
+                named := run;
+                reply := later;
+                exit;
+            end if;
+        elsif asked_by is null and run.status = 'interrupted' then
+            named := run;
+            reply := later;
+            exit;
+        end if;
+        -- A page names the run with whose id it asked first, also when the run of its answer asks.
+        if named.run_id is null
+            and (run.run_id = asked_by or run.status = 'interrupted' and starts_with(run.run_id, asked_by || '-answer-'))
+        then
+            named := run;
+            reply := later;
+        end if;
+        if run.status = 'running' or not agui_internal.keeps_interrupts(run) then
+            later := run;
+        end if;
+    end loop;
+    asking_run_id := named.run_id;
+    answered_by := reply.run_id;
+    answered_at := reply.started_at;
+end
+$$;
+
+comment on function agui.answered(text, text, text, text[], text) is
+    'Says which run of the lineage of a run (null: of the head) asks what an answer is to, and whether that is answered: '
+    'answered_by is the run that did, and answered_at when it began (null: it is open). interrupt_ids: those that the '
+    'answer names; the last run counts that asks one of them. If there is none, it is the run asked_by, or the last of '
+    'the runs with answers to it (ids that begin with asked_by and -answer-) that asks. With neither, it is the last run that '
+    'asks. asking_run_id is null if the lineage has no such run. As in restore, a run that fails or '
+    'breaks off answers nothing. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+revoke execute on function agui.answered(text, text, text, text[], text) from public;
