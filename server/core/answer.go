@@ -46,7 +46,7 @@ func (a *answer) readResume(resume []byte) {
 }
 
 func (a *answer) readCommand(command []byte) {
-	if resume := members(command)["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) {
+	if resume := members(command)["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) && a.ids == nil {
 		a.text = command // it may say what was asked, too
 	}
 }

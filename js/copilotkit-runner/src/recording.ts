@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   classOf, codeOf, isTimeout, isTransient, isUnknown, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
 } from "@pgagui/postgres";
+import { AnswerRefused, answerOf, idOfAnswer, type Answer } from "./answer.ts";
 import { isEnd, isObject, textOf } from "./events.ts";
 import { Finalizer, type Ending } from "./finalize.ts";
 import { messageOf, Outage, type Log } from "./log.ts";
@@ -43,14 +44,16 @@ const giveWayInterval = 100;
 /** Stores the events of one run, in batches, in order and each exactly once. */
 export class Recording implements Beating {
   readonly threadId: string;
-  readonly runId: string;
+  /** From the claim on; an answer may have the id of the run that asks before. */
+  runId: string;
   readonly scope: string;
   readonly #database: Database;
   readonly #heartbeats: Heartbeats;
   readonly #options: RecordingOptions;
   readonly #outage: Outage;
   readonly #claimant = randomUUID();
-  readonly #finalizer: Finalizer;
+  readonly #answer: Answer | undefined;
+  #finalizer!: Finalizer; // from the claim on
 
   /** The parent of the run, '' for none, from the claim on. */
   parentRunId = "";
@@ -78,37 +81,54 @@ export class Recording implements Beating {
     this.#heartbeats = heartbeats;
     this.#options = options;
     this.#outage = new Outage(options.log, "appends");
-    this.#finalizer = new Finalizer(options.threadId, options.runId);
+    this.#answer = answerOf(options.input);
   }
 
   /**
    * Takes the place of the run in its thread, and keeps it alive from then on. With supersede, it requests a run in progress to
-   * stop, in any process, and waits until it has ended.
+   * stop, in any process, and waits until it has ended. An answer becomes a run of its own if it has the id of the run that asks.
+   * Returns false if the same answer came before: its run is there, or will be.
    *
-   * Errors: "Thread already running"; those of the database.
+   * Errors: "Thread already running"; AnswerRefused; those of the database.
    */
-  async claim({ supersede }: { supersede: boolean }): Promise<void> {
-    const { threadId, runId, scope } = this;
-    const database = this.#database.within(claimTimeout / 3);
-    const untilAnswered = <Row extends object>(text: string, values: unknown[]) => retry(
-      () => database.query<Row>(text, values), { forAtMost: claimTimeout, onRetry: (error) => this.#outage.failed(error) },
-    );
+  async claim({ supersede }: { supersede: boolean }): Promise<boolean> {
+    const { threadId, scope } = this;
+    const answer = this.#answer;
+    let asking: string | undefined; // the run that asks, if the answer has its id
     for (const begin = Date.now(); !this.isClaimed; ) {
       try {
-        const [row] = await untilAnswered<{ parent_run_id: string | null }>(
-          "select parent_run_id from agui.claim_run(thread_id => $1, run_id => $2, claimant => $3, parent_run_id => $4, scope => $5)",
-          [threadId, runId, this.#claimant, this.#options.parentRunId ?? null, scope],
+        const [row] = await this.#untilAnswered<{ parent_run_id: string | null }>(
+          `select parent_run_id from agui.claim_run(
+            thread_id => $1, run_id => $2, claimant => $3, input => $4::json, parent_run_id => $5, scope => $6
+          )`,
+          [threadId, this.runId, this.#claimant, answer ? this.#input : null, this.#options.parentRunId ?? null, scope],
         );
         this.parentRunId = row?.parent_run_id ?? "";
         this.isClaimed = true;
       } catch (error) {
-        if (codeOf(error) !== "UI006") {
+        const code = codeOf(error);
+        const isKnown = code === "UI009";
+        if (answer && (isKnown || code === "UI007")) {
+          if (asking === undefined && isKnown || asking !== undefined && !(await this.#mayBeRepeated(isKnown))) {
+            if (isKnown) {
+              return false;
+            }
+            throw new AnswerRefused(messageOf(error), { cause: error });
+          }
+          asking ??= this.runId;
+          this.runId = idOfAnswer(asking, this.runId, answer);
+          continue;
+        }
+        if (code !== "UI006") {
           throw error;
+        }
+        if (answer) {
+          throw new AnswerRefused(messageOf(error), { cause: error });
         }
         if (!supersede || Date.now() - begin > giveWayTimeout) {
           throw new Error("Thread already running", { cause: error });
         }
-        await untilAnswered("select agui.request_stop(thread_id => $1, reason => 'superseded by another run', scope => $2)", [threadId, scope])
+        await this.#untilAnswered("select agui.request_stop(thread_id => $1, reason => 'superseded by another run', scope => $2)", [threadId, scope])
           .catch((failure: unknown) => {
             if (!isUnknown(failure)) { // it has ended before it began
               throw failure;
@@ -120,7 +140,55 @@ export class Recording implements Beating {
         }
       }
     }
+    if (answer && this.parentRunId !== "" && this.#options.parentRunId === undefined) {
+      await this.#refuseAnswered(answer, asking).catch(async (error: unknown) => {
+        await this.#abandon(asError(error));
+        throw error;
+      });
+    }
+    this.#finalizer = new Finalizer(threadId, this.runId);
     this.#heartbeats.add(this);
+    return true;
+  }
+
+  #untilAnswered<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    const database = this.#database.within(claimTimeout / 3);
+    return retry(() => database.query<Row>(text, values), { forAtMost: claimTimeout, onRetry: (error) => this.#outage.failed(error) });
+  }
+
+  /** Whether an answer may be given once more: its run failed, or the run of another one asks more. */
+  async #mayBeRepeated(isKnown: boolean): Promise<boolean> {
+    const [row] = await this.#untilAnswered<{ status: string }>(
+      "select status from agui.status(thread_id => $1, run_id => $2, scope => $3)", [this.threadId, this.runId, this.scope],
+    ).catch((error: unknown) => {
+      if (isUnknown(error)) { // it is claimed
+        return [];
+      }
+      throw error;
+    });
+    return row !== undefined && ["failed", "cut_off", ...(isKnown ? [] : ["interrupted"])].includes(row.status);
+  }
+
+  /** Refuses an answer to what is answered: the agent would act twice on one question. */
+  async #refuseAnswered({ interruptIds }: Answer, asking: string | undefined): Promise<void> {
+    const [row] = await this.#untilAnswered<{ asking_run_id: string | null; answered_by: string | null; at: string }>(
+      `select asking_run_id, answered_by, to_char(answered_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at
+      from agui.answered(thread_id => $1, run_id => $2, asked_by => $3, interrupt_ids => $4::text[], scope => $5)`,
+      [this.threadId, this.parentRunId, asking ?? null, interruptIds, this.scope],
+    );
+    const { asking_run_id: asked, answered_by: by, at } = row!;
+    const remedy = "Load the conversation again. To answer once more, on another branch, name the run that asks as parentRunId.";
+    if (by !== null) {
+      throw new AnswerRefused(`What run "${asked}" asks was answered at ${at}, by run "${by}". ${remedy}`);
+    }
+    if (asked === null && asking !== undefined) {
+      throw new AnswerRefused(`The conversation has gone on in another branch than that of run "${asking}", which asks. ${remedy}`);
+    }
+  }
+
+  /** The input with the id of the run, as JSON. */
+  get #input(): string {
+    return JSON.stringify({ ...this.#options.input, runId: this.runId });
   }
 
   /** Takes an event of the agent. Resolves when there is room for more. After a failure it takes nothing. */
@@ -241,7 +309,7 @@ export class Recording implements Beating {
   async #append(batch: string[]): Promise<number> {
     const { threadId, runId, scope } = this;
     const isFirst = this.#seq === 0;
-    const input = isFirst && !this.#hasInput ? JSON.stringify(this.#options.input) : null;
+    const input = isFirst && !this.#hasInput ? this.#input : null;
     const append = async () => {
       const [row] = await this.#database.query<{ seq: string }>(
         `select agui.append(

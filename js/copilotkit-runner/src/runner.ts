@@ -2,6 +2,7 @@ import type { AgentRunner } from "@copilotkit/runtime/v2";
 import { Database, Heartbeats, isUnknown, Poller, retry, type AguiEvent, type ClusterNode } from "@pgagui/postgres";
 import type pg from "pg";
 import { Observable, ReplaySubject } from "rxjs";
+import { AnswerRefused, answerOf } from "./answer.ts";
 import { isObject, textOf } from "./events.ts";
 import { ClientFilter } from "./filter.ts";
 import { guarded, logToConsole, messageOf, Outage, type Log, type LogEntry } from "./log.ts";
@@ -103,6 +104,10 @@ export class PgaguiAgentRunner implements AgentRunner {
    *
    * The parent of the run is `input.parentRunId` or `input.forwardedProps.pgagui.parentRunId` ('' for none), or else the head.
    *
+   * An answer (`resume`, or `forwardedProps.command.resume`) with the id of the run that asks becomes a run of its own, with an id
+   * that is made of both. The same request sends what `connect` does. An answer to what is answered is refused: RUN_ERROR, unless
+   * the input names the parent.
+   *
    * Errors: "Thread already running" if another run is in progress: thrown if it is a run of this process, else of the
    * Observable. Of the Observable also those of the database, if the run cannot begin. What fails later, the agent or the
    * database, is a RUN_ERROR.
@@ -119,7 +124,8 @@ export class PgaguiAgentRunner implements AgentRunner {
       events.error(error);
       return events.asObservable() as unknown as Answer<"run">;
     }
-    const rivals = this.#recordingsOf(database.scope, request.threadId);
+    // The same answer follows the run of the first one.
+    const rivals = answerOf(request.input) ? [] : this.#recordingsOf(database.scope, request.threadId);
     if (rivals.length > 0 && this.#options.onConcurrentRun !== "supersede") {
       throw new Error("Thread already running");
     }
@@ -137,21 +143,21 @@ export class PgaguiAgentRunner implements AgentRunner {
     const database = this.#here();
     const events = new Observable<AguiEvent>((subscriber) => {
       const end = new AbortController();
-      this.#streams.add(end);
-      if (this.#closing.signal.aborted) {
-        end.abort(this.#closing.signal.reason);
-      }
-      const stream = new Stream(database, this.#poller, {
-        threadId: request.threadId, send: (event) => subscriber.next(event), signal: end.signal, log: this.#log,
-        customEvents: this.#options.customEvents ?? "head",
-      });
-      void stream.serve().then(() => subscriber.complete());
-      return () => {
-        this.#streams.delete(end);
-        end.abort();
-      };
+      void this.#serve(database, request.threadId, { send: (event) => subscriber.next(event), end }).then(() => subscriber.complete());
+      return () => end.abort();
     });
     return events as unknown as Answer<"connect">;
+  }
+
+  /** Sends a thread to a client, until no run is in progress or the stream is aborted. */
+  async #serve(database: Database, threadId: string, { send, end }: { send: (event: AguiEvent) => void; end: AbortController }): Promise<void> {
+    this.#streams.add(end);
+    if (this.#closing.signal.aborted) {
+      end.abort(this.#closing.signal.reason);
+    }
+    const customEvents = this.#options.customEvents ?? "head";
+    await new Stream(database, this.#poller, { threadId, send, signal: end.signal, log: this.#log, customEvents }).serve();
+    this.#streams.delete(end);
   }
 
   /** Whether a run of the thread is in progress, in any process that is alive. */
@@ -240,20 +246,19 @@ export class PgaguiAgentRunner implements AgentRunner {
     { threadId, agent, input, persistedInputMessages }: Request<"run">,
     { database, user, before, to }: { database: Database; user: string | undefined; before: Promise<void>[]; to: ReplaySubject<AguiEvent> },
   ): void {
-    const { runId } = input;
-    const filter = new ClientFilter(threadId, runId);
+    let filter: ClientFilter; // from the claim on
     const messages: object[] = persistedInputMessages ?? input.messages ?? [];
     let newMessages: Promise<object[]> = Promise.resolve(messages);
     let giveUp = () => {};
     const agentIsOver = new Promise<{ message?: string }>((resolve) => (giveUp = () => resolve({})));
     const recording: Recording = new Recording(database, this.#heartbeats, {
-      threadId, runId, agentId: agent.agentId, user, parentRunId: parentOf(input), log: this.#log,
+      threadId, runId: input.runId, agentId: agent.agentId, user, parentRunId: parentOf(input), log: this.#log,
       input: persistedInputMessages ? { ...input, messages } : input,
       onStored: async (events) => {
         this.#poller.wake();
         for (const event of events) {
           const lacksInput = event.type === "RUN_STARTED" && !isObject(event.input);
-          const passed = lacksInput ? { ...event, input: { ...input, messages: await newMessages } } : event;
+          const passed = lacksInput ? { ...event, input: { ...input, runId: recording.runId, messages: await newMessages } } : event;
           filter.push(passed).forEach((sent) => to.next(sent));
         }
       },
@@ -261,7 +266,7 @@ export class PgaguiAgentRunner implements AgentRunner {
         try {
           agent.abortRun();
         } catch (error) {
-          this.#log({ level: "warn", message: "the agent could not be aborted", threadId, runId, error });
+          this.#log({ level: "warn", message: "the agent could not be aborted", threadId, runId: recording.runId, error });
         }
         const isUrgent = recording.failure !== undefined || this.#closing.signal.aborted;
         setTimeout(giveUp, isUrgent ? 0 : Math.min(this.#options.stopTimeout ?? 5000, longestTimer)).unref();
@@ -269,25 +274,38 @@ export class PgaguiAgentRunner implements AgentRunner {
     });
     const call = async () => {
       try {
-        await agent.runAgent(input, { onEvent: ({ event }) => recording.push(event as unknown as AguiEvent) });
+        await agent.runAgent({ ...input, runId: recording.runId }, { onEvent: ({ event }) => recording.push(event as unknown as AguiEvent) });
         return {};
       } catch (error) {
         return { message: messageOf(error) };
       }
     };
     const record = async () => {
+      let isNew = true;
       try {
         await Promise.all(before);
-        await recording.claim({ supersede: this.#options.onConcurrentRun === "supersede" });
-        newMessages = this.#unknownOf(messages, recording, database);
-        await recording.finish(recording.isStopped ? {} : await Promise.race([call(), agentIsOver]));
+        isNew = await recording.claim({ supersede: this.#options.onConcurrentRun === "supersede" });
+        if (isNew) {
+          filter = new ClientFilter(threadId, recording.runId);
+          newMessages = this.#unknownOf(messages, recording, database);
+          await recording.finish(recording.isStopped ? {} : await Promise.race([call(), agentIsOver]));
+        }
       } finally {
         this.#recordings.delete(recording); // before the end is passed on: the client may then begin the next run
+      }
+      if (!isNew) {
+        return this.#serve(database, threadId, { send: (event) => to.next(event), end: new AbortController() });
       }
       const failure = recording.failure && { message: `The run could not be stored: ${recording.failure.message}`, code: "NOT_STORED" };
       filter.end(failure).forEach((event) => to.next(event));
     };
-    this.#recordings.set(recording, record().then(() => to.complete(), (error: unknown) => to.error(error)));
+    const recorded = record().catch((error: unknown) => {
+      if (!(error instanceof AnswerRefused)) {
+        throw error;
+      }
+      to.next({ type: "RUN_ERROR", message: error.message, code: error.code }); // the runtime tells clients no other errors
+    });
+    this.#recordings.set(recording, recorded.then(() => to.complete(), (error: unknown) => to.error(error)));
   }
 
   /** Returns those messages that the conversation before a run does not have. If it cannot be read, all: clients have the others. */

@@ -7,6 +7,8 @@ import type { AguiEvent } from "@pgagui/postgres";
 export class PlayedAgent {
   agentId = "helper";
   isAborted = false;
+  /** What the runner has called it with. */
+  input = { runId: "" };
   /** Resolves when the runner has called the agent. */
   readonly called: Promise<void>;
   #call!: () => void;
@@ -19,7 +21,8 @@ export class PlayedAgent {
     this.called = new Promise((resolve) => (this.#call = resolve));
   }
 
-  runAgent(_input: unknown, subscriber: { onEvent(parameters: { event: AguiEvent }): void | Promise<void> }): Promise<void> {
+  runAgent(input: { runId: string }, subscriber: { onEvent(parameters: { event: AguiEvent }): void | Promise<void> }): Promise<void> {
+    this.input = input;
     this.#send = async (event) => subscriber.onEvent({ event });
     return new Promise((resolve, reject) => {
       this.#end = (error) => (error ? reject(error) : resolve());

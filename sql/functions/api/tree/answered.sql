@@ -3,14 +3,13 @@ create or replace function agui.answered(
     run_id        text default null,
     asked_by      text default null,
     interrupt_ids text[] default null,
-    scope         text default '',
-    out asking_run_id text,
-    out answered_by   text,
-    out answered_at   timestamptz
+    scope         text default ''
 )
+returns table (asking_run_id text, answered_by text, answered_at timestamptz)
 language plpgsql
 stable
 security definer
+rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -54,11 +53,12 @@ begin
     asking_run_id := named.run_id;
     answered_by := reply.run_id;
     answered_at := reply.started_at;
+    return next;
 end
 $$;
 
 comment on function agui.answered(text, text, text, text[], text) is
-    'Says which run of the lineage of a run (null: of the head) asks what an answer is to, and whether that is answered: '
+    'One row: which run of the lineage of a run (null: of the head) asks what an answer is to, and whether that is answered: '
     'answered_by is the run that did, and answered_at when it began (null: it is open). interrupt_ids: those that the '
     'answer names; the last run counts that asks one of them. If there is none, it is the run asked_by, or the last of '
     'the runs with answers to it (ids that begin with asked_by and -answer-) that asks. With neither, it is the last run that '
