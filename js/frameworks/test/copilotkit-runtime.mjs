@@ -13,5 +13,5 @@ const pool = new pg.Pool({ connectionString: DATABASE_URL });
 const runner = RUNNER === "memory" ? new InMemoryAgentRunner() : new PgaguiAgentRunner({ pool, heartbeatInterval: 100 });
 const runtime = new CopilotRuntime({ agents: { helper: new HttpAgent({ url: AGENT_URL }) }, runner });
 const hooks = RUNNER === "memory" ? undefined : threadHooks({ pool });
-const server = createServer(createCopilotNodeHandler(createCopilotRuntimeHandler({ runtime, basePath: "/copilotkit", mode: MODE, hooks })));
+const server = createServer(createCopilotNodeHandler(createCopilotRuntimeHandler({ runtime, basePath: "/copilotkit", mode: MODE, hooks, cors: true })));
 server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/copilotkit`));
