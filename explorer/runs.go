@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/transcript"
 )
 
 // mostAnswered is how many runs of a page show what was answered to them.
@@ -65,7 +66,7 @@ func (q *request) readAnswers(ctx context.Context, thread, run, next string) (an
 		return nil, err
 	}
 	for _, interrupt := range interrupts {
-		given := answer{Question: short(interrupt.Message, 400), Reason: short(interrupt.Reason, 80), Status: "Not answered"}
+		given := answer{Question: short(transcript.Question(interrupt.JSON, nil), 400), Reason: short(interrupt.Reason, 80), Status: "Not answered"}
 		for _, one := range resume {
 			if one.InterruptID == interrupt.ID {
 				given.Status = cmp.Or(map[string]string{"resolved": "Answered", "cancelled": "Cancelled"}[one.Status], short(one.Status, 40))

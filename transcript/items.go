@@ -157,7 +157,7 @@ func (c *Conversation) Items() []Item {
 		}
 	}
 	for _, raw := range c.Interrupts {
-		items = append(items, interruptItem(raw))
+		items = append(items, interruptItem(raw, messages))
 	}
 	for i := range items {
 		items[i].SubagentName = c.Subagents[items[i].SubagentRunID].Name
@@ -240,22 +240,70 @@ func argumentsOf(raw json.RawMessage) (arguments json.RawMessage, whole bool) {
 	return compact.Bytes(), true
 }
 
-func interruptItem(raw json.RawMessage) Item {
+func interruptItem(raw json.RawMessage, messages []message) Item {
 	var interrupt struct {
 		ID            string `json:"id"`
 		Reason        string `json:"reason"`
-		Message       string `json:"message"`
 		SubagentRunID string `json:"subagentRunId"`
 		ExpiresAt     string `json:"expiresAt"`
 	}
 	_ = json.Unmarshal(raw, &interrupt)
 	item := Item{
-		Kind: Interrupt, Message: -1, ID: interrupt.ID, Reason: interrupt.Reason, Text: interrupt.Message, SubagentRunID: interrupt.SubagentRunID,
+		Kind: Interrupt, Message: -1, ID: interrupt.ID, Reason: interrupt.Reason, Text: questionOf(raw, messages), SubagentRunID: interrupt.SubagentRunID,
 	}
 	if at, err := time.Parse(time.RFC3339, interrupt.ExpiresAt); err == nil {
 		item.ExpiresAt, item.Expired = at, !at.After(time.Now())
 	}
 	return item
+}
+
+// Question returns what an interrupt asks: its message, or the tool call that it is about with its arguments, if the messages
+// have it, or its metadata. Empty if it says nothing.
+func Question(interrupt json.RawMessage, messages []json.RawMessage) string {
+	read := make([]message, len(messages))
+	for i, raw := range messages {
+		read[i] = readMessage(raw)
+	}
+	return questionOf(interrupt, read)
+}
+
+func questionOf(raw json.RawMessage, messages []message) string {
+	var interrupt struct {
+		Message    string          `json:"message"`
+		ToolCallID string          `json:"toolCallId"`
+		Metadata   json.RawMessage `json:"metadata"`
+	}
+	_ = json.Unmarshal(raw, &interrupt)
+	if interrupt.Message != "" {
+		return interrupt.Message
+	}
+	for _, m := range messages {
+		for _, call := range m.ToolCalls {
+			if interrupt.ToolCallID != "" && call.ID == interrupt.ToolCallID {
+				return strings.TrimSpace(call.Function.Name + " " + compactText(call.Function.Arguments))
+			}
+		}
+	}
+	switch metadata := compactText(interrupt.Metadata); {
+	case metadata != "" && metadata != "{}" && metadata != "null":
+		return metadata
+	case interrupt.ToolCallID != "":
+		return "tool call " + interrupt.ToolCallID
+	}
+	return ""
+}
+
+// compactText returns a string, or JSON without spaces, also that in a string.
+func compactText(raw json.RawMessage) string {
+	text, isText := stringOf(raw)
+	if !isText {
+		text = string(raw)
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(text)) != nil {
+		return text
+	}
+	return compact.String()
 }
 
 // textOf returns the text of a content: a string, or a list of parts, with placeholders for parts that are not text.

@@ -107,6 +107,28 @@ func TestRenderersAreRegisteredByType(t *testing.T) {
 }
 
 // An item has what a script wants to know, and nothing that its kind has not.
+// A question that has no message is the tool call that it is about, or what the agent says of it.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	messages := []json.RawMessage{json.RawMessage(`{"id":"a","role":"assistant","toolCalls":[{"id":"c","function":{"name":"erase","arguments":"{\"path\": \"/\"}"}}]}`)}
+	for interrupt, want := range map[string]string{
+		`{"id":"i","message":"Sure?","toolCallId":"c"}`:           `Sure?`,
+		`{"id":"i","message":"","toolCallId":"c","metadata":{}}`:  `erase {"path":"/"}`,
+		`{"id":"i","toolCallId":"gone","metadata":{"at": 1}}`:     `{"at":1}`,
+		`{"id":"i","toolCallId":"gone","metadata":{}}`:            `tool call gone`,
+		`{"id":"i","message":1,"metadata":null}`:                  ``,
+		`{"id":"i","metadata":"Which of them?"}`:                  `Which of them?`,
+		`{"id":"i","toolCallId":"c","responseSchema":{"type":0}}`: `erase {"path":"/"}`,
+		`[]`: ``,
+	} {
+		conversation := transcript.Conversation{Messages: messages, Interrupts: []json.RawMessage{json.RawMessage(interrupt)}}
+		items := conversation.Items()
+		if got := items[len(items)-1].Text; got != want || transcript.Question(json.RawMessage(interrupt), messages) != want {
+			t.Errorf("%s asks %q, want %q", interrupt, got, want)
+		}
+	}
+}
+
 func TestItemsAsJSON(t *testing.T) {
 	t.Parallel()
 	conversation := transcript.Conversation{
