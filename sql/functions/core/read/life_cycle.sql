@@ -13,17 +13,17 @@ begin
             batch.run_no,
             (batch.events_before + element.position)::bigint as place,
             batch.first_seq + element.position - 1 as seq,
-            guarded.event ->> 'type' as type,
+            named.type,
             is_question,
             agui_internal.status_after(
-                guarded.event ->> 'type',
+                named.type,
                 guarded.event -> 'outcome',
                 max(batch.first_seq + element.position) filter (where is_question) over before
                 > coalesce(max(batch.first_seq + element.position) filter (where not is_question) over before, 0)
             ) as status,
-            guarded.event ->> 'type' <> 'RUN_STARTED' and coalesce(
-                max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_ERROR') over before
-                > coalesce(max(batch.first_seq + element.position) filter (where guarded.event ->> 'type' = 'RUN_STARTED') over before, 0),
+            named.type <> 'RUN_STARTED' and coalesce(
+                max(batch.first_seq + element.position) filter (where named.type = 'RUN_ERROR') over before
+                > coalesce(max(batch.first_seq + element.position) filter (where named.type = 'RUN_STARTED') over before, 0),
                 false
             ) as is_late,
             guarded.event ->> 'threadId' as thread_id,
@@ -43,10 +43,12 @@ begin
         cross join lateral json_array_elements(case json_typeof(batch.events) when 'array' then batch.events else '[]' end)
             with ordinality as element (event, position)
         cross join lateral (select agui_internal.json_guarded(element.event)) as guarded (event)
-        cross join lateral (select agui_internal.is_question(guarded.event) is true) as asking (is_question)
+        -- Each reading of a member takes as much memory as the event.
+        cross join lateral (select guarded.event ->> 'type' as type offset 0) as named
+        cross join lateral (select named.type = any (agui_internal.event_types('ask'))) as asking (is_question)
         where agui_internal.may_begin_or_end(batch.events)
             and agui_internal.may_begin_or_end(element.event)
-            and (is_question or guarded.event ->> 'type' in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR'))
+            and (named.type in ('RUN_STARTED', 'RUN_FINISHED', 'RUN_ERROR') or is_question and agui_internal.is_question(guarded.event))
         window before as (partition by batch.run_no order by batch.first_seq, element.position rows between unbounded preceding and 1 preceding)
     ) as event
     where not event.is_question;
