@@ -50,10 +50,9 @@ begin
             later := run;
         end if;
     end loop;
-    asking_run_id := named.run_id;
-    answered_by := reply.run_id;
-    answered_at := reply.started_at;
-    return next;
+    if found then
+        return query select named.run_id, reply.run_id, reply.started_at;
+    end if;
 end
 $$;
 
