@@ -47,7 +47,7 @@ type WaitingOptions struct {
 	Limit int
 }
 
-// WaitingInterrupt is an interrupt that waits for an answer.
+// WaitingInterrupt is an interrupt that waits for an answer, or a tool call that waits for its result.
 type WaitingInterrupt struct {
 	Scope       string    `json:"scope"`
 	ThreadID    string    `json:"threadId"`
@@ -60,10 +60,16 @@ type WaitingInterrupt struct {
 	AskedAt     time.Time `json:"askedAt"`
 	// ExpiresAt is until when an answer counts. Zero: no limit.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Kind is "interrupt" or "call": the run finished without a result of the tool call, longer ago than the setting call_delay.
+	Kind string `json:"kind"`
+	// Tool is the function of the tool call.
+	Tool string `json:"tool,omitempty"`
+	// Arguments are those of the call that waits, their first 1000 characters.
+	Arguments string `json:"arguments,omitempty"`
 }
 
-// Waiting returns the interrupts that wait for an answer, those asked first first. A conversation in which another run was begun does not
-// wait.
+// Waiting returns the interrupts that wait for an answer and the tool calls that wait for a result, those asked first first. A conversation
+// with a run in progress does not wait.
 func (f Facts) Waiting(ctx context.Context, options WaitingOptions) ([]WaitingInterrupt, error) {
 	limit := pageSize(options.Limit, 100)
 	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]WaitingInterrupt, error) {

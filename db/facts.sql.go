@@ -354,7 +354,10 @@ select
     coalesce((item).message, '')::pg_catalog.text as message,
     coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
     (item).asked_at::pg_catalog.timestamptz as asked_at,
-    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at,
+    (item).kind::pg_catalog.text as kind,
+    coalesce((item).tool, '')::pg_catalog.text as tool,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments
 from agui.waiting($1::int, $2::pg_catalog.text, $3::pg_catalog.text) as item
 `
 
@@ -375,6 +378,9 @@ type WaitingRow struct {
 	ToolCallID  string
 	AskedAt     time.Time
 	ExpiresAt   time.Time
+	Kind        string
+	Tool        string
+	Arguments   string
 }
 
 func (q *Queries) Waiting(ctx context.Context, arg WaitingParams) ([]WaitingRow, error) {
@@ -397,6 +403,9 @@ func (q *Queries) Waiting(ctx context.Context, arg WaitingParams) ([]WaitingRow,
 			&i.ToolCallID,
 			&i.AskedAt,
 			&i.ExpiresAt,
+			&i.Kind,
+			&i.Tool,
+			&i.Arguments,
 		); err != nil {
 			return nil, err
 		}

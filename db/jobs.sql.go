@@ -111,6 +111,18 @@ func (q *Queries) RebuildFacts(ctx context.Context) error {
 	return err
 }
 
+const SettleCalls = `-- name: SettleCalls :one
+select agui_internal.settle_calls()::int as threads
+`
+
+// Of how many threads it was found which tool calls wait; 0: there are none.
+func (q *Queries) SettleCalls(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, SettleCalls)
+	var threads int32
+	err := row.Scan(&threads)
+	return threads, err
+}
+
 const TakeJobLock = `-- name: TakeJobLock :one
 select
     pg_catalog.pg_is_in_recovery()::boolean as is_standby,

@@ -186,14 +186,18 @@ type waitingPage struct {
 	Next    string
 }
 
-// waitingThread is a thread whose head waits for answers.
+// waitingThread is a thread whose head waits for answers, or for the results of tool calls.
 type waitingThread struct {
 	pgagui.Thread
 	Interrupts []pgagui.Interrupt
+	Calls      []pgagui.WaitingInterrupt
 }
 
 // waitingPerPage is how many threads a page of the inbox has: it reads the interrupts of each.
 const waitingPerPage = 25
+
+// mostWaiting is how many questions are read for the tool calls that wait. Behind them a page has threads without their calls.
+const mostWaiting = 1000
 
 // showWaiting lists the threads that wait for an answer.
 func (h *Handler) showWaiting(q *request) error {
@@ -203,13 +207,23 @@ func (h *Handler) showWaiting(q *request) error {
 	if err != nil {
 		return err
 	}
+	waiting, err := q.store.Facts().Waiting(q.Context(), pgagui.WaitingOptions{Limit: mostWaiting})
+	if err != nil {
+		return err
+	}
+	calls := map[string][]pgagui.WaitingInterrupt{}
+	for _, one := range waiting {
+		if one.Kind == "call" {
+			calls[one.ThreadID] = append(calls[one.ThreadID], one)
+		}
+	}
 	body := waitingPage{}
 	for _, thread := range listed.Threads {
 		interrupts, err := q.store.Interrupts(q.Context(), thread.ID, pgagui.At{RunID: thread.HeadRunID})
 		if err != nil && !errors.Is(err, pgagui.ErrNotFound) && !errors.Is(err, pgagui.ErrQuarantined) && !errors.Is(err, pgagui.ErrFoldLimit) {
 			return err
 		}
-		body.Threads = append(body.Threads, waitingThread{thread, interrupts})
+		body.Threads = append(body.Threads, waitingThread{thread, interrupts, calls[thread.ID]})
 	}
 	if listed.HasMore {
 		body.Next = link("waiting", "cursor", listed.Cursor)

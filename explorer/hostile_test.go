@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
+	"github.com/pgagui/pgagui/server/access"
 )
 
 // attacks are texts that must stay texts.
@@ -129,6 +133,29 @@ func TestSubagentsAndInterrupts(t *testing.T) {
 	got := s.get(nil, "thread?id=waits")
 	got.want(t, http.StatusOK, `nested nested-1`, "<bdi>researcher</bdi>", "The order was paid twice", "Refund € 49.90 for order 4711?", "Until 2099-01-01", "<td>4711</td>", `href="https://example.com/rules"`, `class="depth-0 mark-4"`)
 	s.get(nil, "waiting").want(t, http.StatusOK, "Refund € 49.90 for order 4711?", "Refund this, please")
+}
+
+// A thread whose agent asks by a tool call is in the list of what waits, with the call.
+func TestCallsWait(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	s := newSite(t, store, explorer.Options{Access: access.Anonymous("", access.Admin), Database: pool})
+	testdb.Exec(t, pool, `select agui.set_setting('call_delay', '0')`)
+	const thread, run = "asks", "r"
+	appendEvents(t, store, pgagui.RunRef{ThreadID: thread, RunID: run},
+		event("RUN_STARTED", "threadId", thread, "runId", run),
+		event("TOOL_CALL_START", "toolCallId", "c", "toolCallName", "<erase>"), event("TOOL_CALL_ARGS", "toolCallId", "c", "delta", `{"at":"<b>"}`), event("TOOL_CALL_END", "toolCallId", "c"),
+		event("RUN_FINISHED", "threadId", thread, "runId", run))
+	wait.For(t, "what waits", func() bool {
+		testdb.Exec(t, pool, `call agui.project()`)
+		return testdb.Ask[int](t, pool, `select count(*) from agui.waiting()`) == 1
+	})
+	got := s.get(nil, "waiting")
+	got.want(t, http.StatusOK, "&lt;erase&gt;", "{&#34;at&#34;:&#34;&lt;b&gt;&#34;}")
+	if strings.Contains(got.text, "without saying for what") {
+		t.Error("it says nothing of the call")
+	}
 }
 
 // The messages of a lineage stand below their runs, with what was answered and what failed, and lead to their events.

@@ -62,11 +62,17 @@ func Project(ctx context.Context, pool *pgxpool.Pool, options ProjectOptions) (d
 	}
 	for {
 		// One step is always done, so that each call makes progress.
-		runs, err := inStep(ctx, pool, func(queries *db.Queries) (int32, error) { return queries.ProjectStep(ctx) })
+		var settled int32
+		runs, err := inStep(ctx, pool, func(queries *db.Queries) (runs int32, err error) {
+			if runs, err = queries.ProjectStep(ctx); runs == 0 && err == nil {
+				settled, err = queries.SettleCalls(ctx)
+			}
+			return runs, err
+		})
 		if err != nil {
 			return done, err
 		}
-		if runs == 0 {
+		if runs+settled == 0 {
 			break
 		}
 		done.Runs += int(runs)

@@ -727,7 +727,7 @@ func TestWhatWaits(t *testing.T) {
 			wait.For(t, "what waits is open, nothing else is", func() bool {
 				mustProject(t, pool, project)
 				return count(t, pool, `select count(*) from agui.interrupt_fact where status = 'waiting'`) == whatWaits(t, pool, nil, nil) &&
-					count(t, pool, `select count(*) from agui.projected_interrupt where is_open is distinct from agui_internal.may_wait(thread_key, run_no, expires_at)`) == 0 &&
+					count(t, pool, `select count(*) from agui.projected_interrupt where is_open is distinct from agui_internal.may_wait(projected_interrupt)`) == 0 &&
 					count(t, pool, `select count(*) from agui.projected_interrupt where is_open and interrupt_id = 'last'`) == 1
 			})
 		})

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -496,6 +497,37 @@ func TestTooManyAppendsAreRefused(t *testing.T) {
 		t.Errorf("the append that waited: status %d", status)
 	}
 	p.appendRun("more", "run-1", "a1", "x")
+}
+
+// What waits for an answer is interrupts, and tool calls without a result.
+func TestCallsWait(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	p := serve(t, pool, server.Options{})
+	testdb.Exec(t, pool, `select agui.set_setting('call_delay', '0')`)
+	p.json(200, "POST", "/threads/asks/runs/run-1/events", `{"events":[{"type":"RUN_STARTED"},
+		{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"erase"},{"type":"TOOL_CALL_ARGS","toolCallId":"c1","delta":"{}"},{"type":"TOOL_CALL_END","toolCallId":"c1"},
+		{"type":"RUN_FINISHED"}]}`)
+	var waiting []any
+	wait.For(t, "what waits", func() bool {
+		testdb.Exec(t, pool, `call agui.project()`)
+		waiting = p.json(200, "GET", "/waiting", "")["waiting"].([]any)
+		return len(waiting) > 0
+	})
+	one := waiting[0].(map[string]any)
+	delete(one, "askedAt")
+	if want := map[string]any{
+		"scope": "", "threadId": "asks", "runId": "run-1", "kind": "call", "toolCallId": "c1", "tool": "erase", "arguments": "{}",
+	}; len(waiting) != 1 || !reflect.DeepEqual(one, want) {
+		t.Errorf("what waits is %v, want %v", waiting, want)
+	}
+	if threads := p.json(200, "GET", "/threads?status=interrupted", "")["threads"].([]any); len(threads) != 1 {
+		t.Errorf("%d threads wait", len(threads))
+	}
+	p.json(200, "POST", "/threads/asks/runs/run-2/events", `{"events":[{"type":"RUN_STARTED"}]}`)
+	if waiting := p.json(200, "GET", "/waiting", "")["waiting"].([]any); len(waiting) != 0 {
+		t.Errorf("during the answer waits %v", waiting)
+	}
 }
 
 // Clients that send slowly take no place from others, and no identity takes all places.

@@ -338,7 +338,7 @@ func TestSettings(t *testing.T) {
 	testdb.Exec(t, pool, `delete from agui_internal.setting where name = 'heartbeat_lease'`)
 	testdb.Exec(t, pool, `update agui_internal.setting set description = 'old'`)
 	testdb.Exec(t, pool, `call agui.grant_access()`)
-	if got := testdb.Ask[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "heartbeat_lease 30, lease 3600" {
+	if got := testdb.Ask[string](t, pool, `select string_agg(name || ' ' || trim_scale(value), ', ' order by name) from agui.setting where description <> 'old' and unit = 'seconds'`); got != "call_delay 10, heartbeat_lease 30, lease 3600" {
 		t.Errorf("after a repair: %s", got)
 	}
 }

@@ -63,7 +63,7 @@ var definersAsk = map[string][]string{
 	},
 
 	"agui_internal.refuse_unless_operator": {
-		"agui.disable_search", "agui.enable_search", "agui.map_usage", "agui.rebuild_facts", "agui.set_setting", "agui.unmap_usage", "agui_internal.project_step",
+		"agui.disable_search", "agui.enable_search", "agui.map_usage", "agui.rebuild_facts", "agui.set_setting", "agui.unmap_usage", "agui_internal.project_step", "agui_internal.settle_calls",
 		"agui.add_webhook", "agui.drop_webhook_failures", "agui.enable_webhook", "agui.remove_webhook", "agui.retry_webhook_failures", "agui.rotate_webhook_secret", "agui.take_over_webhooks", "agui.webhook_failures",
 		"agui.webhooks", "agui_internal.add_webhook_requests", "agui_internal.claim_webhook_requests", "agui_internal.note_webhook_request",
 		"agui_internal.webhook_endpoints",

@@ -9,7 +9,10 @@ select
     coalesce((item).message, '')::pg_catalog.text as message,
     coalesce((item).tool_call_id, '')::pg_catalog.text as tool_call_id,
     (item).asked_at::pg_catalog.timestamptz as asked_at,
-    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as expires_at,
+    (item).kind::pg_catalog.text as kind,
+    coalesce((item).tool, '')::pg_catalog.text as tool,
+    coalesce((item).arguments, '')::pg_catalog.text as arguments
 from agui.waiting(@max_rows::int, sqlc.narg(agent)::pg_catalog.text, sqlc.narg(scope)::pg_catalog.text) as item;
 
 -- name: ToolReport :many

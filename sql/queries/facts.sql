@@ -9,7 +9,10 @@ select
     coalesce((item).message, '')::text as message,
     coalesce((item).tool_call_id, '')::text as tool_call_id,
     (item).asked_at::timestamptz as asked_at,
-    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::timestamptz as expires_at
+    coalesce((item).expires_at, '0001-01-01 00:00:00+00')::timestamptz as expires_at,
+    (item).kind::text as kind,
+    coalesce((item).tool, '')::text as tool,
+    coalesce((item).arguments, '')::text as arguments
 from agui.waiting(@max_rows::int, sqlc.narg(agent)::text, sqlc.narg(scope)::text) as item;
 
 -- name: ToolReport :many

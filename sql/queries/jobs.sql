@@ -38,5 +38,9 @@ select agui_internal.apply_rules()::int as threads;
 -- How many runs were projected; 0: there are none.
 select agui_internal.project_step()::int as runs;
 
+-- name: SettleCalls :one
+-- Of how many threads it was found which tool calls wait; 0: there are none.
+select agui_internal.settle_calls()::int as threads;
+
 -- name: RebuildFacts :exec
 select agui.rebuild_facts();

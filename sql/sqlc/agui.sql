@@ -258,7 +258,9 @@ create table agui.projected_interrupt (
     "tool_call_id" text,
     "asked_at" timestamp with time zone not null,
     "expires_at" timestamp with time zone,
-    "is_open" boolean
+    "is_open" boolean,
+    "is_call" boolean,
+    "arguments" text
 );
 comment on table agui.projected_interrupt is 'The interrupts with which a run ended: a row for each.';
 comment on column agui.projected_interrupt."place" is 'The interrupts of a run numbered 1, 2, 3, …, as its agent listed them.';
@@ -268,7 +270,9 @@ comment on column agui.projected_interrupt."message" is 'The question, its first
 comment on column agui.projected_interrupt."tool_call_id" is 'The tool call that waits; null: none.';
 comment on column agui.projected_interrupt."asked_at" is 'When RUN_FINISHED was recorded.';
 comment on column agui.projected_interrupt."expires_at" is 'Until when an answer counts; null: no limit.';
-comment on column agui.projected_interrupt."is_open" is 'Whether it waits for an answer, or will if the run in progress fails (agui_internal.may_wait), as of the last call of the job; null: not known yet, in rows of a store that did not have the column.';
+comment on column agui.projected_interrupt."is_open" is 'Whether it waits for an answer, or will if the run in progress fails (agui_internal.may_wait), as of the last call of the job; null: not known yet, in rows of a store that did not have the column, and in calls that the job is to look at (agui_internal.settle_calls).';
+comment on column agui.projected_interrupt."is_call" is 'Whether it is a tool call (tool_call_id) to which the run gave no result; null: it is an interrupt.';
+comment on column agui.projected_interrupt."arguments" is 'Of a call that waits: its arguments, their first 1000 characters; null: it does not, as far as the job knows.';
 
 create table agui.projected_run (
     "thread_key" uuid not null,
@@ -567,9 +571,12 @@ create table agui.interrupt_fact (
     "answered_by" text,
     "answered_at" timestamp with time zone,
     "thread_key" uuid,
-    "run_no" integer
+    "run_no" integer,
+    "kind" text,
+    "tool" text,
+    "arguments" text
 );
-comment on table agui.interrupt_fact is 'The interrupts with which runs ended, as agui.project() found them: a row for each.';
+comment on table agui.interrupt_fact is 'The interrupts with which runs ended, and the tool calls without a result that wait or have waited for longer than the setting call_delay, as agui.project() found them: a row for each.';
 comment on column agui.interrupt_fact."scope" is 'Scope of the thread.';
 comment on column agui.interrupt_fact."thread_id" is 'The thread.';
 comment on column agui.interrupt_fact."run_id" is 'The run that asks.';
@@ -577,14 +584,17 @@ comment on column agui.interrupt_fact."agent" is 'The agent that the thread belo
 comment on column agui.interrupt_fact."interrupt_id" is 'id of the interrupt; null: it has none.';
 comment on column agui.interrupt_fact."reason" is 'Why the agent asks, as a word; null: not said.';
 comment on column agui.interrupt_fact."message" is 'The question, its first 1000 characters; null: none.';
-comment on column agui.interrupt_fact."tool_call_id" is 'The tool call that waits; null: none.';
+comment on column agui.interrupt_fact."tool_call_id" is 'The tool call that waits, or that the interrupt is about; null: none.';
 comment on column agui.interrupt_fact."asked_at" is 'When the run ended.';
 comment on column agui.interrupt_fact."expires_at" is 'Until when an answer counts; null: no limit.';
-comment on column agui.interrupt_fact."status" is 'waiting: it is open after the head; answering: the head continues the run that asks, and is in progress; answered: a run that continues it has finished, or the conversation went on in another branch; expired: expires_at has passed without an answer. A run that failed answers nothing.';
+comment on column agui.interrupt_fact."status" is 'waiting: it is open after the head; answering: the head continues the run that asks, and is in progress; answered: a run that continues it has finished, or the conversation went on in another branch; expired: expires_at has passed without an answer. A run that failed answers no interrupt. A call is answered by a run that brings its result, and by no other.';
 comment on column agui.interrupt_fact."answered_by" is 'The first run that continues it and has finished, or the one in progress; null: none.';
 comment on column agui.interrupt_fact."answered_at" is 'When that run began; null: none did.';
 comment on column agui.interrupt_fact."thread_key" is 'Key of the thread.';
 comment on column agui.interrupt_fact."run_no" is 'Number of the run in its thread.';
+comment on column agui.interrupt_fact."kind" is 'interrupt, or call: the run finished without a result of a tool call. If the input of the run lists tools, it is one of them.';
+comment on column agui.interrupt_fact."tool" is 'Name of the function of the tool call; null: no call.';
+comment on column agui.interrupt_fact."arguments" is 'The arguments of a call that waits, their first 1000 characters; null: it is an interrupt.';
 
 create table agui.message (
     "thread_key" uuid,

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -39,12 +40,16 @@ func (p *program) waitingCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "waiting",
 		Short: "List what waits for an answer, in all threads of a scope",
-		Long: `Lists the interrupts that wait for an answer, in all threads of a scope, those asked first first. A
-thread in which another run was begun does not wait. It shows what "pgagui project", or the worker,
-found last.
+		Long: `Lists the interrupts that wait for an answer, and the tool calls that wait for a result, in all
+threads of a scope, those asked first first. A thread with a run in progress does not wait. It shows
+what "pgagui project", or the worker, found last.
 
-With --json each line is an object with scope, threadId, runId, agent, interruptId, reason, message,
-toolCallId, askedAt and expiresAt.`,
+A tool call waits if its run finished without its result longer ago than the setting call_delay (10
+seconds), and the conversation still has none. If the client sent tools with the run, it is one of
+them.
+
+With --json each line is an object with scope, threadId, runId, kind (interrupt or call), agent,
+interruptId, reason, message, toolCallId, tool, arguments, askedAt and expiresAt.`,
 		Example: `  pgagui waiting
   pgagui waiting --all-scopes --json | jq -r '[.askedAt, .threadId, .message] | @tsv'`,
 		Args: cli.NoArguments,
@@ -61,7 +66,7 @@ toolCallId, askedAt and expiresAt.`,
 		},
 	}
 	command.Flags().StringVar(&options.Agent, "agent", "", "list only threads of this `agent`")
-	command.Flags().IntVar(&options.Limit, "limit", 100, "maximum `number` of interrupts")
+	command.Flags().IntVar(&options.Limit, "limit", 100, "maximum `number` of interrupts and calls")
 	addAllScopes(command, &allScopes)
 	return command
 }
@@ -72,7 +77,12 @@ func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagu
 		return err
 	}
 	return cli.PrintList(p.Program, waiting, "", []string{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}, func(one pgagui.WaitingInterrupt) []string {
-		return []string{cli.TimeText(one.AskedAt), cli.TimeOrDash(one.ExpiresAt), one.ThreadID, one.RunID, cli.OrDash(one.Reason), cli.OrDash(one.Message)}
+		reason := one.Reason
+		if one.Kind == "call" {
+			reason = "tool call"
+		}
+		question := cmp.Or(one.Message, strings.TrimSpace(one.Tool+" "+one.Arguments))
+		return []string{cli.TimeText(one.AskedAt), cli.TimeOrDash(one.ExpiresAt), one.ThreadID, one.RunID, cli.OrDash(reason), cli.OrDash(question)}
 	}, 5)
 }
 
@@ -170,7 +180,7 @@ func (p *program) printReport(report pgagui.Report) error {
 	}
 	if len(report.Waiting) > 0 {
 		_, err := fmt.Fprintf(p.Out, "\n%s for an answer, the first since %s (pgagui waiting)\n",
-			cli.CountText(len(report.Waiting), "interrupt")+" waiting", cli.TimeText(report.Waiting[0].AskedAt))
+			cli.CountText(len(report.Waiting), "question")+" waiting", cli.TimeText(report.Waiting[0].AskedAt))
 		return err
 	}
 	return nil

@@ -48,7 +48,7 @@ func TestReportOfAPeriod(t *testing.T) {
 		"AGENT  RUNS  FAILED  CUT OFF  CANCELLED  MEDIAN  P95     FIRST TOKEN  P95", "-      3     1       -        -          4.00 s  6.00 s  1.00 s       1.00 s",
 		"search  1      1       ██████████  -        -        3.00 s  3.00 s  Error: the site is down",
 		"p         large  1     1,000  200     1,200",
-		"1 interrupt waiting for an answer, the first since 2024-04-26",
+		"1 question waiting for an answer, the first since 2024-04-26",
 	} {
 		if !strings.Contains(report, part) {
 			t.Errorf("no %q in\n%s", part, report)
@@ -72,4 +72,39 @@ func TestReportOfAPeriod(t *testing.T) {
 	if text := commands.Must("waiting", "--json"); text != "" {
 		t.Errorf("after the answer: %s", text)
 	}
+}
+
+// A tool call without a result is listed with the interrupts.
+func TestCallsWait(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", clitest.WriteFile(t, "runs.ndjson",
+		`{"type":"RUN_STARTED","threadId":"order","runId":"r1","timestamp":1714064100000}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"erase","timestamp":1714064102000}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c1","delta":"{\"at\":\"it\"}","timestamp":1714064102000}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"c1","timestamp":1714064102000}`,
+		`{"type":"RUN_FINISHED","threadId":"order","runId":"r1","timestamp":1714064106000}`,
+	))
+	projected(t, commands, 1)
+	if text := commands.Must("waiting"); !strings.Contains(text, `order   r1   tool call  erase {"at":"it"}`) {
+		t.Errorf("waiting:\n%s", text)
+	}
+	if one := clitest.Parse[map[string]any](commands, "waiting"); one["kind"] != "call" || one["tool"] != "erase" || one["toolCallId"] != "c1" || one["arguments"] != `{"at":"it"}` {
+		t.Errorf("as JSON: %v", one)
+	}
+	if text := commands.Must("threads", "--status", "interrupted"); !strings.Contains(text, "order") {
+		t.Errorf("the threads that wait:\n%s", text)
+	}
+	commands.Must("import", clitest.WriteFile(t, "answer.ndjson",
+		`{"type":"RUN_STARTED","threadId":"order","runId":"r2","parentRunId":"r1"}`,
+		`{"type":"TOOL_CALL_RESULT","messageId":"m1","toolCallId":"c1","content":"yes"}`, clitest.Finished))
+	mustNotWait := func() {
+		t.Helper()
+		if text := commands.Must("waiting", "--json") + commands.Must("threads", "--status", "interrupted", "--json"); text != "" {
+			t.Errorf("after the answer: %s", text)
+		}
+	}
+	mustNotWait() // before the job has read it
+	projected(t, commands, 1)
+	mustNotWait()
 }

@@ -28,7 +28,7 @@ kinds:
   run.finished    the run has finished
   run.failed      it has failed, or was cut off because its writer was gone
   run.cancelled   it was cancelled
-  run.waiting     it ended with an interrupt, and waits for an answer
+  run.waiting     it ended with an interrupt, or with a tool call that has no result, and waits
 
 A request names the run and says how it ended; it has no messages. It is signed as Standard Webhooks
 has it, and comes at least once. If the endpoint does not take it with a status of 2xx, it is

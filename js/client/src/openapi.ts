@@ -174,9 +174,11 @@ export interface paths {
         };
         /**
          * What waits for an answer, in all threads
-         * @description The interrupts of the scope that wait for an answer, those asked first first. A thread in which
-         *     another run was begun does not wait. As of the last call of the job that keeps the facts.
-         *     Right: read.
+         * @description The interrupts of the scope that wait for an answer, and the tool calls that wait for a result,
+         *     those asked first first. A thread with a run in progress does not wait. A tool call waits
+         *     (`kind` is `call`) if its run finished without its result longer ago than the setting
+         *     `call_delay`, and the conversation still has none; if the input of the run lists tools, it is
+         *     one of them. As of the last call of the job that keeps the facts. Right: read.
          */
         get: operations["listWaiting"];
         put?: never;
@@ -1911,14 +1913,20 @@ export interface components {
             threadId: string;
             /** @description The run that asks. */
             runId: string;
+            /** @enum {string} */
+            kind: "interrupt" | "call";
             agent?: string;
             interruptId?: string;
             /** @description Why the agent asks, as a word. */
             reason?: string;
             /** @description The question, its first 1000 characters. */
             message?: string;
-            /** @description The tool call that waits. */
+            /** @description The tool call that waits, or that the interrupt is about. */
             toolCallId?: string;
+            /** @description The function of the tool call. */
+            tool?: string;
+            /** @description Of a call that waits: its arguments, their first 1000 characters. */
+            arguments?: string;
             askedAt: components["schemas"]["Time"];
             expiresAt?: components["schemas"]["Time"];
         };
@@ -2629,7 +2637,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The interrupts. */
+            /** @description The interrupts and tool calls. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -25,12 +25,13 @@ begin
     end if;
     return query
     select
-        thread.scope, thread.thread_id, run.run_id, activity.agent, asked.interrupt_id, asked.reason, asked.message, asked.tool_call_id,
-        asked.asked_at, asked.expires_at, 'waiting', null::text, null::timestamptz, asked.thread_key, asked.run_no
+        thread.scope, thread.thread_id, run.run_id, activity.agent, (listed.asked).interrupt_id, (listed.asked).reason, (listed.asked).message,
+        (listed.asked).tool_call_id, listed.asked_at, (listed.asked).expires_at, 'waiting', null::text, null::timestamptz, listed.thread_key, listed.run_no,
+        case when (listed.asked).is_call then 'call' else 'interrupt' end, agui_internal.tool_of_call(listed.asked), (listed.asked).arguments
     from (
         -- A condition on the variable alone skips an index.
         (
-            select interrupt.*
+            select interrupt as asked, interrupt.asked_at, interrupt.thread_key, interrupt.run_no
             from agui.projected_interrupt as interrupt
             where scope_part is null and interrupt.is_open is not false
                 and interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
@@ -38,41 +39,41 @@ begin
         )
         union all
         (
-            select interrupt.*
+            select interrupt, interrupt.asked_at, interrupt.thread_key, interrupt.run_no
             from agui.projected_interrupt as interrupt
             where left(interrupt.thread_key::text, 18) collate "C" = scope_part and interrupt.is_open is not false
                 and interrupt.thread_key >= own.low and interrupt.thread_key <= own.high
             order by interrupt.asked_at, interrupt.thread_key, interrupt.run_no
         )
         order by asked_at, thread_key, run_no
-    ) as asked
+    ) as listed
     cross join lateral (
         select state.status
-        from agui_internal.interrupt_state(asked.thread_key, asked.run_no, asked.expires_at) as state
+        from agui_internal.interrupt_state(listed.asked) as state
         offset 0
     ) as state
     cross join lateral (
         select stored.scope, stored.thread_id
         from agui.thread as stored
-        where stored.thread_key = asked.thread_key
+        where stored.thread_key = listed.thread_key
         offset 0
     ) as thread
     cross join lateral (
         select stored.run_id
         from agui.run as stored
-        where stored.thread_key = asked.thread_key and stored.run_no = asked.run_no
+        where stored.thread_key = listed.thread_key and stored.run_no = listed.run_no
         offset 0
     ) as run
     left join lateral (
         select stored.agent
         from agui.thread_activity as stored
-        where stored.thread_key = asked.thread_key
+        where stored.thread_key = listed.thread_key
         offset 0
     ) as activity on true
     where state.status = 'waiting'
         and (waiting.scope is null or thread.scope = waiting.scope)
         and (waiting.agent is null or activity.agent = waiting.agent)
-    order by asked.asked_at, asked.thread_key, asked.run_no
+    order by listed.asked_at, listed.thread_key, listed.run_no
     limit max_rows;
 end
 $$;
@@ -80,7 +81,8 @@ $$;
 comment on function agui.waiting(int, text, text) is
     'Returns the interrupts that wait for an answer, of all conversations, those asked first first: a '
     'row for each (agui.interrupt_fact). They are those that a restore of the head has. While a run with the '
-    'answer is in progress, they do not wait; if it fails, they do again. '
+    'answer is in progress, they do not wait; if it fails, they do again. Tool calls without a result wait, too (kind call), '
+    'if their run finished longer ago than the setting call_delay: until the conversation has the result. '
     'agent, scope: only those of an agent or a scope (null: all that the role sees). As of the last '
     'call of agui.project(). A page reads the interrupts that it shows, and those of other agents.';
 

@@ -113,7 +113,8 @@ begin
                         where case thread_page.status
                             when 'stale' then agui_internal.is_stale(head.run)
                             -- What waits is what a restore of the head has.
-                            when 'interrupted' then (head.run).status <> 'running' and agui_internal.asking_run(head.run) is distinct from null
+                            when 'interrupted' then (head.run).status <> 'running'
+                                and (agui_internal.asking_run(head.run) is distinct from null or agui_internal.has_open_call(head.run))
                             else (head.run).status = thread_page.status
                         end
                     )
@@ -170,7 +171,7 @@ comment on function agui.thread_page(text, boolean, text, timestamptz, text, boo
     'page. Filters: agent; archived (null: both); title (contains this text, case-insensitive); '
     'since (active at or after); status; metadata (contains this object). The statuses running, '
     'stale (running without a sign of life) and finished are those of the head. interrupted: it waits for '
-    'answers, also after a run with an answer failed. cancelled, failed and cut_off find threads of which any run ended so, at or after '
+    'answers, also after a run with an answer failed, or for the results of tool calls (agui.waiting). cancelled, failed and cut_off find threads of which any run ended so, at or after '
     'since; with head_only, they too are those of the head. A page reads the threads that it '
     'shows, and the runs of each to count branches. With agent, title, status or metadata it reads '
     'at most 10,000 threads: it may be short or empty and still have a next_cursor, and searched_to '

@@ -31,6 +31,9 @@ begin
             exit;
         end if;
         runs := agui_internal.project_step();
+        if runs = 0 then
+            runs := agui_internal.settle_calls();
+        end if;
         commit;
         set local search_path = pg_catalog, pg_temp;
         exit when runs = 0 or pg_catalog.clock_timestamp() >= stop_at;

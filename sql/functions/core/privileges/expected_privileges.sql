@@ -50,7 +50,7 @@ as $$
                 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
                 'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
                 'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.project_step', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt',
+                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.settle_calls', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt',
                 'agui_internal.add_webhook_requests', 'agui_internal.claim_webhook_requests', 'agui_internal.note_webhook_request', 'agui_internal.webhook_endpoints'
             ]),
             -- For a server that records and follows for all scopes, and has another role for the rest.

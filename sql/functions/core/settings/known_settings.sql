@@ -51,6 +51,10 @@ begin atomic
     (
         'fold_fuel', 4000000000, 'count', 0, 1000000000000,
         'The work of folding one run: each byte that its events bring counts 1.'
+    ),
+    (
+        'call_delay', 10, 'seconds', 0, 31536000,
+        'How long a tool call must have no result before it counts as a question: agui.waiting lists it, and webhooks report it.'
     );
 end;
 

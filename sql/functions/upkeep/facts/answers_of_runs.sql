@@ -6,13 +6,15 @@ parallel safe
 rows 10
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    list_type constant text := 'MESSAGES_SNAPSHOT';
 begin
     return query
     select
         answer.thread_key,
         answer.run_no,
         answer.call_id,
-        (answer.last_place + row_number() over (partition by answer.thread_key, answer.run_no order by answer.position))::int,
+        (answer.last_place + row_number() over (partition by answer.thread_key, answer.run_no order by answer.seq, answer.position))::int,
         null::text,
         null::timestamptz,
         null::boolean,
@@ -29,6 +31,7 @@ begin
             -- The client may have taken its time.
             least(run.started_at, parent.ended_at) as at,
             message.value as message,
+            list.seq,
             message.position,
             (
                 select coalesce(max(known.place), 0)
@@ -55,24 +58,41 @@ begin
                     where own.thread_key = run.thread_key and own.run_no = run.run_no and own.call_id = call.call_id and not own.is_answer
                 )
         ) as open
-        -- Most inputs are not read.
+        -- Most runs are not read.
         cross join lateral (
-            select case when open.call_ids is not null then agui_internal.input_of_run(run) -> 'messages' end as messages offset 0
-        ) as input
-        cross join lateral json_array_elements(case when json_typeof(input.messages) = 'array' then input.messages end)
+            select 0 as seq, agui_internal.input_of_run(run) -> 'messages' as messages
+            where open.call_ids is not null
+            union all
+            select batch.first_seq + element.position - 1, element.event -> 'messages'
+            from agui.batch as batch
+            cross join lateral (
+                select event.position, agui_internal.json_guarded(event.value) as event
+                from json_array_elements(batch.events) with ordinality as event (value, position)
+                where agui_internal.mentions_type(event.value::text, list_type)
+            ) as element
+            where open.call_ids is not null
+                and batch.thread_key = run.thread_key
+                and batch.run_no = run.run_no
+                and batch.first_seq between run.first_seq and run.last_seq
+                and agui_internal.mentions_type(batch.events::text, list_type)
+                and element.event ->> 'type' = list_type
+                and (run.status <> 'failed' or batch.first_seq + element.position - 1 <= run.end_seq)
+            offset 0
+        ) as list
+        cross join lateral json_array_elements(case when json_typeof(list.messages) = 'array' then list.messages end)
             with ordinality as message (value, position)
         cross join lateral (
             select case when json_typeof(message.value) = 'object' then agui_internal.json_string_text((message.value -> 'toolCallId')::text) end as call_id
         ) as awaited
         where awaited.call_id = any (open.call_ids)
-        order by run.thread_key, run.run_no, awaited.call_id, message.position desc
+        order by run.thread_key, run.run_no, awaited.call_id, list.seq desc, message.position desc
     ) as answer;
 end
 $$;
 
 comment on function agui_internal.answers_of_runs(agui.run[]) is
-    'What agui.projected_call is to say of the answers that the inputs of runs bring: results of calls '
-    'that the run before them left open, because its client makes them; they count from the end of that run. What '
+    'What agui.projected_call is to say of the answers that the inputs of runs and their lists of messages bring: results of '
+    'calls that the run before them left open, because its client makes them; they count from the end of that run. What '
     'agui_internal.facts_of_runs says of the calls must be stored, of that run too.';
 
 revoke execute on function agui_internal.answers_of_runs(agui.run[]) from public;

@@ -183,6 +183,24 @@ begin
 
     union all
     select
+        null, null,
+        row (run.thread_key, run.run_no, asked.place, null, null, null, asked.call_id, told.at, null, null, true, null)::agui.projected_interrupt,
+        null
+    from (
+        select call.thread_key, call.run_no, array_agg(call.call_id order by call.seq) as ids, array_agg(call.tool order by call.seq) as tools
+        from call
+        where call.tool is not null and call.is_complete and (call.result).at is null
+        group by call.thread_key, call.run_no
+    ) as unanswered
+    join unnest(runs) as run on run.thread_key = unanswered.thread_key and run.run_no = unanswered.run_no and run.status = 'finished'
+    join told on told.thread_key = run.thread_key and told.run_no = run.run_no and told.ending is not null
+    -- If the client has tools, the agent calls the others itself.
+    cross join lateral (select agui_internal.tools_of_run(run) as names offset 0) as given
+    cross join lateral unnest(unanswered.ids, unanswered.tools) with ordinality as asked (call_id, tool, place)
+    where given.names is null or asked.tool = any (given.names)
+
+    union all
+    select
         null, null, null,
         row (run.thread_key, run.run_no, entry.*)::agui.projected_usage
     from told

@@ -17,16 +17,17 @@ begin
         left(agui_internal.json_string_text((listed.value -> 'message')::text), 1000),
         agui_internal.json_string_text((listed.value -> 'toolCallId')::text),
         at,
-        until.expires_at,
-        agui_internal.may_wait(run.thread_key, run.run_no, until.expires_at)
+        agui_internal.json_timestamp(listed.value -> 'expiresAt'),
+        null::boolean,
+        null::boolean,
+        null::text
     from json_array_elements(interrupts) with ordinality as listed (value, position)
-    cross join lateral (select agui_internal.json_timestamp(listed.value -> 'expiresAt') as expires_at offset 0) as until
     where json_typeof(listed.value) = 'object';
 end
 $$;
 
 comment on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) is
     'What agui.projected_interrupt is to say of a run, given the interrupts of its last RUN_FINISHED and when that was '
-    'recorded (agui_internal.last_finish).';
+    'recorded (agui_internal.last_finish). Not whether it waits.';
 
 revoke execute on function agui_internal.interrupts_of_end(agui.run, json, timestamptz) from public;

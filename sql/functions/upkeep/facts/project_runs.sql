@@ -78,27 +78,39 @@ begin
     update agui.projected_interrupt as asked
     set is_open = current.is_open
     from (
-        select concerned.row, agui_internal.may_wait(concerned.thread_key, concerned.run_no, concerned.expires_at) as is_open
+        -- Which calls wait is found once they are due (agui_internal.settle_calls).
+        select concerned.row, case when (concerned.asked).is_call is not true then agui_internal.may_wait(concerned.asked) end as is_open
         from (select distinct listed.thread_key from unnest(keys) as listed (thread_key)) as thread
         cross join lateral (
-            select (agui_internal.asking_run(last.run)).run_no
-            from (
-                select run
-                from agui.run as run
-                where run.thread_key = thread.thread_key
-                order by run.run_no desc
-                limit 1
-            ) as last
-            offset 0
-        ) as asking
+            select run
+            from agui.run as run
+            where run.thread_key = thread.thread_key
+            order by run.run_no desc
+            limit 1
+        ) as head
+        cross join lateral (select (agui_internal.asking_run(head.run)).run_no offset 0) as asking
         cross join lateral (
-            select stored.ctid as row, stored.thread_key, stored.run_no, stored.expires_at
+            select stored.ctid as row, stored as asked
             from agui.projected_interrupt as stored
             where stored.thread_key = thread.thread_key and stored.is_open is not false
-            union
-            select stored.ctid, stored.thread_key, stored.run_no, stored.expires_at
+            union all
+            select stored.ctid, stored
             from agui.projected_interrupt as stored
-            where stored.thread_key = thread.thread_key and stored.run_no = asking.run_no
+            where stored.thread_key = thread.thread_key and stored.run_no = asking.run_no and not stored.is_open
+            union all
+            -- Another branch may not have the result.
+            select stored.ctid, stored
+            from agui.projected_interrupt as stored
+            where stored.thread_key = thread.thread_key
+                and stored.run_no <= (head.run).parent_no and (head.run).parent_no < (head.run).run_no - 1
+                and stored.is_call and not stored.is_open
+                and not exists (
+                    select
+                    from agui.projected_call as result
+                    where result.thread_key = stored.thread_key and result.call_id = stored.tool_call_id and result.result_at is not null
+                        and result.run_no > stored.run_no and result.run_no <= (head.run).parent_no
+                    offset 0
+                )
         ) as concerned
     ) as current
     where asked.ctid = current.row and asked.is_open is distinct from current.is_open;

@@ -17,7 +17,7 @@ begin
     from (
         select asked.ctid
         from agui.projected_interrupt as asked
-        where asked.is_open is not false and asked.is_open is null
+        where asked.is_open is not false and asked.is_call is not true and asked.is_open is null
         order by asked.is_open, asked.expires_at
         limit most_rows
         for update skip locked  -- not one whose thread is being erased
@@ -27,7 +27,7 @@ begin
         from (
             select asked.ctid
             from agui.projected_interrupt as asked
-            where asked.is_open is not false and asked.is_open and asked.expires_at <= now
+            where asked.is_open is not false and asked.is_call is not true and asked.is_open and asked.expires_at <= now
             order by asked.is_open, asked.expires_at
             limit most_rows
             for update skip locked
@@ -37,7 +37,7 @@ begin
         return 0;
     end if;
     update agui.projected_interrupt as asked
-    set is_open = agui_internal.may_wait(asked.thread_key, asked.run_no, asked.expires_at)
+    set is_open = agui_internal.may_wait(asked)
     where asked.ctid = any (rows);
     return cardinality(rows);
 end

@@ -27,7 +27,7 @@ begin
         from agui.projected_call as call
         where call.thread_key = verify_facts.thread_key
         union all
-        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt) - 'is_open'
+        select interrupt.run_no, 'its interrupts', to_jsonb(interrupt) - '{is_open,arguments}'::text[]
         from agui.projected_interrupt as interrupt
         where interrupt.thread_key = verify_facts.thread_key
         union all
@@ -42,7 +42,7 @@ begin
             values
                 ((of_run.run_fact).run_no, 'the run', to_jsonb(of_run.run_fact)),
                 ((of_run.call_fact).run_no, 'its tool calls', to_jsonb(of_run.call_fact)),
-                ((of_run.interrupt_fact).run_no, 'its interrupts', to_jsonb(of_run.interrupt_fact) - 'is_open'),
+                ((of_run.interrupt_fact).run_no, 'its interrupts', to_jsonb(of_run.interrupt_fact) - '{is_open,arguments}'::text[]),
                 ((of_run.usage_fact).run_no, 'its tokens', to_jsonb(of_run.usage_fact))
         ) as told (run_no, about, fact)
         where told.run_no is not null
@@ -67,7 +67,7 @@ begin
         -- agui.waiting would not find it.
         select interrupt.run_no, 'its interrupts'
         from agui.projected_interrupt as interrupt
-        where interrupt.thread_key = verify_facts.thread_key and not interrupt.is_open
+        where interrupt.thread_key = verify_facts.thread_key and not interrupt.is_open and interrupt.is_call is not true
             -- The job has read how the runs after it ended.
             and not exists (
                 select
@@ -77,7 +77,7 @@ begin
                 where later.thread_key = interrupt.thread_key and later.run_no > interrupt.run_no
                     and projected.changed_in is distinct from later.changed_in
             )
-            and agui_internal.may_wait(interrupt.thread_key, interrupt.run_no, interrupt.expires_at)
+            and agui_internal.may_wait(interrupt)
     )
     select run.run_id, format('the facts about %s are not those of the log: "pgagui project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
     from different

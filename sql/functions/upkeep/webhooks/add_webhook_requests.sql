@@ -10,8 +10,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
--- So that times are written in UTC.
-set timezone = 'UTC'
 as $$
 declare
     oldest constant timestamptz := clock_timestamp() - interval '30 days';
@@ -37,23 +35,7 @@ begin
         known.name,
         agui_internal.webhook_event_id(run.thread_key, run.run_no, run.started_at, run.end_seq, happened.kind),
         run.thread_key, happened.kind, happened.at,
-        json_strip_nulls(json_build_object('type', happened.kind, 'timestamp', happened.at, 'data', json_build_object(
-            'scope', thread.scope, 'threadId', thread.thread_id, 'runId', run.run_id, 'parentRunId', parent.run_id, 'status', run.status,
-            'error', case
-                when happened.kind = 'run.failed' then json_build_object('code', why.error_code, 'message', coalesce(why.error_message, ''))
-            end,
-            'interrupts', case
-                when happened.kind = 'run.waiting' then (
-                    select coalesce(json_agg(json_build_object(
-                        'id', left(asked.interrupt_id, 1000), 'reason', left(asked.reason, 1000), 'toolCallId', left(asked.tool_call_id, 1000),
-                        'expiresAt', asked.expires_at
-                    ) order by asked.place), '[]')
-                    from agui_internal.open_interrupts(run) as asked
-                    where asked.place <= 100
-                )
-            end,
-            'firstSeq', run.first_seq, 'lastSeq', run.last_seq, 'startedAt', run.started_at, 'endedAt', run.ended_at
-        ))),
+        agui_internal.webhook_body(run, happened.kind, happened.at),
         clock_timestamp()
     from unnest(scopes, thread_ids, run_ids) as changed (scope, thread_id, run_id)
     join agui.webhook as known
@@ -62,8 +44,6 @@ begin
         on run.thread_key = agui.thread_key(changed.scope, changed.thread_id) and run.run_id = changed.run_id
     join agui.thread as thread
         on thread.thread_key = run.thread_key and thread.scope = changed.scope and thread.thread_id = changed.thread_id
-    left join agui.run as parent
-        on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
     cross join lateral agui_internal.end_of_run(run) as ending
     cross join lateral (
         select agui_internal.webhook_kind(run.status) as kind, coalesce(ending.at, run.ended_at) as at
@@ -73,7 +53,6 @@ begin
         where run.status in ('failed', 'cut_off')
             and exists (select from agui_internal.open_interrupts(run) as asked where (asked.expires_at <= clock_timestamp()) is not true)
     ) as happened
-    cross join lateral agui_internal.why_ended(run, 1000) as why
     where happened.kind = any (known.kinds)
         and happened.at >= known.created_at
         and happened.at >= oldest
