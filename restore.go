@@ -164,6 +164,32 @@ func (s *Store) PendingToolCalls(ctx context.Context, run RunRef) (callIDs []str
 	return callIDs, ErrorOf(err)
 }
 
+// MalformedEvent is an event that no client shows: it lacks a field that its type needs.
+type MalformedEvent struct {
+	Seq     int64  `json:"seq"`
+	Type    string `json:"type"`
+	Problem string `json:"problem"`
+}
+
+// MalformedEvents returns the first events of a run, or of the head if run.RunID is empty, that have no effect, because
+// they lack a field that their type needs or have it under a name of Python; limit: how many (100 if zero). It reads all
+// events of the run.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) MalformedEvents(ctx context.Context, run RunRef, limit int) ([]MalformedEvent, error) {
+	rows, err := s.of(run.ThreadID).MalformedEvents(ctx, db.MalformedEventsParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), MaxRows: pageSize(limit, 100), Scope: s.scope,
+	})
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	events := make([]MalformedEvent, len(rows))
+	for i, row := range rows {
+		events[i] = MalformedEvent(row)
+	}
+	return events, nil
+}
+
 // ReplayOptions say what Replay returns. The zero value is the head, as a snapshot.
 type ReplayOptions struct {
 	At At

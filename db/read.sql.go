@@ -335,6 +335,52 @@ func (q *Queries) LastEvents(ctx context.Context, arg LastEventsParams) ([]LastE
 	return items, nil
 }
 
+const MalformedEvents = `-- name: MalformedEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).type::pg_catalog.text as type,
+    (item).problem::pg_catalog.text as problem
+from agui.malformed_events($1::pg_catalog.text, $2::pg_catalog.text, $3::int, $4::pg_catalog.text) as item
+`
+
+type MalformedEventsParams struct {
+	ThreadID string
+	RunID    *string
+	MaxRows  int32
+	Scope    string
+}
+
+type MalformedEventsRow struct {
+	Seq     int64
+	Type    string
+	Problem string
+}
+
+func (q *Queries) MalformedEvents(ctx context.Context, arg MalformedEventsParams) ([]MalformedEventsRow, error) {
+	rows, err := q.db.Query(ctx, MalformedEvents,
+		arg.ThreadID,
+		arg.RunID,
+		arg.MaxRows,
+		arg.Scope,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MalformedEventsRow
+	for rows.Next() {
+		var i MalformedEventsRow
+		if err := rows.Scan(&i.Seq, &i.Type, &i.Problem); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const Messages = `-- name: Messages :many
 select
     coalesce((item).message_id, '')::pg_catalog.text as message_id,

@@ -95,7 +95,7 @@ func callsOfAll() []string {
 		`select agui.channel_history('t', '{list,other}', 'h'), agui.channel_history('t', '{list}')`,
 		`select agui.load_checkpoint('t', run_id => 'r'), agui.put_checkpoint('other', 'g', '{}'), agui.remove_checkpoints('other')`,
 		`select agui.set_thread('t', title => 'x', metadata => '{"a":1}'), agui.get_thread('t')`,
-		`select agui.threads(title => 'x', metadata => '{"a":1}', status => 'failed'), agui.thread_page(since => '2000-01-01', agent => null), agui.list_runs(), agui.pending_tool_calls('t')`,
+		`select agui.threads(title => 'x', metadata => '{"a":1}', status => 'failed'), agui.thread_page(since => '2000-01-01', agent => null), agui.list_runs(), agui.pending_tool_calls('t'), agui.malformed_events('t')`,
 		`call agui.compact(max_time => '1 minute', older_than => '0')`,
 		`call agui.repack(older_than => '0')`,
 		`select agui.restore('t'), agui.messages('t'), agui.tool_calls('t')`,

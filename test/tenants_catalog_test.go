@@ -38,7 +38,7 @@ var definersAsk = map[string][]string{
 	},
 	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
-		"agui.activities", "agui.answered", "agui.attachment_data", "agui.attachments", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.last_errors", "agui.last_events", "agui.last_messages", "agui.lineage",
+		"agui.activities", "agui.answered", "agui.attachment_data", "agui.attachments", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.last_errors", "agui.last_events", "agui.last_messages", "agui.lineage", "agui.malformed_events",
 		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.pending_tool_calls", "agui.replay", "agui.restore", "agui.run_tool_calls", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.subagents", "agui.tool_calls", "agui.usage",
 	},

@@ -23,6 +23,13 @@ from agui.interrupts(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.
 -- name: PendingToolCalls :one
 select agui.pending_tool_calls(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text)::pg_catalog.text[] as call_ids;
 
+-- name: MalformedEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).type::pg_catalog.text as type,
+    (item).problem::pg_catalog.text as problem
+from agui.malformed_events(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @max_rows::int, @scope::pg_catalog.text) as item;
+
 -- name: Restore :one
 select agui.restore(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text)::pg_catalog.json as restored;
 

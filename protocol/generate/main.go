@@ -48,6 +48,7 @@ var outputs = []output{
 	{"sql/functions/core/protocol/rules.sql", rules},
 	{"sql/functions/core/protocol/question_name.sql", question},
 	{"sql/functions/core/protocol/question_members.sql", questionMembers},
+	{"sql/functions/core/protocol/needed_fields.sql", neededFields},
 	{"js/client/src/protocol.ts", client},
 	{"js/copilotkit-runner/src/protocol.ts", runner},
 	{"docs/reducer.md", docs},

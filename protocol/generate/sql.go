@@ -214,3 +214,43 @@ comment on function agui_internal.rules() is
 revoke execute on function agui_internal.rules() from public;
 `, notice, l.Rules), nil
 }
+
+// neededFields writes agui_internal.needed_fields.
+func neededFields(l *protocol.List, _ []byte) ([]byte, error) {
+	var types []string
+	for _, t := range l.Types {
+		// The store knows the ids of threads and runs.
+		if !t.IsFolded() || t.Part == "" && strings.HasSuffix(t.Does, " run") {
+			continue
+		}
+		var fields []string
+		for _, f := range t.Fields {
+			if f.IsNeeded() && t.Alternative(f.Name) == nil && f.Kind != "any" {
+				fields = append(fields, fmt.Sprintf("%q: %q", f.Name, f.Kind))
+			}
+		}
+		if fields != nil {
+			types = append(types, fmt.Sprintf("        %q: {%s}", t.Name, strings.Join(fields, ", ")))
+		}
+	}
+	return fmt.Appendf(nil, `-- %s
+create or replace function agui_internal.needed_fields()
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return '{
+%s
+    }';
+end
+$$;
+
+comment on function agui_internal.needed_fields() is
+    'The fields without which an event of a type has no effect, by type, with their kinds: "string | array" is either.';
+
+revoke execute on function agui_internal.needed_fields() from public;
+`, notice, strings.Join(types, ",\n")), nil
+}

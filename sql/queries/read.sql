@@ -23,6 +23,13 @@ from agui.interrupts(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq
 -- name: PendingToolCalls :one
 select agui.pending_tool_calls(@thread_id::text, sqlc.narg(run_id)::text, @scope::text)::text[] as call_ids;
 
+-- name: MalformedEvents :many
+select
+    (item).seq::bigint as seq,
+    (item).type::text as type,
+    (item).problem::text as problem
+from agui.malformed_events(@thread_id::text, sqlc.narg(run_id)::text, @max_rows::int, @scope::text) as item;
+
 -- name: Restore :one
 select agui.restore(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text)::json as restored;
 

@@ -1338,6 +1338,7 @@ create function agui.load_checkpoint(thread_id text, checkpoint_id text DEFAULT 
 create function agui.load_session(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.load_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, version bigint DEFAULT NULL::bigint, scope text DEFAULT ''::text) returns SETOF agui.session_document language sql as '';
 create function agui.load_sessions(thread_ids text[], run_ids text[] DEFAULT NULL::text[], scope text DEFAULT ''::text) returns json language sql as '';
+create function agui.malformed_events(thread_id text, run_id text DEFAULT NULL::text, max_rows integer DEFAULT 100, scope text DEFAULT ''::text) returns TABLE(seq bigint, type text, problem text) language sql as '';
 create function agui.map_operator(role_name name) returns void language sql as '';
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';

@@ -29,12 +29,13 @@ On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). C
 such as escape sequences, are shown as escapes.
 
 The first line names the run, its status and why it ended so, and with --at or for an earlier run
-the seq and the time up to which the conversation is shown. The last one says why the run failed, or
-what waits for an answer.
+the seq and the time up to which the conversation is shown. It names events of the run that no client
+shows, because they lack a field that their type needs. The last line says why the run failed, or what
+waits for an answer.
 
 With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
-errorMessage, stopReason, cutOffReason, pendingToolCallIds}, then the parts of the conversation in
-order, each with its kind:
+errorMessage, stopReason, cutOffReason, pendingToolCallIds, malformedEvents}, then the parts of the
+conversation in order, each with its kind:
 
   message, reasoning   id, role, name, text
   tool_call            id, toolName, arguments (a string until they are valid JSON), status
@@ -84,6 +85,9 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 			return err
 		}
 	}
+	if head.MalformedEvents, err = store.MalformedEvents(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}, 100); err != nil {
+		return err
+	}
 	if p.JSON {
 		return p.showJSON(head, conversation)
 	}
@@ -130,7 +134,8 @@ type shownPoint struct {
 	Seq        int64         `json:"seq"`
 	RecordedAt time.Time     `json:"recordedAt,omitzero"`
 	pgagui.RunEnd
-	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+	PendingToolCallIDs []string                `json:"pendingToolCallIds,omitempty"`
+	MalformedEvents    []pgagui.MalformedEvent `json:"malformedEvents,omitempty"`
 }
 
 // recordedAt returns the time of the last event that counts.
@@ -160,6 +165,10 @@ func showTitle(at shownPoint, lastSeq int64, head string) string {
 	}
 	if len(at.PendingToolCallIDs) > 0 {
 		title += "; calls to answer: " + strings.Join(at.PendingToolCallIDs, ", ")
+	}
+	if n := len(at.MalformedEvents); n > 0 {
+		first := at.MalformedEvents[0]
+		title += fmt.Sprintf("; %s without effect, the first is seq %d, %s: %s", cli.CountText(n, "event"), first.Seq, first.Type, first.Problem)
 	}
 	return title
 }

@@ -113,3 +113,18 @@ func TestShowAsJSON(t *testing.T) {
 		}
 	}
 }
+
+// Events that no client shows are named: a conversation is not silently empty.
+func TestShowNamesMalformedEvents(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", clitest.WriteFile(t, "python.ndjson", clitest.Started("t", "r"),
+		`{"type":"TEXT_MESSAGE_START","message_id":"m"}`, `{"type":"TEXT_MESSAGE_CONTENT","message_id":"m","delta":"x"}`, clitest.Finished))
+	const want = `; 2 events without effect, the first is seq 2, TEXT_MESSAGE_START: it has "message_id", not "messageId"`
+	if out := commands.Must("show", "t"); !strings.Contains(out, want) {
+		t.Errorf("%q is not in\n%s", want, out)
+	}
+	if out := commands.Must("show", "t", "--json"); !strings.Contains(out, `"malformedEvents":[{"seq":2,"type":"TEXT_MESSAGE_START"`) {
+		t.Errorf("as JSON: %s", out)
+	}
+}

@@ -89,6 +89,11 @@ func TestAdviceMends(t *testing.T) {
 			mend: `call agui.compact()`,
 		},
 		{
+			check: "events", severity: doctor.Warning, says: `no client shows event 2 (TEXT_MESSAGE_START) of run r of thread python: it has "message_id", not "messageId"`,
+			cause: `select agui.append('python', 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_START","message_id":"m"},{"type":"RUN_FINISHED"}]')`,
+			mend:  `select agui.erase('python')`,
+		},
+		{
 			check: "rules", severity: doctor.Note, says: "1 threads may have snapshots, and statuses of runs, by the rules before",
 			cause: `insert into agui_internal.older_rules (thread_key) values ('00000000-0000-0000-0000-000000000000')`,
 			mend:  `call agui.project()`,
