@@ -44,7 +44,8 @@ type ModelUsage struct {
 }
 
 // Usage returns how many tokens the runs of a thread used, by provider and model. The calls of
-// subagents are in the count of their run. It reads the ends of the runs in the log, not the rest.
+// subagents are in the count of their run. It reads the ends of the runs in the log, and the rest of
+// those whose ends report nothing.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrInvalidArgument.
 func (s *Store) Usage(ctx context.Context, threadID string, options UsageOptions) (Usage, error) {

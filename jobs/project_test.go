@@ -210,10 +210,10 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 					continue
 				}
 				end, hasFailed = e, e.Type == "RUN_ERROR"
-				if !hasFailed {
-					finished = e
-				} else if e.Usage != nil {
-					finished = e
+				for _, u := range e.Usage {
+					if u.InputTokens != nil || u.OutputTokens != nil {
+						finished = e
+					}
 				}
 			}
 		}

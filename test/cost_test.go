@@ -95,7 +95,7 @@ func longThread(t *testing.T, store *pgagui.Store, state string) {
 		for token := range 196 {
 			events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":%q,"delta":" token %d"}`, run, token))
 		}
-		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, run), `{"type":"RUN_FINISHED"}`)
+		events = append(events, fmt.Sprintf(`{"type":"TEXT_MESSAGE_END","messageId":%q}`, run), `{"type":"RUN_FINISHED","usage":[{"inputTokens":1}]}`)
 		if number == 0 {
 			events[2] = fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":%q}`, state)
 		}

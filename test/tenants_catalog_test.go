@@ -75,8 +75,8 @@ var definersAsk = map[string][]string{
 	// What the others ask: they answer with what the caller is mapped to.
 	"agui_internal.checked_caller_role": {"agui_internal.monitored_keys", "agui_internal.own_keys", "agui_internal.visible_key"},
 	"agui_internal.caller_role":         {"agui_internal.scope_refusal"}, // for a text
-	// Which node has a bucket, that the server is up, and how far the jobs are since an upgrade is so for all scopes.
-	"": {"agui.cluster_map", "agui_internal.bucket_of_thread", "agui_internal.note_uptime", "agui_internal.waits_for_rules"},
+	// Which node has a bucket, that the server is up, and how far the jobs are is so for all scopes.
+	"": {"agui.cluster_map", "agui_internal.bucket_of_thread", "agui_internal.note_uptime", "agui_internal.waits_for_facts", "agui_internal.waits_for_rules"},
 }
 
 // Functions with the rights of their callers, that the ones above go through.

@@ -70,7 +70,7 @@ func TestUsageOfGeneratedThreads(t *testing.T) {
 	}
 }
 
-// Each end reports what its run used so far. Of several the last counts; a RUN_ERROR without usage reports nothing.
+// Each end reports what its run used so far. Of several the last one that reports counts.
 func TestTheLastEndOfARunCounts(t *testing.T) {
 	t.Parallel()
 	store := pgagui.New(testdb.Pool(t), nil)
@@ -89,10 +89,10 @@ func TestTheLastEndOfARunCounts(t *testing.T) {
 		"in progress":                        {[][]string{{`{"type":"CUSTOM","name":"x","value":0}`}}, -1},
 		"an error with usage after it":       {[][]string{{finished(1)}, {failed(2)}}, 2},
 		"an error without usage after it":    {[][]string{{finished(1)}, {`{"type":"RUN_ERROR","message":"x"}`}}, 1},
-		"an error with odd usage after it":   {[][]string{{finished(1)}, {`{"type":"RUN_ERROR","message":"x","usage":{"inputTokens":3}}`}}, 1},
-		"an error with empty usage after it": {[][]string{{finished(1)}, {`{"type":"RUN_ERROR","message":"x","usage":[]}`}}, -1},
+		"an error with one entry after it":   {[][]string{{finished(1)}, {`{"type":"RUN_ERROR","message":"x","usage":{"inputTokens":3}}`}}, 3},
+		"an error with empty usage after it": {[][]string{{finished(1)}, {`{"type":"RUN_ERROR","message":"x","usage":[]}`}}, 1},
 		"finished for each turn":             {[][]string{{finished(1), finished(3)}}, 3},
-		"finished at last without usage":     {[][]string{{finished(1), `{"type":"RUN_FINISHED"}`}}, -1},
+		"finished at last without usage":     {[][]string{{finished(1), `{"type":"RUN_FINISHED"}`}}, 1},
 		"events after the end":               {[][]string{{finished(1), `{"type":"CUSTOM","name":"x","value":{"type":"RUN_FINISHED","usage":[]}}`}}, 1},
 		"a type with escapes":                {[][]string{{`{"type":"RUN_FINISHE\u0044","us\u0061ge":[{"inputTokens":4}]}`}}, 4},
 	} {
@@ -145,7 +145,7 @@ func TestUsageBeyondABigint(t *testing.T) {
 	}
 }
 
-// The usage of a thread costs one batch a run, whatever the runs hold before their ends.
+// The usage of a thread costs one batch a run, whatever the runs hold before their ends, if these report it.
 func TestUsageReadsTheEnds(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
@@ -251,43 +251,38 @@ func slowUsage(t *testing.T, log []pgagui.Event, runIDs []string) pgagui.Usage {
 	t.Helper()
 	usage := pgagui.Usage{Models: []pgagui.ModelUsage{}, Runs: int64(len(runIDs))}
 	for _, runID := range runIDs {
-		var reported any
-		hasFailed := false
+		var custom, ends []pgagui.ModelUsage // by this run so far
+		hasFailed, hasEnded := false, false
 		for _, event := range log {
-			if event.RunID == runID {
-				body := decoded(t, event.JSON)
-				_, isList := body["usage"].([]any)
-				if !hasFailed && (body["type"] == "RUN_FINISHED" || body["type"] == "RUN_ERROR" && isList) {
-					reported = body["usage"]
+			if event.RunID != runID {
+				continue
+			}
+			body := decoded(t, event.JSON)
+			isEnd := body["type"] == "RUN_FINISHED" || body["type"] == "RUN_ERROR"
+			switch {
+			case hasFailed && body["type"] != "RUN_STARTED":
+				continue
+			case isEnd:
+				object, isObject := body["usage"].(map[string]any)
+				_, isCall := object["promptTokens"]
+				if used := slowEntries(body["usage"]); isObject && isCall && len(used) > 0 {
+					for _, model := range used { // the generator has no run with both kinds
+						ends = addUsage(ends, model)
+					}
+				} else if len(used) > 0 {
+					ends = used
 				}
-				hasFailed = body["type"] == "RUN_ERROR" || hasFailed && body["type"] != "RUN_STARTED"
+			case body["type"] == "CUSTOM" && body["name"] == "usage":
+				if used := slowEntries(body["value"]); len(used) > 0 {
+					custom = used
+				}
 			}
+			hasFailed = body["type"] == "RUN_ERROR"
+			hasEnded = hasEnded || isEnd
 		}
-		entries, _ := reported.([]any)
-		var used []pgagui.ModelUsage // by this run
-		for _, entry := range entries {
-			entry, isObject := entry.(map[string]any)
-			if !isObject {
-				continue
-			}
-			counts := [6]*int64{}
-			empty := true
-			for i, name := range []string{"inputTokens", "outputTokens", "totalTokens", "reasoningTokens", "cachedInputTokens", "cacheWriteInputTokens"} {
-				counts[i] = slowCount(entry[name])
-				empty = empty && counts[i] == nil
-			}
-			if counts[2] == nil && counts[0] != nil && counts[1] != nil {
-				counts[2] = new(*counts[0] + *counts[1])
-			}
-			if empty {
-				continue
-			}
-			provider, _ := entry["provider"].(string)
-			model, _ := entry["model"].(string)
-			used = addUsage(used, pgagui.ModelUsage{
-				Provider: asText(provider), Model: asText(model), InputTokens: counts[0], OutputTokens: counts[1], TotalTokens: counts[2],
-				ReasoningTokens: counts[3], CachedInputTokens: counts[4], CacheWriteInputTokens: counts[5],
-			})
+		used := ends
+		if len(used) == 0 && hasEnded {
+			used = custom
 		}
 		if len(used) == 0 {
 			usage.RunsWithoutUsage++
@@ -299,6 +294,41 @@ func slowUsage(t *testing.T, log []pgagui.Event, runIDs []string) pgagui.Usage {
 	}
 	sortUsage(usage.Models)
 	return usage
+}
+
+func slowEntries(value any) (used []pgagui.ModelUsage) {
+	entries, isList := value.([]any)
+	if !isList {
+		entries = []any{value}
+	}
+	for _, entry := range entries {
+		entry, _ := entry.(map[string]any)
+		counts := [6]*int64{}
+		empty := true
+		for i, names := range [][]string{
+			{"inputTokens", "promptTokens", "input_token_count"}, {"outputTokens", "completionTokens", "output_token_count"}, {"totalTokens", "total_token_count"},
+			{"reasoningTokens"}, {"cachedInputTokens"}, {"cacheWriteInputTokens"},
+		} {
+			named := slices.IndexFunc(names, func(name string) bool { _, has := entry[name]; return has })
+			if named >= 0 {
+				counts[i] = slowCount(entry[names[named]])
+			}
+			empty = empty && counts[i] == nil
+		}
+		if counts[2] == nil && counts[0] != nil && counts[1] != nil {
+			counts[2] = new(*counts[0] + *counts[1])
+		}
+		if empty {
+			continue
+		}
+		provider, _ := entry["provider"].(string)
+		model, _ := entry["model"].(string)
+		used = addUsage(used, pgagui.ModelUsage{
+			Provider: asText(provider), Model: asText(model), InputTokens: counts[0], OutputTokens: counts[1], TotalTokens: counts[2],
+			ReasoningTokens: counts[3], CachedInputTokens: counts[4], CacheWriteInputTokens: counts[5],
+		})
+	}
+	return used
 }
 
 func addUsage(list []pgagui.ModelUsage, more pgagui.ModelUsage) []pgagui.ModelUsage {
@@ -407,7 +437,10 @@ func storeDelegations(t *testing.T, store *pgagui.Store, seed uint64) {
 	event := func() string {
 		when := member("timestamp", "", "", "", "1700000000000", "1700000060000", `"2023-11-14T22:13:25Z"`, `"soon"`)
 		owner := pick(`,"subagentRunId":`, `,"subagentRun\u0049d":`) + pick(id(), id(), id(), id(), id(), "null", "5", `{"a":"s1"}`)
-		switch random.IntN(7) {
+		switch random.IntN(8) {
+		case 7:
+			return `{"type":"CUSTOM","name":` + pick(`"usage"`, `"us\u0061ge"`, `"used"`, "7") +
+				fmt.Sprintf(`,"value":{"input_token_count":%d,"output_token_count":%s}}`, random.IntN(1000), pick("5", "null", "[]"))
 		case 0, 1, 2:
 			return `{"type":"SUBAGENT_STARTED"` + owner + when + member("name", `"researcher"`, `"coder"`, "7") + member("description", `"reads \u0000"`) +
 				member("parentSubagentRunId", id(), id(), id(), id(), id(), `"nobody"`, "1") + member("parentToolCallId", `"c"`) + member("parentMessageId", `"m"`) + "}"
@@ -421,7 +454,11 @@ func storeDelegations(t *testing.T, store *pgagui.Store, seed uint64) {
 		}
 		return `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"x"` + pick("", owner, owner) + when + "}"
 	}
+	reportsCalls := false // as TanStack does
 	end := func() string {
+		if reportsCalls {
+			return `{"type":` + pick(`"RUN_FINISHED"`, `"RUN_ERROR","message":"x"`) + pick("", fmt.Sprintf(`,"usage":{"model":"m","promptTokens":%d,"completionTokens":5}`, random.IntN(1000))) + "}"
+		}
 		var entries []string
 		for range random.IntN(4) {
 			entries = append(entries, usageEntry(random))
@@ -443,6 +480,7 @@ func storeDelegations(t *testing.T, store *pgagui.Store, seed uint64) {
 			events = append(events, event())
 		}
 		hasEnd := random.IntN(6) > 0
+		reportsCalls = random.IntN(4) == 0
 		var tail []string // in one call: after an end, append takes nothing but a repeat
 		if hasEnd {
 			ended = append(ended, ref.RunID)
@@ -498,9 +536,121 @@ func TestUsageInAnotherPlace(t *testing.T) {
 	if got := projected(); got != "r3 own 100 0" {
 		t.Errorf("without the mapping: %s", got)
 	}
-	for _, wrong := range []string{`agui.map_usage(null)`, `agui.map_usage('{}')`, `agui.map_usage('{usage}')`, `agui.map_usage('{a}', '[]')`, `agui.map_usage('{a}', '{"tokens":"x"}')`, `agui.map_usage('{a}', '{"model":1}')`} {
+	for _, wrong := range []string{`agui.map_usage(null)`, `agui.map_usage('{a,null}')`, `agui.map_usage('{a}', '[]')`, `agui.map_usage('{a}', '{"tokens":"x"}')`, `agui.map_usage('{a}', '{"model":1}')`} {
 		if _, err := pool.Exec(t.Context(), `select `+wrong); testdb.State(err) != "22023" {
 			t.Errorf("%s: %v", wrong, err)
 		}
+	}
+}
+
+// What frameworks report in their own spellings counts without a mapping. TanStack ends each call of the model with RUN_FINISHED, with an
+// object in usage (@tanstack/ai 0.43) or a list (0.58), so these add up. Agent Framework (agent-framework-ag-ui 1.7) sends what its run used
+// so far, in a CUSTOM event after each call.
+func TestUsageAsFrameworksSendIt(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for thread, events := range map[string]string{
+		"tanstack 0.43": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r","model":"m-large","timestamp":1},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r","model":"m-large","timestamp":1,"finishReason":"tool_calls","usage":{"promptTokens":100,"completionTokens":1,"totalTokens":101,"promptTokensDetails":{"cachedTokens":7,"cacheWriteTokens":3},"completionTokensDetails":{"reasoningTokens":1}}},
+			{"type":"RUN_STARTED","threadId":"t","runId":"r","model":"m-large","timestamp":1},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r","model":"m-large","timestamp":1,"finishReason":"stop","usage":{"promptTokens":200,"completionTokens":2,"totalTokens":202,"promptTokensDetails":{"cachedTokens":7,"cacheWriteTokens":3},"completionTokensDetails":{"reasoningTokens":1}}}`,
+		"tanstack 0.58": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r","timestamp":1,"metadata":{"tanstack":{"model":"m-large"}}},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r","timestamp":1,"usage":[{"inputTokens":100,"outputTokens":1,"totalTokens":101,"cachedInputTokens":7,"reasoningTokens":1}],"metadata":{"tanstack":{"model":"m-large","finishReason":"tool_calls","usage":{"promptTokensDetails":{"cacheWriteTokens":3}}}}},
+			{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c1","content":"seen"},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r","timestamp":1,"usage":[{"inputTokens":200,"outputTokens":2,"totalTokens":202,"cachedInputTokens":7,"reasoningTokens":1}],"metadata":{"tanstack":{"model":"m-large","finishReason":"stop","usage":{"promptTokensDetails":{"cacheWriteTokens":3}}}}}`,
+		"tanstack fails": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r","model":"m-large","timestamp":1},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r","model":"m-large","timestamp":1,"finishReason":"tool_calls","usage":{"promptTokens":100,"completionTokens":1,"totalTokens":101}},
+			{"type":"RUN_ERROR","threadId":"t","runId":"r","message":"the model is out of order"}`,
+		"agent framework": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r"},
+			{"type":"TOOL_CALL_START","toolCallId":"c1","toolCallName":"look","parentMessageId":"a"},
+			{"type":"CUSTOM","name":"usage","value":{"input_token_count":100,"output_token_count":10,"total_token_count":110,"reasoning_output_token_count":2,"cache_read_input_token_count":3,"cache_creation_input_token_count":1}},
+			{"type":"TOOL_CALL_END","toolCallId":"c1"},
+			{"type":"CUSTOM","name":"usage","value":{"output_token_count":20,"total_token_count":220,"reasoning_output_token_count":4,"input_token_count":200,"cache_read_input_token_count":6,"cache_creation_input_token_count":2}},
+			{"type":"CUSTOM","name":"usage","value":{}},
+			{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`,
+		"agent framework fails": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r"},
+			{"type":"CUSTOM","n\u0061me":"us\u0061ge","value":{"input_token_count":100,"output_token_count":10}},
+			{"type":"RUN_ERROR","message":"no"},
+			{"type":"CUSTOM","name":"usage","value":{"input_token_count":900,"output_token_count":90}}`,
+		"agent framework is cut off": `
+			{"type":"RUN_STARTED","threadId":"t","runId":"r"},
+			{"type":"CUSTOM","name":"usage","value":{"input_token_count":100,"output_token_count":10}}`,
+		"both":          `{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"usage","value":{"input_token_count":100}},{"type":"RUN_FINISHED","usage":[{"model":"m","inputTokens":5,"promptTokens":6}]}`,
+		"another event": `{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"tokens","value":{"input_token_count":100}},{"type":"RUN_FINISHED","used":{"promptTokens":6}}`,
+	} {
+		testdb.Exec(t, pool, `select agui.append($1, 'r', $2)`, thread, "["+events+"]")
+	}
+	testdb.Exec(t, pool, `call agui.project()`)
+	for thread, want := range map[string]string{
+		"tanstack 0.43":              "m-large 300 3 303 2 14 6",
+		"tanstack 0.58":              "m-large 300 3 303 2 14 -",
+		"tanstack fails":             "m-large 100 1 101 - - -",
+		"agent framework":            "- 200 20 220 4 6 2",
+		"agent framework fails":      "- 100 10 110 - - -",
+		"agent framework is cut off": "",
+		"both":                       "m 5 - - - - -",
+		"another event":              "",
+	} {
+		for source, query := range map[string]string{
+			"agui.usage": `
+				select concat_ws(' ', coalesce(model, '-'), input_tokens, coalesce(output_tokens::text, '-'), coalesce(total_tokens::text, '-'),
+					coalesce(reasoning_tokens::text, '-'), coalesce(cached_input_tokens::text, '-'), coalesce(cache_write_input_tokens::text, '-'))
+				from agui.usage($1) where input_tokens is not null`,
+			"the facts": `
+				select concat_ws(' ', coalesce(model, '-'), sum(input_tokens), coalesce(sum(output_tokens)::text, '-'), coalesce(sum(total_tokens)::text, '-'),
+					coalesce(sum(reasoning_tokens)::text, '-'), coalesce(sum(cached_input_tokens)::text, '-'), coalesce(sum(cache_write_input_tokens)::text, '-'))
+				from agui.usage_fact where thread_id = $1 group by model`,
+		} {
+			if got := strings.Join(testdb.List[string](t, pool, query, thread), ", "); got != want {
+				t.Errorf("%s of %s: %q, want %q", source, thread, got, want)
+			}
+		}
+		if got := testdb.List[string](t, pool, `select problem from agui.verify($1) where severity = 'damage'`, thread); len(got) > 0 {
+			t.Errorf("verify of %s finds %q", thread, got)
+		}
+	}
+}
+
+// Several mappings hold together, for ends of runs and for CUSTOM events. Until the job has read the facts by them, verify does not
+// compare these.
+func TestSeveralMappingsOfUsage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	testdb.Exec(t, pool, `
+		select agui.append('t', 'top', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","llm":"large","prompt":7}]');
+		select agui.append('t', 'member', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"tokens":{"in":2}}}]');
+		select agui.append('t', 'custom', '[{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"llm_cost","value":[{"input":3},{"input":4,"outputTokens":1}]},{"type":"RUN_FINISHED"}]');
+		select agui.append('t', 'own', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","usage":[{"in":5}],"prompt":7}]')`)
+	testdb.Exec(t, pool, `call agui.project()`)
+	const facts = `select concat_ws(' ', run_id, model, input_tokens, output_tokens) from agui.usage_fact order by run_no, input_tokens`
+	mustBe := func(query, want string) {
+		t.Helper()
+		if got := strings.Join(testdb.List[string](t, pool, query), ", "); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	mustBe(facts, "")
+	testdb.Exec(t, pool, `
+		select agui.map_usage('{}', '{"model":"llm","inputTokens":"prompt"}');
+		select agui.map_usage('{metadata,tokens}', '{"inputTokens":"wrong"}');
+		select agui.map_usage('{metadata,tokens}', '{"inputTokens":"in"}');
+		select agui.map_usage('{usage}', '{"inputTokens":"in"}');
+		select agui.map_usage('{value}', '{"inputTokens":"input"}', custom => 'llm_cost')`)
+	mustBe(`select problem from agui.verify('t') where severity = 'damage'`, "")
+	testdb.Exec(t, pool, `call agui.project()`)
+	mustBe(facts, "top large 7, member 2, custom 3, custom 4 1, own 5")
+	mustBe(`select concat_ws(' ', model, input_tokens, output_tokens) from agui.usage('t', whole_thread => true)`, "large 7, 14 1")
+	mustBe(`select problem from agui.verify('t') where severity = 'damage'`, "")
+	mustBe(`select agui.unmap_usage()::text`, "true")
+	mustBe(`select agui.unmap_usage()::text`, "false")
+	testdb.Exec(t, pool, `call agui.project()`)
+	mustBe(facts, "")
+	if _, err := pool.Exec(t.Context(), `select agui.map_usage('{value}', custom => '')`); testdb.State(err) != "22023" {
+		t.Errorf("no name: %v", err)
 	}
 }

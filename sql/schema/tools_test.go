@@ -212,6 +212,39 @@ func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
 	}
 }
 
+// A mapping of usage of the time when there could be only one still counts, and goes down alone. Where down would lose others, it refuses.
+func TestTheOnlyMappingOfUsageStays(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	engine := documentedGolangMigrate(t, address, "pgx5")
+	const whereOneIs = 18
+	migrate := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrate(engine.Migrate(whereOneIs))
+	testdb.Exec(t, pool, `insert into agui_internal.usage_mapping (path, names) values ('{metadata,llm}', '{"inputTokens":"in"}')`)
+	migrate(engine.Up())
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"llm":{"in":7}}}]')`)
+	mustCount := func() {
+		t.Helper()
+		if got := testdb.Ask[int](t, pool, `select coalesce(input_tokens, 0) from agui.usage('t')`); got != 7 {
+			t.Errorf("%d tokens by the mapping, want 7", got)
+		}
+	}
+	mustCount()
+	migrate(engine.Migrate(whereOneIs))
+	migrate(engine.Up())
+	mustCount()
+	testdb.Exec(t, pool, `select agui.map_usage('{value}', custom => 'cost')`)
+	if err := engine.Migrate(whereOneIs); err == nil || !strings.Contains(err.Error(), "agui.allow_removal = on") {
+		t.Errorf("down: %v", err)
+	}
+}
+
 // What users have set is in no log, so a down migration that would lose it refuses until that is allowed.
 func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 	t.Parallel()

@@ -756,7 +756,7 @@ create table agui.usage_fact (
     "thread_key" uuid,
     "run_no" integer
 );
-comment on table agui.usage_fact is 'The tokens that runs used, as agui.project() found them at their ends: a row for each entry of usage. Of a run that has several ends the last one counts, as for agui.usage.';
+comment on table agui.usage_fact is 'The tokens that runs used, as agui.project() found them after their ends: a row for each entry of usage that counts for agui.usage.';
 comment on column agui.usage_fact."scope" is 'Scope of the thread.';
 comment on column agui.usage_fact."thread_id" is 'The thread.';
 comment on column agui.usage_fact."run_id" is 'The run.';
@@ -1342,7 +1342,7 @@ create function agui.malformed_events(thread_id text, run_id text DEFAULT NULL::
 create function agui.map_operator(role_name name) returns void language sql as '';
 create function agui.map_pool(role_name name) returns void language sql as '';
 create function agui.map_tenant(role_name name, scope text) returns void language sql as '';
-create function agui.map_usage(path text[], names jsonb DEFAULT '{}'::jsonb) returns void language sql as '';
+create function agui.map_usage(path text[], names jsonb DEFAULT '{}'::jsonb, custom text DEFAULT NULL::text) returns void language sql as '';
 create function agui.mark_read(consumer text, thread_id text, seq bigint, thread_scope text DEFAULT NULL::text, thread_uid uuid DEFAULT NULL::uuid, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.merge_base(thread_id text, run_a text, run_b text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.message_origin(thread_id text, message_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns SETOF agui.run_info language sql as '';

@@ -1,4 +1,4 @@
-create or replace function agui.map_usage(path text[], names jsonb default '{}')
+create or replace function agui.map_usage(path text[], names jsonb default '{}', custom text default null)
 returns void
 language plpgsql
 volatile
@@ -9,11 +9,14 @@ declare
     unknown text;
 begin
     perform agui_internal.refuse_unless_operator('say where usage is reported');
-    if path is null or cardinality(path) = 0 or array_position(path, null) is not null or path = '{usage}' then
+    if path is null or array_position(path, null) is not null then
         raise exception using
             errcode = '22023',
-            message = 'map_usage: path names the members that lead from RUN_FINISHED to the report',
-            hint = 'For example array[''metadata'', ''usage'']. agui.unmap_usage() removes the mapping.';
+            message = 'map_usage: path names the members that lead from the event to the report',
+            hint = 'For example array[''metadata'', ''usage''], or array[]::text[] for the event itself. agui.unmap_usage() removes all mappings.';
+    end if;
+    if custom = '' then
+        raise exception using errcode = '22023', message = 'map_usage: custom must be the name of a CUSTOM event, or null for the ends of runs';
     end if;
     if jsonb_typeof(names) is distinct from 'object' then
         raise exception using errcode = '22023', message = 'map_usage: names must be an object';
@@ -31,20 +34,22 @@ begin
     -- A step of the job in progress ends first, also the first one. The next one begins with all runs.
     lock table agui_internal.projection in exclusive mode;
     delete from agui_internal.projection;
-    insert into agui_internal.usage_mapping as mapping (path, names)
-    values (map_usage.path, map_usage.names)
-    on conflict (is_only) do update
-    set path = excluded.path, names = excluded.names, set_at = excluded.set_at;
+    insert into agui_internal.usage_mapping as mapping (custom, path, names)
+    values (coalesce(map_usage.custom, ''), map_usage.path, map_usage.names)
+    on conflict on constraint usage_mapping_pkey do update
+    set names = excluded.names, set_at = excluded.set_at;
 end
 $$;
 
-comment on function agui.map_usage(text[], jsonb) is
-    'Says where RUN_FINISHED and RUN_ERROR report the tokens that a run used, for agents that do not send '
-    'the member usage: path leads to an object, or a list of objects, for example {metadata,usage}. names '
+comment on function agui.map_usage(text[], jsonb, text) is
+    'Says where agents report the tokens that a run used, if not in the member usage of RUN_FINISHED or RUN_ERROR: '
+    'path leads from these events, or from the CUSTOM events of the name custom, to an object, or a list of objects, '
+    'for example {metadata,usage}, or {value} of a CUSTOM event; {} is the event itself. names '
     'says how a member is called there, by its name in AG-UI, with dots between the names of nested ones: '
-    '{"inputTokens": "prompt_tokens"}; others have the names of AG-UI. A usage in its own place comes '
-    'first. agui.usage and, after the next calls of agui.project(), agui.usage_fact read it so, for all '
+    '{"inputTokens": "prompt_tokens"}; others have the names that agui.usage knows. Mappings of other paths or events '
+    'stay beside it. Of a run the ends come first, and of an event its own place, then the newest mapping. agui.usage '
+    'and, after the next calls of agui.project(), agui.usage_fact read it so, for all '
     'runs. Requires agui_maintainer. '
-    'Errors: 22023 no path or an unknown member, 42501 the role has not all scopes.';
+    'Errors: 22023 no path, an empty name of the event or an unknown member, 42501 the role has not all scopes.';
 
-revoke execute on function agui.map_usage(text[], jsonb) from public;
+revoke execute on function agui.map_usage(text[], jsonb, text) from public;

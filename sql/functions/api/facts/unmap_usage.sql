@@ -16,7 +16,7 @@ end
 $$;
 
 comment on function agui.unmap_usage() is
-    'Removes the mapping of agui.map_usage. Returns whether there was one. Requires agui_maintainer. '
+    'Removes all mappings of agui.map_usage. Returns whether there was one. Requires agui_maintainer. '
     'Errors: 42501 the role has not all scopes.';
 
 revoke execute on function agui.unmap_usage() from public;

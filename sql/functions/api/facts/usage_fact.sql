@@ -21,8 +21,8 @@ join agui.thread as thread on thread.thread_key = usage.thread_key
 left join agui.thread_activity as activity on activity.thread_key = usage.thread_key;
 
 comment on view agui.usage_fact is
-    'The tokens that runs used, as agui.project() found them at their ends: a row for each entry of '
-    'usage. Of a run that has several ends the last one counts, as for agui.usage.';
+    'The tokens that runs used, as agui.project() found them after their ends: a row for each entry of '
+    'usage that counts for agui.usage.';
 comment on column agui.usage_fact.scope is 'Scope of the thread.';
 comment on column agui.usage_fact.thread_id is 'The thread.';
 comment on column agui.usage_fact.run_id is 'The run.';

@@ -21,7 +21,7 @@ begin
     end if;
     return query
     with counted as materialized (
-        select (source.run).run_no, agui_internal.reported_usage(source.run) as usage
+        select source.run
         from (
             select ancestor as run
             from agui_internal.ancestors(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
@@ -33,9 +33,10 @@ begin
         ) as source
     ),
     reported as (
-        select counted.run_no, entry.*
+        select (counted.run).run_no, entry.*
         from counted
-        cross join lateral agui_internal.usage_entries(counted.usage) as entry
+        cross join lateral agui_internal.end_of_run(counted.run) as ending
+        cross join lateral agui_internal.usage_of_run(counted.run, ending.event) as entry
     ),
     by_model as (
         select
@@ -76,14 +77,15 @@ $function$;
 
 comment on function agui.usage(text, text, boolean, boolean, text) is
     'Returns the tokens that the lineage of a run (null: the head) used, a row for each provider '
-    'and model, as RUN_FINISHED and RUN_ERROR report them; at least one row, of nulls if no run '
+    'and model, as RUN_FINISHED and RUN_ERROR report them, else CUSTOM events, in the spellings of AG-UI, of '
+    'TanStack and of Agent Framework, and where agui.map_usage says; at least one row, of nulls if no run '
     'reported any. lineage => false: only those of the run itself. whole_thread => true: those of '
     'all runs of the thread, on all branches, each run once. The calls of subagents are in the '
     'count of their run, and a run that resumes another reports only its own calls, so nothing is '
-    'counted twice. Of a run the last end counts; after RUN_FINISHED a RUN_ERROR without usage '
-    'changes nothing. A count that is no whole number from 0 to 2^53 - 1 is left out. Where an '
+    'counted twice. Of a run that has ended the last report counts, because each says what the run used so far; the '
+    'ends of TanStack, one for each call of the model, add up. A count that is no whole number from 0 to 2^53 - 1 is left out. Where an '
     'entry has no totalTokens, the sum of inputTokens and outputTokens stands for it. Reads the '
-    'ends in the log, not the rest. '
+    'ends in the log, and the rest of a run whose end reports nothing. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, 22023 '
     'whole_thread with a run or without the lineage.';
 

@@ -205,14 +205,8 @@ begin
         row (run.thread_key, run.run_no, entry.*)::agui.projected_usage
     from told
     join unnest(runs) as run on run.thread_key = told.thread_key and run.run_no = told.run_no
-    cross join lateral agui_internal.usage_entries(
-        case
-            when json_typeof(told.ending -> 'usage') = 'array' then told.ending -> 'usage'
-            when run.status = 'failed' then agui_internal.reported_usage(run)
-            else agui_internal.mapped_usage(told.ending)
-        end
-    ) as entry
-    where told.ending is not null and run.cut_off_reason is null;
+    cross join lateral agui_internal.usage_of_run(run, told.ending) as entry
+    where told.ending is not null;
 end
 $$;
 

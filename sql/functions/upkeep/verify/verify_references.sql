@@ -89,7 +89,9 @@ begin
         select problem.run_id, problem.text, 'damage'
         from problem
         order by problem.kind, problem.place;
-    return query select * from agui_internal.verify_facts(thread_key);
+    if not agui_internal.waits_for_facts(thread_key) then
+        return query select * from agui_internal.verify_facts(thread_key);
+    end if;
 end
 $$;
 
