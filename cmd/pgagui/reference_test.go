@@ -30,7 +30,7 @@ This page is written from the help texts: go test ./cmd/pgagui -run Reference -u
 | 0 | done |
 | 1 | verify or doctor found problems |
 | 2 | wrong usage |
-| 3 | bad input; the message begins with file:line (` + "`import`" + ` first continues with the next file) |
+| 3 | bad input; the message begins with file:line (` + "`import`" + ` first continues with the next thread or file) |
 | 4 | refused by the database: unknown thread or run, a late event, a missing privilege |
 | 5 | no database, or none with a schema that this program works with |
 | 6 | a job stopped at its limit or time budget with work left: run it again |

@@ -163,6 +163,7 @@ func (d *demonstration) importRecording(ctx context.Context, name string) (inges
 	}
 	defer file.Close()
 	importer := ingest.New(cli.OneDatabase(d.pool), d.p.Scope, ingest.Options{})
+	importer.OnNotice = func(notice string) { fmt.Fprintln(d.p.Messages, notice) }
 	err = importer.ImportFile(ctx, name, file)
 	return importer.Result(), err
 }

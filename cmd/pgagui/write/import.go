@@ -35,10 +35,12 @@ next RUN_STARTED belong to the run that it begins. If the file ends before RUN_F
 RUN_ERROR, the run is cut off: events are appended that end what it left open, then a RUN_ERROR with
 the reason.
 
-A second import of a file adds nothing, and completes an import that was interrupted. A line that
-cannot be used ends the import of its file. The runs before it are stored, and of its own run what
-had ended. The import continues with the next file and exits with 3. Correct the file and repeat the
-import.
+A second import of a file adds nothing, and completes an import that was interrupted. A thread of
+which the database refuses an event, because it was erased, say, is skipped from there, and a line
+on stderr has the reason. The other threads of the file are stored, and the import exits with 3. A
+line that cannot be read ends the import of its file. The runs before it are stored, and of its own
+run what had ended. The import continues with the next file and exits with 3. Correct the file and
+repeat the import.
 
 Most servers do not repeat the user's messages in RUN_STARTED. --requests supplies them: a file with
 the body of each request (RunAgentInput), one JSON object a line. A request belongs to the run that
@@ -197,7 +199,9 @@ func (p *program) importAll(ctx context.Context, importer *ingest.Importer, file
 			return err
 		}
 		if err != nil {
-			importer.OnNotice(cli.Describe(err))
+			if text := cli.Describe(err); text != "" {
+				importer.OnNotice(text)
+			}
 			importer.Done.FailedFiles++
 			failure = cli.ErrBadFiles
 			if rest := len(files) - n - 1; rest > 0 && importer.Options.Requests.HasUnnamed() {

@@ -373,6 +373,47 @@ func TestImportContinuesWithTheNextFile(t *testing.T) {
 	commands.Must("verify")
 }
 
+// A thread that the database refuses is skipped, and named with the reason. The others of the file are stored.
+func TestImportGoesOnBehindAThreadThatIsRefused(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	for _, thread := range []string{"erased", "other"} {
+		commands.Must("import", clitest.WriteFile(t, "before.ndjson", clitest.Answer(thread, "r1", 1)...))
+	}
+	commands.Must("erase", "erased", "--yes")
+	first, last := clitest.Answer("a", "r1", 1), clitest.Answer("z", "r1", 1)
+	file := clitest.WriteFile(t, "all.ndjson", slices.Concat(
+		first,
+		clitest.Answer("erased", "r1", 2*ingest.EventsPerCall), clitest.Answer("erased", "r2", 1),
+		[]string{clitest.Started("other", "r1"), clitest.Failed}, clitest.Answer("other", "r2", 1),
+		[]string{clitest.StartedFrom("lost", "r2", "r0")},
+		last,
+	)...)
+	for name, flags := range map[string][]string{"as a whole": nil, "left open": {"--leave-open"}} {
+		result := commands.Run(append([]string{"import", file, "--json"}, flags...)...)
+		lines := strings.Split(strings.TrimSuffix(result.Messages, "\n"), "\n")
+		if result.Code != cli.ExitInput || len(lines) != 3 {
+			t.Fatalf("%s: exit code %d, messages:\n%s", name, result.Code, result.Messages)
+		}
+		for n, saying := range []string{"erased", `run "r1"`, `"r0"`} {
+			thread := []string{"erased", "other", "lost"}[n]
+			if !strings.HasPrefix(lines[n], file+":") || !strings.Contains(lines[n], saying) || !strings.HasSuffix(lines[n], fmt.Sprintf("; skipped the rest of thread %q in this file", thread)) {
+				t.Errorf("%s: %s", name, lines[n])
+			}
+		}
+		var got ingest.Imported
+		if err := json.Unmarshal([]byte(result.Out), &got); err != nil || got.FailedFiles != 1 || got.Runs != 2 || got.Events != int64(len(first)+len(last)) {
+			t.Errorf("%s: error %v, %s", name, err, result.Out)
+		}
+	}
+	for thread, want := range map[string][]string{"a": first, "z": last, "other": clitest.Answer("other", "r1", 1)} {
+		if log := commands.Must("export", thread); log != clitest.JoinLines(want) {
+			t.Errorf("the log of %s:\n%s", thread, log)
+		}
+	}
+	commands.Must("verify")
+}
+
 // If a bad line follows events after the end of a run, the first import does not store these
 // events, and an import of the corrected file adds them.
 func TestABadLineAfterTheEndOfARun(t *testing.T) {

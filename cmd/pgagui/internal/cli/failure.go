@@ -36,8 +36,8 @@ const exitCodesText = `pgagui exits with one of these codes:
     2   wrong usage: an unknown command, flag or argument, or a deletion that was not confirmed
     3   bad input: a file that cannot be read or written, or that holds an event which cannot be
         used or stored. If the error concerns a line, the message begins with FILE:LINE. pgagui
-        import continues with the next file, pgagui unarchive with the next thread, and they exit
-        with 3 at the end
+        import continues with the next thread or file, pgagui unarchive with the next thread, and
+        they exit with 3 at the end
     4   refused by the database: an unknown thread or run, an event for a run that has ended, a
         missing privilege, …
     5   no usable database: it is not reachable, it does not have the schema agui, or its schema has

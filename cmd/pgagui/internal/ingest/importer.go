@@ -43,6 +43,7 @@ type Importer struct {
 	Done    Imported
 	threads map[string]*ImportedThread
 	halted  map[string]string // by thread: FILE:LINE of an error in an earlier file
+	skipped map[string]bool   // threads of which this file has an event that was refused
 
 	KeepsTimes    bool   // events are recorded at their timestamps; see chooseTimes
 	Role          string // Role of the connection; "" before chooseTimes
@@ -167,28 +168,53 @@ func (i *Importer) Result() Imported {
 	return done
 }
 
-// ImportFile imports the events of a file. An error about an event is an *eventfile.Error. The runs
-// before that event are stored, and of its own run what had ended. Later files cannot continue the
+// ImportFile imports the events of a file. A thread with an event that is refused is skipped from there: OnNotice says so, and
+// the error is cli.ErrBadFiles at the end. Another error about an event is an *eventfile.Error, and ends the import of the file.
+// The runs before that event are stored, and of its own run what had ended. Later files cannot continue the
 // thread.
 func (i *Importer) ImportFile(ctx context.Context, name string, content io.Reader) error {
-	i.file, i.lastThread, i.run = name, "", nil
+	i.file, i.lastThread, i.run, i.skipped = name, "", nil, map[string]bool{}
 	err := i.importEvents(ctx, name, content)
+	if err != nil {
+		i.leaveThread(ctx, err)
+	} else if len(i.skipped) > 0 {
+		err = cli.ErrBadFiles
+	}
+	return err
+}
+
+// leaveThread leaves the current run and its thread after an error.
+func (i *Importer) leaveThread(ctx context.Context, err error) {
 	if i.run != nil && i.run.tx != nil {
 		_ = i.run.tx.Rollback(context.WithoutCancel(ctx)) // err has the cause
 	}
-	var where *eventfile.Error
+	i.run = nil
 	// A conflict means that another conversation has the same ids. It does not halt the thread.
-	if errors.As(err, &where) && i.lastThread != "" && !errors.Is(err, pgagui.ErrConflictingRepeat) && i.halted[i.lastThread] == "" {
+	if where, ok := errors.AsType[*eventfile.Error](err); ok && i.lastThread != "" && !errors.Is(err, pgagui.ErrConflictingRepeat) && i.halted[i.lastThread] == "" {
 		i.halted[i.lastThread] = fmt.Sprintf("%s:%d", where.File, where.Line)
 	}
-	return err
+}
+
+// skipThread goes on without a thread of which an event was refused. It returns all other errors. Requests without a runId are matched
+// in order, so no run may be missing.
+func (i *Importer) skipThread(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, isRefused := errors.AsType[*eventfile.Error](err); !isRefused || i.Options.Requests.HasUnnamed() {
+		return err
+	}
+	i.leaveThread(ctx, err)
+	i.skipped[i.lastThread] = true
+	i.OnNotice(fmt.Sprintf("%s; skipped the rest of thread %q in this file", cli.Describe(err), i.lastThread))
+	return nil
 }
 
 func (i *Importer) importEvents(ctx context.Context, name string, content io.Reader) error {
 	split := Splitter{file: name, defaults: i.Options.Defaults}
 	add := func(events []RunEvent, problem error) error {
 		for _, event := range events {
-			if err := i.add(ctx, event); err != nil {
+			if err := i.skipThread(ctx, i.add(ctx, event)); err != nil {
 				return err
 			}
 		}
@@ -213,13 +239,17 @@ func (i *Importer) importEvents(ctx context.Context, name string, content io.Rea
 	if err := add(split.End()); err != nil {
 		return err
 	}
-	return i.endRun(ctx, fmt.Sprintf("the imported log ends in line %d of %s", lastLine, name))
+	return i.skipThread(ctx, i.endRun(ctx, fmt.Sprintf("the imported log ends in line %d of %s", lastLine, name)))
 }
 
 func (i *Importer) add(ctx context.Context, event RunEvent) error {
 	if i.run == nil || i.run.name != event.Run {
-		if err := i.endRun(ctx, fmt.Sprintf("the imported log continues with another run in line %d of %s", event.Line, i.file)); err != nil {
+		err := i.endRun(ctx, fmt.Sprintf("the imported log continues with another run in line %d of %s", event.Line, i.file))
+		if err := i.skipThread(ctx, err); err != nil {
 			return err
+		}
+		if i.skipped[event.Run.ThreadID] {
+			return nil
 		}
 		if err := i.beginRun(ctx, event); err != nil {
 			return err
