@@ -30,7 +30,13 @@ function apply(operation, validate) {
 
 const path = "/list/01";
 const seen = {};
-for (const operation of [{ op: "add", path, value: "N" }, { op: "test", path, value: "b" }, { op: "replace", path, value: "N" }, { op: "remove", path }]) {
+const operations = [
+  { op: "add", path, value: "N" },
+  { op: "test", path, value: "b" },
+  { op: "replace", path, value: "N" },
+  { op: "remove", path },
+];
+for (const operation of operations) {
   seen[operation.op] = [apply(operation, false), apply(operation, true)];
   console.log(`${operation.op.padEnd(7)} unvalidated ${seen[operation.op][0]} validated ${seen[operation.op][1]}`);
 }
