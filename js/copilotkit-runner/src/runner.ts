@@ -108,9 +108,8 @@ export class PgaguiAgentRunner implements AgentRunner {
    * that is made of both. The same request sends what `connect` does. An answer to what is answered is refused: RUN_ERROR, unless
    * the input names the parent.
    *
-   * Errors: "Thread already running" if another run is in progress: thrown if it is a run of this process, else of the
-   * Observable. Of the Observable also those of the database, if the run cannot begin. What fails later, the agent or the
-   * database, is a RUN_ERROR.
+   * Errors: "Thread already running" is thrown if another run of this process is in progress. All others are a RUN_ERROR, for
+   * the runtime tells clients no error of the Observable: `NOT_STORED` if the run cannot begin.
    */
   run(request: Request<"run">): Answer<"run"> {
     const events = new ReplaySubject<AguiEvent>();
@@ -121,7 +120,7 @@ export class PgaguiAgentRunner implements AgentRunner {
       database = this.#here();
       user = userOf(this.#options);
     } catch (error) {
-      events.error(error);
+      refuse(events, error);
       return events.asObservable() as unknown as Answer<"run">;
     }
     // The same answer follows the run of the first one.
@@ -299,13 +298,10 @@ export class PgaguiAgentRunner implements AgentRunner {
       const failure = recording.failure && { message: `The run could not be stored: ${recording.failure.message}`, code: "NOT_STORED" };
       filter.end(failure).forEach((event) => to.next(event));
     };
-    const recorded = record().catch((error: unknown) => {
-      if (!(error instanceof AnswerRefused)) {
-        throw error;
-      }
-      to.next({ type: "RUN_ERROR", message: error.message, code: error.code }); // the runtime tells clients no other errors
-    });
-    this.#recordings.set(recording, recorded.then(() => to.complete(), (error: unknown) => to.error(error)));
+    this.#recordings.set(recording, record().then(() => to.complete(), (error: unknown) => {
+      this.#log({ level: "warn", message: "a run was refused", threadId, runId: recording.runId, error });
+      refuse(to, error);
+    }));
   }
 
   /** Returns those messages that the conversation before a run does not have. If it cannot be read, all: clients have the others. */
@@ -324,6 +320,12 @@ export class PgaguiAgentRunner implements AgentRunner {
       return messages;
     }
   }
+}
+
+/** Ends the events of a run that cannot begin. */
+function refuse(events: ReplaySubject<AguiEvent>, error: unknown): void {
+  events.next({ type: "RUN_ERROR", message: messageOf(error), code: error instanceof AnswerRefused ? error.code : "NOT_STORED" });
+  events.complete();
 }
 
 /** The options that say where the database is. */

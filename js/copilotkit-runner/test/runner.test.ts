@@ -71,7 +71,7 @@ test("a second run of a thread in progress is refused, in any process, before it
   expect(() => one.run(request("t", "r2", new PlayedAgent()))).toThrow("Thread already running");
   const second = receive(other.run(request("t", "r2", new PlayedAgent())));
   await second.done;
-  expect(second.error).toEqual(new Error("Thread already running"));
+  expect(second.events).toEqual([{ type: "RUN_ERROR", message: "Thread already running", code: "NOT_STORED" }]);
   for (const runner of [one, other]) {
     expect(await runner.isRunning({ threadId: "t" })).toBe(true);
   }
@@ -128,7 +128,7 @@ test("with supersede, a run that waits for another one ends when the runner is c
   const waiting = receive(other.run(request("t", "r2", new PlayedAgent())));
   await other.close();
   await waiting.done;
-  expect(waiting.error).toEqual(new Error("the process shuts down"));
+  expect(waiting.events).toEqual([{ type: "RUN_ERROR", message: "the process shuts down", code: "NOT_STORED" }]);
 });
 
 test("an agent that takes the abort for a failure ends as stopped", async () => {
@@ -431,7 +431,7 @@ test("close ends the runs of the process as failed, and its streams", async () =
   }
   const refused = receive(one.run(request("t2", "r", new PlayedAgent())));
   await refused.done;
-  expect(refused.error).toBeInstanceOf(Error);
+  expect(refused.events).toMatchObject([{ type: "RUN_ERROR", code: "NOT_STORED" }]);
 });
 
 test("a run may name its parent, as a branch", async () => {
@@ -445,7 +445,7 @@ test("a run may name its parent, as a branch", async () => {
   expect(runs.map((run) => [run.run_id, run.parent_run_id])).toEqual([["r1", null], ["r2", "r1"], ["r3", "r1"], ["r4", null]]);
   const unknown = receive(runner.run(request("t", "r5", new PlayedAgent(), { parentRunId: "missing" })));
   await unknown.done;
-  expect(String(unknown.error)).toContain("missing");
+  expect(unknown.events).toMatchObject([{ type: "RUN_ERROR", message: expect.stringContaining("missing") as string }]);
 });
 
 test("events that arrive together share a batch", async () => {

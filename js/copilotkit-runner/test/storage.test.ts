@@ -206,7 +206,7 @@ test("with row-level security, a pool serves tenants that do not see each other"
     tenant = undefined;
     const refused = receive(runner.run(request("t", "r3", new PlayedAgent())));
     await refused.done;
-    expect(refused.error).toEqual(new Error("no tenant"));
+    expect(refused.events).toEqual([{ type: "RUN_ERROR", message: "no tenant", code: "NOT_STORED" }]);
     expect(() => runner.connect({ threadId: "t" })).toThrow("no tenant");
     await expect(runner.stop({ threadId: "t" })).rejects.toThrow("no tenant");
     await runner.close();
@@ -268,7 +268,7 @@ setInterval(() => {}, 1000);
   await once(child, "exit");
   const early = receive(runner.run(request("t", "r2", new PlayedAgent())));
   await early.done;
-  expect(early.error).toEqual(new Error("Thread already running"));
+  expect(early.events).toEqual([{ type: "RUN_ERROR", message: "Thread already running", code: "NOT_STORED" }]);
   await follower.done;
   expect(follower.events.at(-1)).toMatchObject({ type: "RUN_ERROR", message: expect.stringContaining("is gone") as string });
   expect(await runner.isRunning({ threadId: "t" })).toBe(false);
