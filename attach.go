@@ -38,7 +38,7 @@ const (
 )
 
 // PartBytes is the size of a part of a history, in bytes, if PartOptions names none.
-const PartBytes = 4 << 20
+const PartBytes = 8 << 20
 
 // PartOptions say which part of a history AttachPart returns. The zero value is the first part of
 // that of the head.

@@ -3,7 +3,7 @@ create or replace function agui.attach_part(
     run_id     text default null,
     at_seq     bigint default null,
     part       int default 1,
-    part_bytes int default 4194304,
+    part_bytes int default 8388608,
     customs_of text default 'head',
     scope      text default ''
 )
