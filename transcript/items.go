@@ -16,6 +16,8 @@ type Conversation struct {
 	Messages []json.RawMessage
 	// Interrupts are the interrupts that wait for an answer.
 	Interrupts []json.RawMessage
+	// Answers are what the run brought for the interrupts of the run before it.
+	Answers []Line
 	// Failure says why the run failed or was cut off: the last line. Empty means that it did not.
 	Failure string
 	// Running says that the run is in progress, so that the arguments of a tool call may be

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -88,10 +89,14 @@ func (w *Writer) Write(out io.Writer, conversation Conversation) error {
 		kind = item.Kind
 		w.writeItem(p, item)
 	}
+	last := conversation.Answers
 	if conversation.Failure != "" {
+		last = append(slices.Clip(last), Line{Mark: Failed, Text: conversation.Failure})
+	}
+	if len(last) > 0 {
 		p.indentTo(0)
 		p.gap()
-		p.body(noMargin, []Line{{Mark: Failed, Text: conversation.Failure}})
+		p.body(noMargin, last)
 	}
 	return p.out.Flush()
 }

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/internal/answers"
 	"github.com/pgagui/pgagui/transcript"
 )
 
@@ -30,12 +32,12 @@ such as escape sequences, are shown as escapes.
 
 The first line names the run, its status and why it ended so, and with --at or for an earlier run
 the seq and the time up to which the conversation is shown. It names events of the run that no client
-shows, because they lack a field that their type needs. The last line says why the run failed, or what
-waits for an answer.
+shows, because they lack a field that their type needs. The last lines say what
+waits for an answer, what the run answered, and why it failed.
 
 With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
-errorMessage, stopReason, cutOffReason, pendingToolCallIds, malformedEvents}, then the parts of the
-conversation in order, each with its kind:
+errorMessage, stopReason, cutOffReason, pendingToolCallIds, malformedEvents, answers}, then the parts of
+the conversation in order, each with its kind:
 
   message, reasoning   id, role, name, text
   tool_call            id, toolName, arguments (a string until they are valid JSON), status
@@ -88,6 +90,11 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	if head.MalformedEvents, err = store.MalformedEvents(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}, 100); err != nil {
 		return err
 	}
+	if run.ParentRunID != "" {
+		if head.Answers, err = answers.Of(ctx, store, threadID, run.ParentRunID, restored.RunID, restored.Messages); err != nil {
+			return err
+		}
+	}
 	if p.JSON {
 		return p.showJSON(head, conversation)
 	}
@@ -96,6 +103,11 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 		return err
 	}
 	conversation.Title = showTitle(head, run.LastSeq, headID)
+	for _, answer := range head.Answers {
+		conversation.Answers = append(conversation.Answers, transcript.Line{
+			Mark: transcript.Done, Text: answer.Status + ": " + cmp.Or(answer.Question, answer.Reason, "an interrupt"), Note: string(answer.Payload),
+		})
+	}
 	if why := cli.WhyText(head.Status, head.RunEnd); restored.Seq >= run.LastSeq && (head.Status == pgagui.Failed || head.Status == pgagui.CutOff) {
 		conversation.Failure = strings.TrimSuffix(cli.StatusText(head.Status)+": "+why, ": ")
 	}
@@ -136,6 +148,7 @@ type shownPoint struct {
 	pgagui.RunEnd
 	PendingToolCallIDs []string                `json:"pendingToolCallIds,omitempty"`
 	MalformedEvents    []pgagui.MalformedEvent `json:"malformedEvents,omitempty"`
+	Answers            []answers.Answer        `json:"answers,omitempty"`
 }
 
 // recordedAt returns the time of the last event that counts.

@@ -128,3 +128,23 @@ func TestShowNamesMalformedEvents(t *testing.T) {
 		t.Errorf("as JSON: %s", out)
 	}
 }
+
+// A run that answers says what it was asked, and what it answered, in each way of answering.
+func TestShowSaysWhatWasAnswered(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	const asks = `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"approval","message":"Refund?"}]}}`
+	for thread, input := range map[string]string{
+		"resume":  `{"resume":[{"interruptId":"i1","status":"resolved","payload":{"ok":true}}]}`,
+		"command": `{"forwardedProps":{"command":{"resume":{"ok":true}}}}`,
+	} {
+		commands.Must("import", clitest.WriteFile(t, thread+".ndjson", clitest.Started(thread, "r1"), asks,
+			`{"type":"RUN_STARTED","threadId":"`+thread+`","runId":"r2","parentRunId":"r1","input":`+input+`}`, `{"type":"RUN_ERROR","message":"no"}`))
+		if out := commands.Must("show", thread); !strings.HasSuffix(out, "\n✓ Answered: Refund?  {\"ok\":true}\n✗ failed: no\n") {
+			t.Errorf("%s:\n%s", thread, out)
+		}
+		if out := commands.Must("show", thread, "--json"); !strings.Contains(out, `"answers":[{"question":"Refund?","reason":"approval","status":"Answered","payload":{"ok":true}}]`) {
+			t.Errorf("%s as JSON: %s", thread, out)
+		}
+	}
+}
