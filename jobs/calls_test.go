@@ -182,6 +182,7 @@ func TestACallWaitsForSomeTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
+			testdb.Exec(t, pool, `select agui.set_setting('call_delay', '1 hour')`)
 			hook := addEndpoint(t, pool, jobs.Webhook{Name: "hook", AllScopes: true, Kinds: []jobs.WebhookKind{jobs.WebhookRunWaiting}}, nil)
 			other := addEndpoint(t, pool, jobs.Webhook{Name: "other", Scope: "other", Kinds: []jobs.WebhookKind{jobs.WebhookRunWaiting}}, nil)
 			look := func(wantWaiting string, wantSent ...string) {
@@ -195,27 +196,27 @@ func TestACallWaitsForSomeTime(t *testing.T) {
 				hook.expect(t, wantSent...)
 			}
 			// As if the runs had ended earlier.
-			pass := func(seconds int) {
+			pass := func(minutes int) {
 				for _, statement := range []string{
 					`alter table agui.batch disable trigger user`,
-					`update agui.batch set recorded_at = recorded_at - interval '%d seconds'`,
+					`update agui.batch set recorded_at = recorded_at - interval '%d minutes'`,
 					`alter table agui.batch enable trigger user`,
-					`update agui.run set started_at = started_at - interval '%d seconds'`,
-					`update agui.projected_interrupt set asked_at = asked_at - interval '%d seconds'`,
-					`update agui.webhook set created_at = created_at - interval '%d seconds'`,
-					`update agui_internal.webhook_position set calls_since = calls_since - interval '%d seconds'`,
+					`update agui.run set started_at = started_at - interval '%d minutes'`,
+					`update agui.projected_interrupt set asked_at = asked_at - interval '%d minutes'`,
+					`update agui.webhook set created_at = created_at - interval '%d minutes'`,
+					`update agui_internal.webhook_position set calls_since = calls_since - interval '%d minutes'`,
 				} {
-					testdb.Exec(t, pool, strings.ReplaceAll(statement, "%d", fmt.Sprint(seconds)))
+					testdb.Exec(t, pool, strings.ReplaceAll(statement, "%d", fmt.Sprint(minutes)))
 				}
 			}
 			runOf("r1", ask, finish).appendTo(t, pool, "at once")
 			runOf("r1", ask, finish).appendTo(t, pool, "later")
 			runOf("r1", ask, finish).appendTo(t, pool, "tried")
 			look("")
-			pass(9)
+			pass(40)
 			look("")
 			runOf("r2", result, finish).appendTo(t, pool, "at once")
-			pass(2)
+			pass(40)
 			look("later tried", "run.waiting later r1", "run.waiting tried r1")
 			if n := count(t, pool, `select count(*) from agui.interrupt_fact where thread_id = 'at once'`); n != 0 {
 				t.Errorf("%d facts about what was answered at once", n)

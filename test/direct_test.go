@@ -66,7 +66,8 @@ var readsTables = map[string][]string{
 	"cmd/pgagui/install/migrate.go":          {"agui.run", "agui.thread"},
 	"cmd/pgagui/demo/demo.go":                {"agui.batch", "agui.message_version", "agui.snapshot", "agui.thread"},
 
-	// The doctor looks at how the schema is installed.
+	// The doctor looks at how the schema is installed, and at the runs that changed last.
+	"cmd/pgagui/internal/doctor/checks/events.sql":           {"agui.run", "agui.thread"},
 	"cmd/pgagui/internal/doctor/checks/missing_settings.sql": {"agui_internal.setting"},
 }
 

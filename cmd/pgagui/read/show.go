@@ -31,13 +31,13 @@ On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). C
 such as escape sequences, are shown as escapes.
 
 The first line names the run, its status and why it ended so, and with --at or for an earlier run
-the seq and the time up to which the conversation is shown. It names events of the run that no client
-shows, because they lack a field that their type needs. The last lines say what
-waits for an answer, what the run answered, and why it failed.
+the seq and the time up to which the conversation is shown. It names events of the run that no
+client shows, because they lack a field that their type needs. The last lines say what waits for an
+answer, what the run answered, and why it failed.
 
 With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
-errorMessage, stopReason, cutOffReason, pendingToolCallIds, malformedEvents, answers}, then the parts of
-the conversation in order, each with its kind:
+errorMessage, stopReason, cutOffReason, pendingToolCallIds, malformedEvents, answers}, then the
+parts of the conversation in order, each with its kind:
 
   message, reasoning   id, role, name, text
   tool_call            id, toolName, arguments (a string until they are valid JSON), status
