@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -187,8 +188,14 @@ func toTouch(from, to *state, dropped map[string]bool) (map[string]bool, error) 
 	if len(types) == 0 {
 		return touched, nil
 	}
+	names := slices.Collect(maps.Keys(types))
 	for _, object := range to.objects {
 		if groupOf(object.kind) != "routine" || dropped[object.key()] {
+			continue
+		}
+		// Each command does this when it starts, and most routines name none of them.
+		text := strings.ToLower(object.create.String())
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, name) }) {
 			continue
 		}
 		for _, name := range object.create.mentionsAnywhere() {
