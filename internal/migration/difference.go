@@ -2,7 +2,6 @@ package migration
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -188,25 +187,18 @@ func toTouch(from, to *state, dropped map[string]bool) (map[string]bool, error) 
 	if len(types) == 0 {
 		return touched, nil
 	}
-	names := slices.Collect(maps.Keys(types))
 	for _, object := range to.objects {
 		if groupOf(object.kind) != "routine" || dropped[object.key()] {
 			continue
 		}
-		// Each command does this when it starts, and most routines name none of them.
-		text := strings.ToLower(object.create.String())
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, name) }) {
+		name := object.create.mentionsAnywhere(types)
+		if name == "" {
 			continue
 		}
-		for _, name := range object.create.mentionsAnywhere() {
-			if !types[name] {
-				continue
-			}
-			if previous := from.find(object.key()); previous != nil && !canReplace(previous, object) {
-				return nil, fmt.Errorf(`sql/functions/%s: its body names %s, which is recreated: begin it with "create or replace"`, object.path, name)
-			}
-			touched[object.key()] = true
+		if previous := from.find(object.key()); previous != nil && !canReplace(previous, object) {
+			return nil, fmt.Errorf(`sql/functions/%s: its body names %s, which is recreated: begin it with "create or replace"`, object.path, name)
 		}
+		touched[object.key()] = true
 	}
 	return touched, nil
 }

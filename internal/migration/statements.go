@@ -206,11 +206,21 @@ func (s statement) mentions() []string {
 
 var qualifiedName = regexp.MustCompile(`(?i)\bagui(?:_internal)?\.\w+`)
 
-// mentionsAnywhere returns all such names, those in bodies too, which a server looks up when it runs the body.
-func (s statement) mentionsAnywhere() []string {
-	names := qualifiedName.FindAllString(s.String(), -1)
-	for i := range names {
-		names[i] = strings.ToLower(names[i])
+// mentionsAnywhere returns the first of the names that the statement has, in a body too, where a server looks it up when it runs the
+// body; empty: it has none. Few statements have one, and each command asks when it starts, so the text is searched before its names are.
+func (s statement) mentionsAnywhere(names map[string]bool) string {
+	text := strings.ToLower(s.String())
+	hasAny := false
+	for name := range names {
+		hasAny = hasAny || strings.Contains(text, name)
 	}
-	return names
+	if !hasAny {
+		return ""
+	}
+	for _, mentioned := range qualifiedName.FindAllString(text, -1) {
+		if names[mentioned] {
+			return mentioned
+		}
+	}
+	return ""
 }
