@@ -163,19 +163,14 @@ func (f *Fold) finishRun(e *event) {
 	interrupts, interrupted := interruptsOf(e)
 	asked := f.asked
 	f.asked = nil
-	list := []byte{'['}
 	if !interrupted {
-		if e.values[fieldOutcome] == nil {
-			for i, interrupt := range asked {
-				if i > 0 {
-					list = append(list, ',')
-				}
-				list = append(list, interrupt...)
-			}
+		if e.values[fieldOutcome] != nil {
+			asked = nil
 		}
-		f.interrupts = append(list, ']')
+		f.interrupts = json.RawMessage(rawjson.Array(asked))
 		return
 	}
+	list := []byte{'['}
 	for interrupt := range rawjson.Elements(interrupts) {
 		if len(list) > 1 {
 			list = append(list, ',')
