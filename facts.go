@@ -60,7 +60,7 @@ type WaitingInterrupt struct {
 	AskedAt     time.Time `json:"askedAt"`
 	// ExpiresAt is until when an answer counts. Zero: no limit.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// Kind is "interrupt" or "call": the run finished without a result of the tool call, longer ago than the setting call_delay.
+	// Kind is "interrupt", or "call" for a tool call: its run finished without a result of it, and the setting call_delay has passed since.
 	Kind string `json:"kind"`
 	// Tool is the function of the tool call.
 	Tool string `json:"tool,omitempty"`

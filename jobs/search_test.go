@@ -94,7 +94,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 				if random.IntN(3) == 0 {
 					listed := sentence()
 					note(listedID, "assistant", listed)
-					delete(said, text{fmt.Sprint("s", scope), threadID, resultID, "tool", result}) // the list has none of it, so nobody sees it
+					delete(said, text{fmt.Sprint("s", scope), threadID, resultID, "tool", result}) // the list lacks it, so no client shows it
 					events = append(events, map[string]any{"type": "MESSAGES_SNAPSHOT", "messages": append(slices.Clone(history), map[string]any{"id": listedID, "role": "assistant", "content": listed})})
 				}
 				events = append(events, map[string]any{"type": "RUN_FINISHED"})

@@ -52,8 +52,9 @@ func (a *answer) readCommand(command []byte) {
 }
 
 // claim takes the place of the run. CopilotKit's useInterrupt gives an answer the id of the run that asks. It becomes a run of its
-// own, with an id that is made of the run that asks and the answer: the same request finds it. One that failed leaves the question
-// open, and one whose run asks more is answered with the same id, so the next one gets another id. isKnown means that the same request came before.
+// own, with an id that is made of the run that asks and the answer: the same request finds it. An answer that failed leaves the
+// question open, and so the next one gets another id. So does an answer to what the run of an answer asks: the page names it with the
+// id of the first run. isKnown means that the same request came before.
 func (s *Server) claim(ctx context.Context, to Tenant, agent *Agent, in *Input) (claim *pgagui.Claim, isKnown bool, err error) {
 	for range mostAnswers {
 		claim, err = to.Claim(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: in.RunID}, pgagui.ClaimOptions{

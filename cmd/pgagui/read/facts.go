@@ -44,9 +44,8 @@ func (p *program) waitingCommand() *cobra.Command {
 threads of a scope, those asked first first. A thread with a run in progress does not wait. It shows
 what "pgagui project", or the worker, found last.
 
-A tool call waits if its run finished without its result longer ago than the setting call_delay (10
-seconds), and the conversation still has none. If the client sent tools with the run, it is one of
-them.
+A tool call waits if its run finished more than 10 seconds ago (the setting call_delay), and the
+conversation has no result of it. If the client sent a list of tools, only calls of these wait.
 
 With --json each line is an object with scope, threadId, runId, kind (interrupt or call), agent,
 interruptId, reason, message, toolCallId, tool, arguments, askedAt and expiresAt.`,

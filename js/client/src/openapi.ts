@@ -176,9 +176,9 @@ export interface paths {
          * What waits for an answer, in all threads
          * @description The interrupts of the scope that wait for an answer, and the tool calls that wait for a result,
          *     those asked first first. A thread with a run in progress does not wait. A tool call waits
-         *     (`kind` is `call`) if its run finished without its result longer ago than the setting
-         *     `call_delay`, and the conversation still has none; if the input of the run lists tools, it is
-         *     one of them. As of the last call of the job that keeps the facts. Right: read.
+         *     (`kind` is `call`) if its run finished more than 10 seconds ago (the setting `call_delay`), and
+         *     the conversation has no result of it. If the input of the run lists tools, only calls of these
+         *     wait. As of the last call of the job that keeps the facts. Right: read.
          */
         get: operations["listWaiting"];
         put?: never;
