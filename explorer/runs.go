@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/answers"
+	"github.com/pgagui/pgagui/transcript"
 )
 
 // mostAnswered is how many runs of a page show what was answered to them.
@@ -54,9 +54,9 @@ func (q *request) withRuns(ctx context.Context, parts []part, head threadHead, r
 
 // readAnswers returns the interrupts of a run, with what the next one brought for them.
 func (q *request) readAnswers(ctx context.Context, thread, run, next string) (shown []answer, err error) {
-	all, err := answers.Of(ctx, q.store, thread, run, next, nil)
+	all, err := q.store.GivenAnswers(ctx, pgagui.RunRef{ThreadID: thread, RunID: next}, run)
 	for _, one := range all {
-		given := answer{Question: short(one.Question, 400), Reason: short(one.Reason, 80), Status: short(one.Status, 40)}
+		given := answer{Question: short(transcript.Question(one.JSON, nil), 400), Reason: short(one.Reason, 80), Status: short(one.Status, 40)}
 		if one.Payload != nil {
 			given.Payload, _ = cut(pretty(one.Payload))
 		}

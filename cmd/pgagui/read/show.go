@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
-	"github.com/pgagui/pgagui/internal/answers"
 	"github.com/pgagui/pgagui/transcript"
 )
 
@@ -91,8 +91,12 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 		return err
 	}
 	if run.ParentRunID != "" {
-		if head.Answers, err = answers.Of(ctx, store, threadID, run.ParentRunID, restored.RunID, restored.Messages); err != nil {
+		given, err := store.GivenAnswers(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}, run.ParentRunID)
+		if err != nil {
 			return err
+		}
+		for _, one := range given {
+			head.Answers = append(head.Answers, shownAnswer{transcript.Question(one.JSON, restored.Messages), one.Reason, one.Status, one.Payload})
 		}
 	}
 	if p.JSON {
@@ -148,7 +152,14 @@ type shownPoint struct {
 	pgagui.RunEnd
 	PendingToolCallIDs []string                `json:"pendingToolCallIds,omitempty"`
 	MalformedEvents    []pgagui.MalformedEvent `json:"malformedEvents,omitempty"`
-	Answers            []answers.Answer        `json:"answers,omitempty"`
+	Answers            []shownAnswer           `json:"answers,omitempty"`
+}
+
+type shownAnswer struct {
+	Question string          `json:"question,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Status   string          `json:"status"`
+	Payload  json.RawMessage `json:"payload,omitempty"`
 }
 
 // recordedAt returns the time of the last event that counts.
