@@ -19,7 +19,7 @@ type GivenAnswer struct {
 // GivenAnswers returns the interrupts that are open after the run parentRunID, with what the run below it brought for them: in
 // resume of its input, or in forwardedProps.command.resume, as clients of LangGraph answer.
 //
-// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision, ErrQuarantined, ErrFoldLimit, ErrLimitExceeded.
 func (s *Store) GivenAnswers(ctx context.Context, run RunRef, parentRunID string) (all []GivenAnswer, err error) {
 	interrupts, err := s.Interrupts(ctx, run.ThreadID, At{RunID: parentRunID})
 	if err != nil || len(interrupts) == 0 {
