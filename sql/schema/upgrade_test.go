@@ -790,6 +790,54 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 	}
 }
 
+// What runs of an older version mean by the rules of this one is found by the jobs after the upgrade, and verify finds nothing before,
+// between and behind.
+func TestAnUpgradeFindsWhatTheRulesChange(t *testing.T) {
+	t.Parallel()
+	address := testdb.Empty(t)
+	pool := testdb.Connect(t, address)
+	installReleased(t, address, 2)
+	for _, run := range [][3]string{
+		{"failed", "r", `[{"type":"RUN_STARTED"},{"type":"RUN_ERROR","message":"boom"},{"type":"STATE_SNAPSHOT","snapshot":{"late":1}},{"type":"RUN_FINISHED"}]`},
+		{"asks by an event", "r", `[{"type":"RUN_STARTED"},{"type":"CUSTOM","name":"on_interrupt","value":"Sure?"},{"type":"RUN_FINISHED"}]`},
+		{"asks by a call", "r", `[{"type":"RUN_STARTED"},{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"erase"},{"type":"TOOL_CALL_END","toolCallId":"c"},{"type":"RUN_FINISHED"}]`},
+		{"answer failed", "r1", `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i"}]}}]`},
+		{"answer failed", "r2", `[{"type":"RUN_STARTED","parentRunId":"r1","input":{"threadId":"answer failed","runId":"r2","messages":[],"resume":[{"interruptId":"i","status":"resolved"}]}},{"type":"RUN_ERROR","message":"x"}]`},
+		{"thinks", "r", `[{"type":"RUN_STARTED"},{"type":"THINKING_START"},{"type":"THINKING_TEXT_MESSAGE_START"},{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"Hm"},{"type":"THINKING_TEXT_MESSAGE_END"},{"type":"THINKING_END"},{"type":"RUN_FINISHED"}]`},
+	} {
+		testdb.Exec(t, pool, `select agui.append($1, $2, $3)`, run[0], run[1], run[2])
+	}
+	verified := func(when string) {
+		t.Helper()
+		if found := testdb.Ask[string](t, pool, `select coalesce(string_agg(v::text, e'\n'), '') from agui.thread as thread cross join lateral agui.verify(thread.thread_id, thread.scope) as v where v.severity = 'damage'`); found != "" {
+			t.Errorf("%s verify finds: %s", when, found)
+		}
+	}
+	testdb.Exec(t, pool, `call agui.compact()`)
+	verified("in the release")
+	if err := schema.Up(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	verified("before the jobs")
+	testdb.Exec(t, pool, `update agui_internal.setting set value = 0 where name = 'call_delay'`)
+	const want = "answer failed: i, asks by a call: c, asks by an event: Sure?r"
+	wait.For(t, "what waits is found", func() bool {
+		testdb.Exec(t, pool, `call agui.compact()`)
+		testdb.Exec(t, pool, `call agui.project()`)
+		verified("between")
+		return testdb.Ask[string](t, pool, `
+			select coalesce(string_agg(concat(thread_id, ': ', tool_call_id, left(message, 5), left(interrupt_id, 1)), ', ' order by thread_id), '')
+			from agui.waiting()`) == want
+	})
+	if got := testdb.Ask[string](t, pool, `select string_agg(status || ' ' || agui.state('failed'), ', ') from agui.runs('failed')`); got != "failed {}" {
+		t.Errorf("a run with events behind RUN_ERROR is %s", got)
+	}
+	if got := testdb.Ask[string](t, pool, `select string_agg(role || ' ' || (message ->> 'content'), ', ') from agui.messages('thinks')`); got != "reasoning Hm" {
+		t.Errorf("the messages of a run that thinks are %s", got)
+	}
+	verified("behind the jobs")
+}
+
 // upWhileALongTransactionReads upgrades to a release that changes the table of the log, while a long transaction reads it: the upgrade
 // waits for the reader, and the writers continue meanwhile.
 func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Pool, next release) {
