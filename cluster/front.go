@@ -368,22 +368,23 @@ func (f *frontWriter) proxy(routine frontRoutine, signature string) {
 	for i := range routine.Types {
 		given = append(given, fmt.Sprint("$", i+2))
 	}
-	statement := fmt.Sprintf("select * from agui.%s(%s)", identifier(routine.Name), strings.Join(given, ", "))
-	if names := f.settings(routine); len(names) > 0 {
-		// Set for the one statement, and before the function is called, because an argument of it waits for that.
-		var set, isSet []string
-		for i, name := range names {
-			set = append(set, fmt.Sprintf("set_config(%s, $%d, true) as s%d", literal(name), len(routine.Types)+2+i, i))
-			isSet = append(isSet, fmt.Sprintf("session.s%d is null", i))
-		}
-		given[0] = fmt.Sprintf("case when %s then $2 else $2 end", strings.Join(isSet, " or "))
-		statement = fmt.Sprintf("select answer.* from (select %s offset 0) as session cross join lateral agui.%s(%s) as answer",
-			strings.Join(set, ", "), identifier(routine.Name), strings.Join(given, ", "))
+	// Set for the one statement, and before the function is called, because an argument of it waits for that.
+	var set, isSet []string
+	rights := "security invoker"
+	if !f.bindsRoles {
+		rights = "security definer"
+		set = append(set, "set_config('agui.front', 'calls as one role', true)")
 	}
-	rights := "security definer"
-	if f.bindsRoles {
-		rights = "security invoker"
+	for i, name := range f.settings(routine) {
+		set = append(set, fmt.Sprintf("set_config(%s, $%d, true)", literal(name), len(routine.Types)+2+i))
 	}
+	for i := range set {
+		set[i] += fmt.Sprint(" as s", i)
+		isSet = append(isSet, fmt.Sprintf("session.s%d is null", i))
+	}
+	given[0] = fmt.Sprintf("case when %s then $2 else $2 end", strings.Join(isSet, " or "))
+	statement := fmt.Sprintf("select answer.* from (select %s offset 0) as session cross join lateral agui.%s(%s) as answer",
+		strings.Join(set, ", "), identifier(routine.Name), strings.Join(given, ", "))
 	result := routine.Result
 	if strings.HasPrefix(result, "TABLE(") || result == "SETOF record" || result == "record" {
 		columns := make([]string, len(routine.Columns))

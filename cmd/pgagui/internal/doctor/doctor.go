@@ -5,6 +5,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -50,16 +52,18 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problem := state.Problem(); problem != nil && !errors.Is(problem, schema.ErrChanged) {
-		return nil, problem
-	}
-	findings := []Finding{examineSchema(state)}
-
 	connection, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return nil, err
 	}
 	defer connection.Close(ctx)
+	if problem := state.Problem(); problem != nil && !errors.Is(problem, schema.ErrChanged) {
+		if front := examineFront(ctx, connection); errors.Is(problem, schema.ErrNotInstalled) && front.Severity != "" {
+			return []Finding{front}, nil
+		}
+		return nil, problem
+	}
+	findings := []Finding{examineSchema(state)}
 	// The checks look up names; the path that they do it on ends with the transaction, as PgBouncer needs it.
 	tx, err := connection.BeginTx(ctx, pgx.TxOptions{BeginQuery: "begin read only; set local search_path = pg_catalog, pg_temp"})
 	if err != nil {
@@ -78,6 +82,26 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 		findings = append(findings, found...)
 	}
 	return findings, nil
+}
+
+// examineFront returns what is found of a front of a cluster; nothing if the database is none.
+func examineFront(ctx context.Context, connection *pgx.Conn) Finding {
+	finding := Finding{Check: "front", Severity: OK, Problem: "the database is a front of a cluster, whose nodes take its calls"}
+	var isFront bool
+	err := connection.QueryRow(ctx, `select to_regnamespace('agui_front') is not null`).Scan(&isFront)
+	if err == nil && !isFront {
+		return Finding{}
+	} else if err == nil {
+		_, err = connection.Exec(ctx, `select from agui.stats()`) // of all nodes
+	}
+	if err != nil {
+		finding.Severity, finding.Problem = Error, err.Error()
+		finding.Advice = "run what pgagui cluster front prints in this database"
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+			finding.Problem, finding.Advice = refused.Message, cmp.Or(refused.Hint, finding.Advice)
+		}
+	}
+	return finding
 }
 
 func examineSchema(state schema.State) Finding {

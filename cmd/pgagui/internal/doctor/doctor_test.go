@@ -1,15 +1,19 @@
 package doctor_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -33,6 +37,46 @@ func examine(t *testing.T, url string) []doctor.Finding {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.OK })
+}
+
+// A front of a cluster is examined as one.
+func TestAFrontThatTheNodesRefuse(t *testing.T) {
+	t.Parallel()
+	address := testdb.New(t)
+	opened, err := cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if err := opened.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	frontAddress := testdb.Empty(t)
+	front := testdb.Connect(t, frontAddress)
+	if !testdb.Ask[bool](t, front, `select exists (select from pg_available_extensions where name = 'plproxy')`) {
+		testneeds.Skip(t, testneeds.PLProxy, "the server has no PL/Proxy")
+	}
+	makeFront := func() {
+		t.Helper()
+		var text bytes.Buffer
+		if err := opened.Front(t.Context(), &text); err != nil {
+			t.Fatal(err)
+		}
+		testdb.Exec(t, front, text.String(), pgx.QueryExecModeSimpleProtocol)
+	}
+	makeFront()
+	if found := examine(t, frontAddress); len(found) > 0 {
+		t.Errorf("a front: %+v", found)
+	}
+	testdb.Exec(t, testdb.Connect(t, address), `call agui.enable_row_security()`)
+	found := examine(t, frontAddress)
+	if len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(found[0].Problem, "before row-level security") || !strings.Contains(found[0].Advice, "pgagui cluster front") {
+		t.Errorf("a front that was made before row-level security is on: %+v", found)
+	}
+	makeFront()
+	if found := examine(t, frontAddress); len(found) > 0 {
+		t.Errorf("a front that was made again: %+v", found)
+	}
 }
 
 // Each fault is found, its advice is a statement that mends it, and nothing is found then.

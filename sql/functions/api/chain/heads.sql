@@ -2,11 +2,12 @@ create or replace function agui.heads(scope text default null)
 returns setof agui.chain_head
 language sql
 stable
-parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select head.scope, head.thread_id, head.seq, head.hash, head.recorded_at
-    from agui_internal.page_of_heads(heads.scope, '00000000-0000-0000-0000-000000000000', null) as head
+    from agui_internal.own_keys() as own
+    cross join lateral agui_internal.page_of_heads(heads.scope, '00000000-0000-0000-0000-000000000000', null) as head
+    where head.thread_key between own.low and own.high
 $$;
 
 comment on function agui.heads(text) is

@@ -19,6 +19,13 @@ begin
     if pg_catalog.pg_trigger_depth() operator(pg_catalog.>) 0 then
         perform agui_internal.refuse_all_scopes(caller);
     end if;
+    -- A front calls as one role for all who call it, unless it was made under row-level security.
+    if pg_catalog.current_setting('agui.front', true) operator(pg_catalog.=) 'calls as one role' and agui_internal.has_row_security() then
+        raise exception using
+            errcode = '42501',
+            message = 'the front was made before row-level security was turned on, so this node cannot tell who calls',
+            hint = 'Run what "pgagui cluster front" prints now in the database of the front.';
+    end if;
     return caller;
 end
 $$;
@@ -26,6 +33,7 @@ $$;
 comment on function agui_internal.checked_caller_role() is
     'agui_internal.caller_role, for a decision about what it may see. 42501: PostgreSQL runs code of '
     'another role in its session, in a security-restricted operation (autovacuum, ANALYZE, REINDEX, '
-    'REFRESH MATERIALIZED VIEW and their like), or it has all scopes and this is a trigger.';
+    'REFRESH MATERIALIZED VIEW and their like), it has all scopes and this is a trigger, or a front '
+    'carries the call that was made without row-level security.';
 
 revoke execute on function agui_internal.checked_caller_role() from public;
