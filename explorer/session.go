@@ -172,11 +172,13 @@ func (h *Handler) identify(q *request) error {
 	if !errors.Is(err, access.ErrNoToken) {
 		return err
 	}
-	cookie, noCookie := q.Cookie(h.sessions.cookieName(isHTTPS(q.Request)))
-	if noCookie != nil {
-		return err
+	// Pages of other hosts and ports may have set more cookies of this name.
+	var found *session
+	for _, cookie := range q.CookiesNamed(h.sessions.cookieName(isHTTPS(q.Request))) {
+		if found = h.sessions.find(h.sessions.known, cookie.Value, false); found != nil {
+			break
+		}
 	}
-	found := h.sessions.find(h.sessions.known, cookie.Value, false)
 	if found == nil {
 		return err
 	}
@@ -209,7 +211,7 @@ type loginPage struct {
 func (h *Handler) showLogin(q *request) error {
 	to := localPlace(q.text("to"))
 	code := q.text("code")
-	if code == "" {
+	if code == "" || q.Method == http.MethodHead { // a preview of the link does not use it up
 		return q.write("login", "Sign in", loginPage{To: to, LinksOnly: h.options.Access == nil})
 	}
 	found := h.sessions.find(h.sessions.codes, code, true)
@@ -265,7 +267,7 @@ func (h *Handler) setCookie(q *request, value string, maxAge int) {
 
 // logout ends the session.
 func (h *Handler) logout(q *request) error {
-	if cookie, err := q.Cookie(h.sessions.cookieName(isHTTPS(q.Request))); err == nil {
+	for _, cookie := range q.CookiesNamed(h.sessions.cookieName(isHTTPS(q.Request))) {
 		h.sessions.find(h.sessions.known, cookie.Value, true)
 	}
 	h.setCookie(q, "", -1)
@@ -277,7 +279,7 @@ func (h *Handler) logout(q *request) error {
 func localPlace(to string) string {
 	parsed, err := url.Parse(to)
 	page, _, _ := strings.Cut(to, "?")
-	if err != nil || parsed.Scheme != "" || parsed.Host != "" || strings.ContainsAny(page, "/\\:") || strings.ContainsAny(to, "\r\n\t") {
+	if err != nil || parsed.Scheme != "" || parsed.Host != "" || parsed.Path == ".." || strings.ContainsAny(page, "/\\:") || strings.ContainsAny(to, "\r\n\t") {
 		return "./"
 	}
 	return cmp.Or(to, "./")

@@ -105,6 +105,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 	if code := must(url.ParseQuery(strings.TrimPrefix(link, "login?"))).Get("code"); len(code) != 22 { // base64 of 16 bytes
 		t.Errorf("the code is %q", code)
 	}
+	s.do(newReader(t), "HEAD", link, nil, nil).want(t, http.StatusOK) // a preview
 	got := s.get(staying(reader), link)
 	got.want(t, http.StatusSeeOther)
 	cookie := got.Cookies()[0]
@@ -112,6 +113,8 @@ func TestALinkSignsInOnce(t *testing.T) {
 		t.Errorf("it leads to %q with %+v", got.Header.Get("Location"), cookie)
 	}
 	s.get(reader, "./").want(t, http.StatusOK, "There are no threads yet")
+	// A page of another port may have set a cookie of the name, which comes first.
+	s.do(nil, "GET", "./", nil, []string{"Cookie", cookie.Name + "=bad; " + cookie.Name + "=" + cookie.Value}).want(t, http.StatusOK, "There are no threads yet")
 	s.get(newReader(t), link).want(t, http.StatusUnauthorized, "was used, or is older than a minute")
 	s.post(nil, "login", url.Values{"token": {"x"}}).want(t, http.StatusForbidden, "only links sign in here")
 	// Behind a proxy that speaks https, only this host can set the cookie.
@@ -259,7 +262,7 @@ func TestTheLoginLeadsNowhereElse(t *testing.T) {
 	s := newSite(t, pgagui.New(testdb.Pool(t), nil), explorer.Options{Access: authenticator})
 	for to, want := range map[string]string{
 		"thread?id=a%2Fb": "thread?id=a%2Fb", "https://evil.example/": "./", "//evil.example": "./", `\\evil.example`: "./", "/elsewhere": "./", "javascript:alert(1)": "./",
-		"../x": "./", "": "./", "thread?id=x\r\nSet-Cookie: a=b": "./",
+		"../x": "./", "": "./", "..": "./", "%2E.?x": "./", "thread?id=x\r\nSet-Cookie: a=b": "./",
 	} {
 		got := s.post(staying(newReader(t)), "login", url.Values{"token": {tokens["one"]}, "to": {to}})
 		if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != want {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/face"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -368,7 +368,7 @@ func (h *Handler) showAttachment(q *request) error {
 		header.Set("Content-Disposition", "inline")
 	} else {
 		header.Set("Content-Type", "application/octet-stream")
-		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": cmp.Or(found.Filename, "attachment")}))
+		header.Set("Content-Disposition", face.Disposition("attachment", cmp.Or(found.Filename, "attachment")))
 	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
 	_, _ = q.w.Write(data) // the client may be gone

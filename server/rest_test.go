@@ -912,7 +912,7 @@ func TestAttachments(t *testing.T) {
 	part := func(mimeType, filename, data string) string {
 		return fmt.Sprintf(`{"type":"image","source":{"type":"data","value":"%s","mimeType":"%s"},"metadata":{"filename":"%s"}}`, base64.StdEncoding.EncodeToString([]byte(data)), mimeType, filename)
 	}
-	parts := part("image/png", "a.png", "0123456789") + "," + part("text/html", "a.html", "<script>") + "," + part("image/svg+xml", "é\\r\\nX: y", "<svg/>") + "," + part("text/plain", "", "é") + "," + part("text/plain", "", "")
+	parts := part("image/png", "a.png", "0123456789") + "," + part("text/html", "a.html", "<script>") + "," + part("image/svg+xml", "C:\\\\x/../.é\\r\\n\u202eX: y", "<svg/>") + "," + part("text/plain", "", "é") + "," + part("text/plain", "", "")
 	p.json(200, "POST", "/threads/t/runs/r/events", `{"events":[`+started("t", "r")+`,`+finished("t", "r")+
 		`],"afterSeq":0,"input":{"messages":[{"id":"q","role":"user","content":[`+parts+`]}]}}`)
 	listed := p.json(200, "GET", "/threads/t/attachments?run=r", "")["attachments"].([]any)
@@ -922,7 +922,7 @@ func TestAttachments(t *testing.T) {
 	for n, want := range []struct{ mimeType, disposition, data string }{
 		{"image/png", `inline; filename=a.png`, "0123456789"},
 		{"application/octet-stream", `attachment; filename=a.html`, "<script>"},
-		{"application/octet-stream", `attachment; filename*=utf-8''%C3%A9%0D%0AX%3A%20y`, "<svg/>"},
+		{"application/octet-stream", `attachment; filename*=utf-8''%C3%A9X%3A%20y`, "<svg/>"},
 		{"text/plain; charset=utf-8", `inline`, "é"},
 		{"text/plain; charset=utf-8", `inline`, ""},
 	} {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/core"
@@ -65,14 +66,10 @@ func (s *HTTP) AnswerFile(w http.ResponseWriter, r *http.Request, mimeType, file
 	if !isSafe {
 		disposition = "attachment"
 	}
-	parameters := map[string]string{}
-	if filename != "" {
-		parameters["filename"] = filename
-	}
 	return s.answerLarge(w, r, len(data), func() {
 		header := w.Header()
 		header.Set("Content-Type", mimeType)
-		header.Set("Content-Disposition", mime.FormatMediaType(disposition, parameters))
+		header.Set("Content-Disposition", Disposition(disposition, filename))
 		header.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "private, no-cache") // a copy may be kept, and is compared by its ETag
@@ -82,6 +79,23 @@ func (s *HTTP) AnswerFile(w http.ResponseWriter, r *http.Request, mimeType, file
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	})
+}
+
+// Disposition returns a Content-Disposition (inline, attachment) with the name of a file that a user has sent: without folders, and
+// without characters that hide what the name is (controls, marks that change the direction of text).
+func Disposition(disposition, filename string) string {
+	filename = filename[strings.LastIndexAny(filename, `/\`)+1:]
+	filename = strings.TrimLeft(strings.Map(func(character rune) rune {
+		if unicode.In(character, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return -1
+		}
+		return character
+	}, filename), ". ")
+	parameters := map[string]string{}
+	if filename != "" {
+		parameters["filename"] = filename
+	}
+	return mime.FormatMediaType(disposition, parameters)
 }
 
 // safeTypes are those that a browser may show: none of them can hold a script that it would run.

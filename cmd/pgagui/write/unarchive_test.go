@@ -1,18 +1,23 @@
 package write
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
@@ -417,6 +422,53 @@ func TestArchivesKeepTenantsApart(t *testing.T) {
 	}
 	if result := clitest.Parse[unarchived](tenant, "unarchive", own); result != (unarchived{Threads: 1, AlreadyThere: 1}) {
 		t.Errorf("%+v", result)
+	}
+}
+
+// A part of a thread is stored only if the manifest has its hash.
+func TestUnarchiveRefusesAPartWithoutAHash(t *testing.T) {
+	t.Parallel()
+	commands, _ := filled(t)
+	directory := t.TempDir()
+	commands.Must("archive", directory)
+	path := filepath.Join(directory, "manifest.ndjson")
+	without := regexp.MustCompile(`"agui.run":"[0-9a-f]+",?`).ReplaceAll(testfile.Read(t, path), nil)
+	testfile.Write(t, path, without)
+	address := testdb.New(t)
+	if message := clitest.On(t, address).MustFail(cli.ExitInput, "unarchive", directory, "kept"); !strings.Contains(message, "is not what was archived: agui.run") {
+		t.Error(message)
+	}
+	if n := testdb.Ask[int](t, testdb.Connect(t, address), `select count(*) from agui.thread`); n != 0 {
+		t.Errorf("%d threads were stored", n)
+	}
+}
+
+// A file of a few bytes may decompress to a line without end.
+func TestUnarchiveCostlyBoundsALine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 512 MB")
+	}
+	commands, _ := filled(t)
+	directory := t.TempDir()
+	commands.Must("archive", directory)
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := encoder.EncodeAll(bytes.Repeat([]byte("x"), 600<<20), nil)
+	files, err := filepath.Glob(filepath.Join(directory, "threads", "*", "*.zst"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	manifest := testfile.Read(t, filepath.Join(directory, "manifest.ndjson"))
+	for _, file := range files {
+		before, after := sha256.Sum256(testfile.Read(t, file)), sha256.Sum256(packed)
+		testfile.Write(t, file, packed)
+		manifest = bytes.ReplaceAll(manifest, []byte(hex.EncodeToString(before[:])), []byte(hex.EncodeToString(after[:])))
+	}
+	testfile.Write(t, filepath.Join(directory, "manifest.ndjson"), manifest)
+	if message := clitest.On(t, testdb.New(t)).MustFail(cli.ExitInput, "unarchive", directory, "kept"); !strings.Contains(message, "a line has more than 512 MB") {
+		t.Error(message)
 	}
 }
 

@@ -346,6 +346,9 @@ func (d *Directory) fileError(thread Thread, problem error) error {
 	return &fs.PathError{Op: "unarchive", Path: d.path(thread), Err: fmt.Errorf("%w (%s): restore the file from a copy, or archive the thread once more", problem, thread)}
 }
 
+// mostInLine bounds a line, which is a row with all of its values: a few bytes may decompress to any number.
+const mostInLine = 512 << 20
+
 var (
 	errDamaged  = errors.New("the file is damaged: it does not have the SHA-256 of the manifest")
 	errNoThread = errors.New("the file is not what the manifest says")
@@ -385,17 +388,24 @@ func (d *Directory) Lines(thread Thread, each func(line []byte) error) error {
 		return d.fileError(thread, err)
 	}
 	defer decoder.Close()
-	lines := bufio.NewReaderSize(decoder, 1<<16)
+	content := bufio.NewReaderSize(decoder, 1<<16)
+	var line []byte
 	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
+		part, err := content.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > mostInLine:
+			return d.fileError(thread, fmt.Errorf("a line has more than %d MB", mostInLine>>20))
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(line) == 0:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return d.fileError(thread, err)
 		}
 		if err := each(line); err != nil {
 			return err
 		}
+		line = line[:0]
 	}
 }

@@ -15,7 +15,7 @@ declare
 begin
     perform agui_internal.own_key(thread_key);
     perform agui_internal.rebuild_activity(thread_key);
-    select string_agg(expected.name, ', ') into problem
+    select string_agg(name, ', ' order by name) into problem
     from jsonb_each(agui_internal.content_digests(thread_key, tables)) as stored (name, digest)
     full join jsonb_each(digests) as expected (name, digest) using (name)
     -- Tombstones of this database may come to those of the archive.
