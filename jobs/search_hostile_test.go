@@ -70,7 +70,7 @@ func TestSearchRefusesWhatItCannotRead(t *testing.T) {
 			t.Errorf("%+v: %v, %v", options, page, err)
 		}
 	}
-	for _, query := range []string{strings.Repeat("-", 1000) + "a", strings.Repeat("word ", 300_000)} {
+	for _, query := range []string{strings.Repeat("-", 1000) + "a", strings.Repeat("word ", 300_000), strings.Repeat("a1 or ", 150) + "b1"} {
 		if page, err := store.Search(t.Context(), query, pgagui.SearchOptions{}); !errors.Is(err, pgagui.ErrInvalidArgument) {
 			t.Errorf("%.10q: %v, %v", query, page, err)
 		}
