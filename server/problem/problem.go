@@ -55,6 +55,11 @@ var statusOf = []struct {
 	{pgagui.ErrLogRewound, http.StatusConflict},
 	{pgagui.ErrKeyCollision, http.StatusConflict},
 	{pgagui.ErrThreadHeld, http.StatusConflict},
+	{pgagui.ErrOtherThread, http.StatusConflict},
+	{pgagui.ErrLogImmutable, http.StatusConflict},
+	{pgagui.ErrPatchFailed, http.StatusUnprocessableEntity},
+	{pgagui.ErrLogDamaged, http.StatusUnprocessableEntity},
+	{pgagui.ErrMoved, http.StatusServiceUnavailable},
 	{pgagui.ErrSearchOff, http.StatusNotImplemented},
 	{pgagui.ErrStaleVersion, http.StatusPreconditionFailed},
 	{pgagui.ErrInvalidEvents, http.StatusBadRequest},
@@ -83,7 +88,8 @@ func Of(err error) (known *Details, isOurs bool) {
 			if refused, ok := errors.AsType[*pgagui.Error](err); ok {
 				known.Detail, known.Code, known.Hint, known.CurrentVersion = refused.Message, refused.Code, hintOf(refused.Code, refused.Hint), refused.CurrentVersion
 			}
-			return known, kind.status == http.StatusForbidden // the roles are not as they should be
+			// Roles and nodes that are not as they should be, and damage, are for operators.
+			return known, kind.status == http.StatusForbidden || kind.status == http.StatusServiceUnavailable || kind.kind == pgagui.ErrLogDamaged
 		}
 	}
 	var refused *pgconn.PgError

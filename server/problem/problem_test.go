@@ -28,6 +28,29 @@ func TestFailuresOfTheDatabaseKeepItsWords(t *testing.T) {
 	}
 }
 
+// Each refusal of the schema has a status that says what a client can do.
+func TestEachRefusalHasAStatus(t *testing.T) {
+	codes := map[string]bool{}
+	err := fs.WalkDir(functions.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(functions.Files, path)
+		for _, code := range regexp.MustCompile(`'UI\d\d\d'`).FindAllString(string(text), -1) {
+			codes[strings.Trim(code, "'")] = true
+		}
+		return err
+	})
+	if err != nil || len(codes) < 25 {
+		t.Errorf("%d codes (%v)", len(codes), err)
+	}
+	for code := range codes {
+		if known, _ := Of(pgagui.ErrorOf(&pgconn.PgError{Code: code, Message: "what"})); known.Status == http.StatusInternalServerError || known.Code != code || known.Detail != "what" {
+			t.Errorf("%s is %+v", code, known)
+		}
+	}
+}
+
 // The hints of the functions are for those who call them. A client of HTTP calls other things.
 func TestHintsNameNoSQL(t *testing.T) {
 	var (

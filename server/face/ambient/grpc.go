@@ -249,6 +249,8 @@ func codeOf(status int) connect.Code {
 		return connect.CodeResourceExhausted
 	case http.StatusServiceUnavailable:
 		return connect.CodeUnavailable
+	case http.StatusNotImplemented:
+		return connect.CodeUnimplemented
 	default:
 		return connect.CodeInternal
 	}
