@@ -32,6 +32,7 @@ func asks(t *testing.T, p *process, a *agent) {
 }
 
 // Clients give an answer the id of the run that asks. It is a run of its own, with the same id in the log, for the agent and for the client.
+// The agent receives the run that asks, which the client cannot name.
 func TestAnAnswerIsARunOfItsOwn(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -43,6 +44,9 @@ func TestAnAnswerIsARunOfItsOwn(t *testing.T) {
 	id := called.input["runId"].(string)
 	if !strings.HasPrefix(id, "r1-answer-") {
 		t.Fatalf("the agent received the run id %q", id)
+	}
+	if parent := called.input["parentRunId"]; parent != "r1" {
+		t.Errorf("the agent received the parent %v", parent)
 	}
 	// The same request follows it; another answer waits for nothing.
 	again := p.stream("POST", "/agent/test/run", answerTo("r1", yes))
@@ -139,6 +143,9 @@ func TestAnAnswerThatFailedIsRepeated(t *testing.T) {
 		id := called.input["runId"].(string)
 		if ids[id] || !strings.HasPrefix(id, "r1-answer-") {
 			t.Errorf("attempt %d is run %s", i, id)
+		}
+		if parent := called.input["parentRunId"]; parent != "r1" {
+			t.Errorf("attempt %d: the agent received the parent %v", i, parent)
 		}
 		ids[id] = true
 		if i < 3 {

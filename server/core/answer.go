@@ -22,7 +22,7 @@ import (
 type answer struct {
 	text []byte   // nil: the input has none
 	ids  []string // of the interrupts that it names
-	// asked is the run that asks, if the client names it with the id that its own run should have.
+	// asked is the run that asks: as the client names it with the id that its own run should have, or as the log knows it.
 	asked string
 }
 
@@ -87,7 +87,7 @@ func (in *Input) nameAnswer() {
 }
 
 // refuseAnswered refuses an answer to what has one already: the agent would act twice on one question. A client that names the
-// parent means it. An id that the conversation does not know is left to the agent.
+// parent means it. An id that the conversation does not know is left to the agent. Else in.answer.asked is the run that asks.
 func refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) error {
 	if in.answer.text == nil || in.hasParent {
 		return nil
@@ -103,6 +103,7 @@ func refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) er
 		refused.RunID = known.RunID
 		return refused
 	}
+	in.answer.asked = known.AskingRunID
 	return nil
 }
 

@@ -124,7 +124,7 @@ func withMembers(of json.RawMessage, changes map[string]json.RawMessage) json.Ra
 			written[name] = true
 		}
 	}
-	for _, name := range []string{"messages", "state"} {
+	for _, name := range []string{"messages", "state", "parentRunId"} {
 		if changed, isChanged := changes[name]; isChanged && !written[name] {
 			out.Raw(name, changed)
 		}

@@ -187,10 +187,12 @@ func historyOf(agent *Agent, in *Input) History {
 	return agent.History
 }
 
-// inputOf returns what the agent receives. If state is not nil, it replaces the state of the client.
+// inputOf returns what the agent receives. If state is not nil, it replaces the state of the client. An answer names the run that asks
+// as its parent: TanStack AI needs it, and clients cannot send it.
 func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mode History, state json.RawMessage) (json.RawMessage, error) {
 	isFilled := isFilled(in, stored, mode)
-	if !isFilled && state == nil {
+	namesParent := in.answer.asked != "" && !in.hasParent
+	if !isFilled && state == nil && !namesParent {
 		return in.json, nil
 	}
 	err := in.Held.Wait(ctx, heldSize(in.json)+stored.size()+len(in.json))
@@ -207,6 +209,9 @@ func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mo
 	}
 	if state != nil {
 		changes["state"] = state
+	}
+	if namesParent {
+		changes["parentRunId"] = jsontext.Quote(in.answer.asked)
 	}
 	return withMembers(in.json, changes), nil
 }
