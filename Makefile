@@ -191,7 +191,7 @@ FIELD ?= test/field test/field/more
 
 # Without Node or Python its agents are skipped, and the test says so.
 .PHONY: test-field
-test-field: clients $(if $(shell command -v npm),test/field/node_modules/.package-lock.json) $(if $(shell command -v python3),$(addsuffix /venv/installed,$(FIELD))) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 1 GB
+test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.package-lock.json,$(FIELD))) $(if $(shell command -v python3),$(addsuffix /venv/installed,$(FIELD))) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 3 GB
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
 
 %/venv/installed: %/requirements.txt

@@ -43,6 +43,10 @@ var fieldFaults = map[string]string{
 	"agent_framework.py/11 MB of history": "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
 	"llamaindex.py/11 MB of history":      "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
 	"strands.py/11 MB of history":         "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
+	"crewai.py/11 MB of history":          "its STATE_SNAPSHOT, which has the messages, is larger than maxEventBytes",
+	"strands.mjs/11 MB of history":        "its MESSAGES_SNAPSHOT is larger than maxEventBytes",
+	"copilotkit.mjs/approval":             "it sends no result for the call that was answered, and refuses the next turn for want of it",
+	"copilotkit.mjs/approval twice":       "as in approval: it refuses the turn after an answer",
 }
 
 // fieldStep is a step of a scenario in scenarios.json.
@@ -371,16 +375,28 @@ func (p *fieldPlay) take(step fieldStep) {
 func (p *fieldPlay) answer(answer string, parameters map[string]any) (messages []any) {
 	p.t.Helper()
 	view := p.page.look()
-	if interrupts, _ := view.Interrupts.([]any); len(interrupts) > 0 {
-		id := interrupts[0].(map[string]any)["id"]
+	resume := func(id any) {
 		parameters["resume"] = []any{map[string]any{"interruptId": id, "status": "resolved", "payload": map[string]any{"approved": true, "accepted": true}}}
+	}
+	if interrupts, _ := view.Interrupts.([]any); len(interrupts) > 0 {
+		resume(interrupts[0].(map[string]any)["id"])
 		return nil
 	}
 	for _, frame := range p.page.frames() {
-		if strings.Contains(frame, `"on_interrupt"`) {
-			parameters["forwardedProps"] = map[string]any{"command": map[string]any{"resume": answer}}
-			return nil
+		if !strings.Contains(frame, `"on_interrupt"`) {
+			continue
 		}
+		_, text, _ := strings.Cut(frame, "data: ")
+		var event struct{ Value any }
+		if err := json.Unmarshal([]byte(text), &event); err != nil {
+			p.t.Fatalf("%v: %s", err, frame)
+		}
+		if value, _ := event.Value.(map[string]any); value["id"] != nil { // CrewAI
+			resume(value["id"])
+		} else {
+			parameters["forwardedProps"] = map[string]any{"command": map[string]any{"resume": answer}}
+		}
+		return nil
 	}
 	results := map[any]bool{}
 	var open []any

@@ -32,8 +32,21 @@ export async function* reply(history) {
   yield asked.length > 1000 ? `${asked.length} letters \u{1F600}.` : `${JSON.stringify(asked)} \u{1F600}.`;
 }
 
-/** Serves agents, a new one for each run, until stdin ends. The first line of stdout is the address. */
+/** Serves agents, a new one for each run. */
 export function serve(newAgent) {
+  listen((input, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    const running = newAgent().run(input).subscribe({
+      next: (event) => response.write(`data: ${JSON.stringify(event)}\n\n`),
+      error: () => response.end(),
+      complete: () => response.end(),
+    });
+    response.on("close", () => running.unsubscribe());
+  });
+}
+
+/** Answers each input of a run by answer(input, response), until stdin ends. The first line of stdout is the address. */
+export function listen(answer) {
   const server = createServer(async (request, response) => {
     if (request.url.startsWith("/release/")) {
       gate(decodeURIComponent(request.url.slice("/release/".length))).resolve();
@@ -41,13 +54,7 @@ export function serve(newAgent) {
     }
     let body = "";
     for await (const piece of request.setEncoding("utf8")) body += piece;
-    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
-    const running = newAgent().run(JSON.parse(body)).subscribe({
-      next: (event) => response.write(`data: ${JSON.stringify(event)}\n\n`),
-      error: () => response.end(),
-      complete: () => response.end(),
-    });
-    response.on("close", () => running.unsubscribe());
+    answer(JSON.parse(body), response);
   });
   server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}`));
   process.stdin.resume().on("end", () => process.exit(0));
