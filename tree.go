@@ -2,9 +2,11 @@ package pgagui
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Run is a node of a thread's tree.
@@ -132,8 +134,9 @@ func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string)
 
 // Question says what an answer is to.
 type Question struct {
-	AskedBy      string   // the run that the client takes for the one that asks
-	InterruptIDs []string // that the answer names
+	AskedBy      string          // the run that the client takes for the one that asks
+	InterruptIDs []string        // that the answer names
+	Value        json.RawMessage // of the CUSTOM event that asked, if the answer repeats it
 }
 
 // Answer says which run asks, and whether it is answered.
@@ -148,7 +151,7 @@ type Answer struct {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) Answered(ctx context.Context, run RunRef, question Question) (Answer, error) {
 	row, err := s.of(run.ThreadID).Answered(ctx, db.AnsweredParams{
-		ThreadID: run.ThreadID, RunID: orNull(run.RunID), AskedBy: orNull(question.AskedBy), InterruptIds: question.InterruptIDs, Scope: s.scope,
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), AskedBy: orNull(question.AskedBy), InterruptIds: question.InterruptIDs, Question: rawjson.Text(question.Value), Scope: s.scope,
 	})
 	return Answer{row.AskingRunID, row.AnsweredBy, row.AnsweredAt}, ErrorOf(err)
 }

@@ -2,6 +2,7 @@ package pgagui_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -331,6 +332,8 @@ func TestAnswered(t *testing.T) {
 	run("r1-answer-b", "r1-answer-a", asks("k"))
 	run("r2", "r1-answer-b", finishes)
 	run("branch", "r0", finishes)
+	run("q1", "r0", `{"type":"CUSTOM","name":"on_interrupt","value":{"a":1,"b":"?"}},`+finishes)
+	run("q1-answer-a", "q1", `{"type":"CUSTOM","name":"on_interrupt","value":"Sure?"},`+finishes)
 	for _, test := range []struct {
 		after, askedBy, interrupt string
 		asking, by                string
@@ -345,10 +348,18 @@ func TestAnswered(t *testing.T) {
 		{"r2", "", "", "r1-answer-b", "r2"},
 		{"r2", "", "unknown", "", ""},
 		{"r2", "r0", "", "r0", "r1"},
-		{"", "r1", "i", "", ""},
+		{"branch", "r1", "i", "", ""},
+		{"", "q1", `{"b": "?", "a": 1}`, "q1", "q1-answer-a"},
+		{"", "", `{"b": "?", "a": 1}`, "q1", "q1-answer-a"},
+		{"", "q1", `"Sure?"`, "q1-answer-a", ""},
+		{"", "q1", `"Else?"`, "q1-answer-a", ""},
+		{"", "", `"Else?"`, "q1-answer-a", ""},
+		{"", "", `null`, "q1-answer-a", ""},
 	} {
 		question := pgagui.Question{AskedBy: test.askedBy}
-		if test.interrupt != "" {
+		if json.Valid([]byte(test.interrupt)) {
+			question.Value = json.RawMessage(test.interrupt)
+		} else if test.interrupt != "" {
 			question.InterruptIDs = []string{test.interrupt}
 		}
 		got, err := store.Answered(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: test.after}, question)

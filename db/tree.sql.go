@@ -8,6 +8,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 const Answered = `-- name: Answered :one
@@ -15,7 +17,7 @@ select
     coalesce((found).asking_run_id, '')::pg_catalog.text as asking_run_id,
     coalesce((found).answered_by, '')::pg_catalog.text as answered_by,
     coalesce((found).answered_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as answered_at
-from agui.answered($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text[], $5::pg_catalog.text) as found
+from agui.answered($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text[], $5::pg_catalog.json, $6::pg_catalog.text) as found
 `
 
 type AnsweredParams struct {
@@ -23,6 +25,7 @@ type AnsweredParams struct {
 	RunID        *string
 	AskedBy      *string
 	InterruptIds []string
+	Question     rawjson.Text
 	Scope        string
 }
 
@@ -38,6 +41,7 @@ func (q *Queries) Answered(ctx context.Context, arg AnsweredParams) (AnsweredRow
 		arg.RunID,
 		arg.AskedBy,
 		arg.InterruptIds,
+		arg.Question,
 		arg.Scope,
 	)
 	var i AnsweredRow

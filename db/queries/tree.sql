@@ -84,4 +84,4 @@ select
     coalesce((found).asking_run_id, '')::pg_catalog.text as asking_run_id,
     coalesce((found).answered_by, '')::pg_catalog.text as answered_by,
     coalesce((found).answered_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as answered_at
-from agui.answered(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(asked_by)::pg_catalog.text, sqlc.narg(interrupt_ids)::pg_catalog.text[], @scope::pg_catalog.text) as found;
+from agui.answered(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(asked_by)::pg_catalog.text, sqlc.narg(interrupt_ids)::pg_catalog.text[], sqlc.narg(question)::pg_catalog.json, @scope::pg_catalog.text) as found;

@@ -22,6 +22,8 @@ import (
 type answer struct {
 	text []byte   // nil: the input has none
 	ids  []string // of the interrupts that it names
+	// question is the value of the CUSTOM event that asked, which useInterrupt of CopilotKit repeats; nil: the input does not say it.
+	question json.RawMessage
 	// asked is the run that asks: as the client names it with the id that its own run should have, or as the log knows it.
 	asked string
 }
@@ -46,8 +48,9 @@ func (a *answer) readResume(resume []byte) {
 }
 
 func (a *answer) readCommand(command []byte) {
-	if resume := members(command)["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) && a.ids == nil {
-		a.text = command // it may say what was asked, too
+	named := members(command)
+	if resume := named["resume"]; resume != nil && !bytes.Equal(resume, []byte("null")) && a.ids == nil {
+		a.text, a.question = command, named["interruptEvent"]
 	}
 }
 
@@ -92,7 +95,7 @@ func refuseAnswered(ctx context.Context, from Tenant, in *Input, head string) er
 	if in.answer.text == nil || in.hasParent {
 		return nil
 	}
-	known, err := from.Answered(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head}, pgagui.Question{AskedBy: in.answer.asked, InterruptIDs: in.answer.ids})
+	known, err := from.Answered(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: head}, pgagui.Question{AskedBy: in.answer.asked, InterruptIDs: in.answer.ids, Value: in.answer.question})
 	switch {
 	case err != nil:
 		return err

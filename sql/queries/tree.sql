@@ -84,4 +84,4 @@ select
     coalesce((found).asking_run_id, '')::text as asking_run_id,
     coalesce((found).answered_by, '')::text as answered_by,
     coalesce((found).answered_at, '0001-01-01 00:00:00+00')::timestamptz as answered_at
-from agui.answered(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(asked_by)::text, sqlc.narg(interrupt_ids)::text[], @scope::text) as found;
+from agui.answered(@thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(asked_by)::text, sqlc.narg(interrupt_ids)::text[], sqlc.narg(question)::json, @scope::text) as found;

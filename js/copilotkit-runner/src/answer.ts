@@ -5,6 +5,8 @@ import { isObject, textOf } from "./events.ts";
 export interface Answer {
   text: string;
   interruptIds: string[];
+  /** The value of the CUSTOM event that asked, as JSON, if the input repeats it, as useInterrupt does. */
+  question?: string | undefined;
 }
 
 /** Why an answer does not reach the agent. The client receives it as RUN_ERROR. */
@@ -19,7 +21,7 @@ export function answerOf(input: object): Answer | undefined {
     return { text: JSON.stringify(resume), interruptIds: resume.flatMap((item) => (isObject(item) ? textOf(item, "interruptId") ?? [] : [])) };
   }
   const command = isObject(forwardedProps) ? forwardedProps.command : undefined;
-  return isObject(command) && command.resume != null ? { text: JSON.stringify(command), interruptIds: [] } : undefined;
+  return isObject(command) && command.resume != null ? { text: JSON.stringify(command), interruptIds: [], question: JSON.stringify(command.interruptEvent) } : undefined;
 }
 
 /** Returns the id of the run of an answer: from the run that asks, and the one whose id is taken. pgagui serve gives it the same. */

@@ -170,11 +170,11 @@ export class Recording implements Beating {
   }
 
   /** Refuses an answer to what is answered: the agent would act twice on one question. */
-  async #refuseAnswered({ interruptIds }: Answer, asking: string | undefined): Promise<void> {
+  async #refuseAnswered({ interruptIds, question }: Answer, asking: string | undefined): Promise<void> {
     const [row] = await this.#untilAnswered<{ asking_run_id: string | null; answered_by: string | null; at: string }>(
       `select asking_run_id, answered_by, to_char(answered_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at
-      from agui.answered(thread_id => $1, run_id => $2, asked_by => $3, interrupt_ids => $4::text[], scope => $5)`,
-      [this.threadId, this.parentRunId, asking ?? null, interruptIds, this.scope],
+      from agui.answered(thread_id => $1, run_id => $2, asked_by => $3, interrupt_ids => $4::text[], question => $5::json, scope => $6)`,
+      [this.threadId, this.parentRunId, asking ?? null, interruptIds, question ?? null, this.scope],
     );
     const { asking_run_id: asked, answered_by: by, at } = row!;
     const remedy = "Load the conversation again. To answer once more, on another branch, name the run that asks as parentRunId.";

@@ -110,11 +110,13 @@ test("an answer that failed is repeated with another id, which pgagui serve give
 test.each<[string, (runId: string, id: string) => AguiEvent[], (answer: string, id: string) => object]>([
   ["an outcome", asking, resume],
   ["a CUSTOM event", question, command],
-])("a page that is asked more by the run with its answer, by %s, names the first run and answers the later question", async (_, ask, answer) => {
+])("a page that is asked more by the run with its answer, by %s, names the first run and answers the later question; a page that has not seen that one answers nothing", async (_, ask, answer) => {
   const connectionString = await database();
   const runner = process({ connectionString });
   await run(runner, "r1", ask("r1", "i1"));
   const second = await run(runner, "r1", ask("r1", "i2"), answer("yes", "i1"));
+  const late = await refused(runner, "r1", answer("no", "i1"));
+  expect(late.events).toEqual([{ type: "RUN_ERROR", code: "ANSWER_REFUSED", message: expect.stringContaining(second.runId) as string }]);
   const third = await run(runner, "r1", talk("t", "r1", "Done."), answer("yes", "i2"));
   expect((await runs(connectionString)).map(({ run_id, parent_run_id }) => [run_id, parent_run_id])).toEqual([
     ["r1", null], [second.runId, "r1"], [third.runId, second.runId],
