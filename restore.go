@@ -164,7 +164,7 @@ func (s *Store) PendingToolCalls(ctx context.Context, run RunRef) (callIDs []str
 	return callIDs, ErrorOf(err)
 }
 
-// MalformedEvent is an event that no client shows: it lacks a field that its type needs.
+// MalformedEvent is an event that has no effect: it lacks a field that its type needs, or a fold skips it.
 type MalformedEvent struct {
 	Seq     int64  `json:"seq"`
 	Type    string `json:"type"`

@@ -25,6 +25,7 @@ type timePage struct {
 	Next        string
 	// What was, at the event.
 	Event        shownEvent
+	Skipped      string // why the event has no effect
 	Conversation conversation
 	State        template.HTML
 	IsStateCut   bool
@@ -86,6 +87,9 @@ func (h *Handler) showTime(q *request) error {
 		Number:       head.Run.Number, Class: classOfEvent(moment.Event.Type),
 	}
 	body.Event.Text, body.Event.Cut = cut(pretty(moment.Event.JSON))
+	if n := len(moment.Skipped); n > 0 && moment.Skipped[n-1].Seq == at {
+		body.Skipped = moment.Skipped[n-1].Problem
+	}
 	begin := max(len(moment.Messages)-messagesAtAPoint, 0)
 	body.Conversation = conversation{Earlier: begin, EarlierLink: link("thread", "id", head.ID, "run", head.Run.ID, "seq", at)}
 	body.Conversation.Parts = partsOf(said{

@@ -83,7 +83,14 @@ func textOf(node *html.Node) string {
 // What is open, and what the event changed, stand beside the state. A number of the slider leads to its event.
 func TestAStep(t *testing.T) {
 	t.Parallel()
-	s, _ := newOpenSite(t)
+	s, store := newOpenSite(t)
+	appendEvents(t, store, pgagui.RunRef{ThreadID: "skipped", RunID: "r"},
+		event("RUN_STARTED"), event("STATE_DELTA", "delta", []any{map[string]any{"op": "_get", "path": "/a"}}), event("RUN_FINISHED"))
+	const reason = "</span> operation 1 of the patch fails by RFC 6902"
+	s.get(nil, "time?id=skipped&seq=2").want(t, http.StatusOK, reason)
+	if got := s.get(nil, "time?id=skipped&seq=3"); strings.Contains(got.text, reason) {
+		t.Errorf("the next event has no effect either: %s", got.text)
+	}
 	s.get(nil, "time?id=trip-to-lisbon&run=run-1&seq=14").want(t, http.StatusOK, "<h2>Open</h2>", `<bdi class="mono">flights</bdi>`, `rel="prev"`, `rel="next"`)
 	s.get(nil, "time?id=trip-to-lisbon&run=run-2&seq=77").want(t, http.StatusOK, "<bdi>/days/1/note</bdi>", `<div class="changed">`)
 	s.get(nil, "time?id=trip-to-lisbon&run=run-2&n=1").want(t, http.StatusOK, "<h2>Event 50 ", `data-seq="50"`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type content struct {
 	raw       [][]json.RawMessage // the events of each stretch; nil: to be read anew
 	copies    []*point            // the fold before the first event of each stretch; nil: to be made
 	current   *point
+	skipped   map[int]string // why the fold skips an event, by its index
 
 	rawBytes, copyBytes int64
 	folded              int // events, for tests
@@ -121,7 +123,7 @@ func (l *line) add(event pgagui.Event) {
 
 // begin reads what the conversation was before the run.
 func (l *line) begin(ctx context.Context, store *pgagui.Store, run *pgagui.RunStatus) (err error) {
-	l.start = -1
+	l.start, l.skipped = -1, map[int]string{}
 	limits, err := store.Maintenance().FoldLimits(ctx)
 	if err != nil {
 		return err
@@ -196,6 +198,11 @@ func (l *line) momentAt(ctx context.Context, store *pgagui.Store, index int) (*M
 		}
 		moment.Interrupts = append(moment.Interrupts, interrupt)
 	}
+	for _, at := range slices.Sorted(maps.Keys(l.skipped)) {
+		if at <= index {
+			moment.Skipped = append(moment.Skipped, pgagui.MalformedEvent{Seq: l.marks[at].Seq, Type: l.marks[at].Type, Problem: l.skipped[at]})
+		}
+	}
 	switch {
 	case fold.StateChanges() == changes:
 	case before == nil:
@@ -264,6 +271,9 @@ func (l *line) apply(event json.RawMessage) error {
 		at.fold.Apply(event)
 	default:
 		at.fold.Apply(event)
+	}
+	if reason := at.fold.Skipped(); reason != "" {
+		l.skipped[at.index] = reason
 	}
 	at.follow(l.marks[at.index], event)
 	return l.refusal(at.fold.Err())

@@ -50,6 +50,9 @@ type Moment struct {
 	// differ from the state before. The empty pointer is the whole state. nil: it did not change the
 	// state; so it is if the patch failed.
 	StatePaths []string
+	// Skipped are the events of the run, up to this one, that the official client would let change something and the fold does not: patches
+	// that fail, and pieces of messages that are not there.
+	Skipped []pgagui.MalformedEvent
 }
 
 // An OpenPart is a message, a tool call or another part that has begun and not ended.

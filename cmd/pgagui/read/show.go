@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/timeline"
 	"github.com/pgagui/pgagui/transcript"
 )
 
@@ -31,8 +33,9 @@ On a terminal the lines are wrapped and colored (NO_COLOR=1 turns colors off). C
 such as escape sequences, are shown as escapes.
 
 The first line names the run, its status and why it ended so, and with --at or for an earlier run
-the seq and the time up to which the conversation is shown. It names events of the run that no
-client shows, because they lack a field that their type needs. The last lines say what waits for an
+the seq and the time up to which the conversation is shown. It names events of the run without an
+effect: they lack a field that their type needs, their patch fails by RFC 6902, or the message that
+they continue is not there. The last lines say what waits for an
 answer, what the run answered, and why it failed.
 
 With --json each line is an object: first {threadId, runId, status, seq, recordedAt, errorCode,
@@ -90,6 +93,12 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	if head.MalformedEvents, err = store.MalformedEvents(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}, 100); err != nil {
 		return err
 	}
+	skipped, err := skippedEvents(ctx, store, restored)
+	if err != nil {
+		return err
+	}
+	head.MalformedEvents = append(head.MalformedEvents, skipped...)
+	slices.SortFunc(head.MalformedEvents, func(a, b pgagui.MalformedEvent) int { return cmp.Compare(a.Seq, b.Seq) })
 	if run.ParentRunID != "" {
 		given, err := store.GivenAnswers(ctx, pgagui.RunRef{ThreadID: threadID, RunID: restored.RunID}, run.ParentRunID)
 		if err != nil {
@@ -118,6 +127,24 @@ func (p *program) show(ctx context.Context, store *pgagui.Store, threadID string
 	return transcript.New(transcript.Options{
 		Width: p.textWidth(), Color: p.Colored(), Full: full, Hint: "--full shows all",
 	}).Write(p.Styled(), conversation)
+}
+
+// skippedEvents returns the events of the run, as far as it is restored, that a client would let change something and the fold does not.
+func skippedEvents(ctx context.Context, store *pgagui.Store, restored *pgagui.Restored) ([]pgagui.MalformedEvent, error) {
+	line, err := timeline.NewCache(0).Open(ctx, store, pgagui.RunRef{ThreadID: restored.ThreadID, RunID: restored.RunID})
+	if err != nil {
+		return nil, err
+	}
+	marks := line.Marks()
+	behind := sort.Search(len(marks), func(i int) bool { return marks[i].Seq > restored.Seq })
+	if behind == 0 {
+		return nil, nil
+	}
+	moment, err := line.At(ctx, marks[behind-1].Seq)
+	if err != nil {
+		return nil, err
+	}
+	return moment.Skipped, nil
 }
 
 // knownCalls returns the status and duration of the tool calls of a conversation. It reads them

@@ -129,6 +129,32 @@ func TestShowNamesMalformedEvents(t *testing.T) {
 	}
 }
 
+// Patches and pieces that the fold skips are named among them, up to what is shown.
+func TestShowNamesSkippedEvents(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", clitest.WriteFile(t, "t.ndjson",
+		clitest.Started("t", "r0"), `{"type":"ACTIVITY_SNAPSHOT","messageId":"plan","activityType":"PLAN","content":{"steps":[]}}`, `{"type":"STATE_SNAPSHOT","snapshot":{"list":[1]}}`, clitest.Finished,
+		clitest.Started("t", "r"), `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/01","value":2}]}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/1","value":2}]}`,
+		`{"type":"TEXT_MESSAGE_END"}`, `{"type":"ACTIVITY_DELTA","messageId":"plan","activityType":"PLAN","patch":[{"op":"_get","path":"/steps"}]}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"unknown","delta":"x"}`, clitest.Finished))
+	const patch = `{"seq":6,"type":"STATE_DELTA","problem":"operation 1 of the patch fails by RFC 6902"}`
+	for _, test := range []struct{ arguments, want string }{
+		{"--json", `"malformedEvents":[` + patch + `,{"seq":8,"type":"TEXT_MESSAGE_END","problem":"it has no \"messageId\""},` +
+			`{"seq":9,"type":"ACTIVITY_DELTA","problem":"operation 1 of the patch fails by RFC 6902"},` +
+			`{"seq":10,"type":"TEXT_MESSAGE_CONTENT","problem":"no message that takes text has the id of the piece"}]`},
+		{"--json --at 6", patch},
+		{"", "; 4 events without effect, the first is seq 6, STATE_DELTA: operation 1 of the patch fails by RFC 6902"},
+	} {
+		if out := commands.Must(append([]string{"show", "t"}, strings.Fields(test.arguments)...)...); !strings.Contains(out, test.want) {
+			t.Errorf("show t %s: %s is not in\n%s", test.arguments, test.want, out)
+		}
+	}
+	if out := commands.Must("show", "t", "--at", "5"); strings.Contains(out, "STATE_DELTA") {
+		t.Errorf("it names what it does not show:\n%s", out)
+	}
+}
+
 // A run that answers says what it was asked, and what it answered, in each way of answering.
 func TestShowSaysWhatWasAnswered(t *testing.T) {
 	t.Parallel()
