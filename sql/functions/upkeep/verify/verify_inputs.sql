@@ -56,7 +56,7 @@ begin
     return query
         select null::text, format('the part number %s of the kind %s of inputs does not have the size and the id of its text', part.part_no, part.kind), 'damage'
         from agui.input_part as part
-        cross join lateral (select agui_internal.json_guard(part.body::text) as guarded) as text
+        cross join lateral (select agui_internal.json_guard(part.body::text) as guarded offset 0) as text
         where part.thread_key = verify_inputs.thread_key
             and (part.bytes, part.message_id) is distinct from (octet_length(text.guarded), agui_internal.message_id_of(part.kind, text.guarded))
         order by part.kind, part.part_no;

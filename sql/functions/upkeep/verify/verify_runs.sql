@@ -86,14 +86,17 @@ begin
         left join agui.run_input as stored
             on stored.thread_key = run.thread_key and stored.run_no = run.run_no
         cross join lateral (
-            -- agui_internal.verify_inputs reports an input that cannot be read as it was.
+            -- agui_internal.verify_inputs reports an input that cannot be read as it was. One in parts was an
+            -- object; it is joined only to be compared.
             select case
+                when stored.input is null and first_start.input is null then null
                 when coalesce(agui_internal.stored_input_hash(run.thread_key, run.run_no) = stored.hash, stored.input is not null) then (
                     select given.input
                     from agui.input as given
                     where given.thread_key = run.thread_key and given.run_no = run.run_no
                 )
             end as input
+            offset 0  -- computed once
         ) as beside
         -- The parent that the first event names. Later events never change it.
         cross join lateral (
