@@ -33,6 +33,11 @@ type namedEvent struct {
 	Input                                                  *struct{ Messages []struct{ ID string } }
 }
 
+// resultOf is where places has a result: it may have the id of another message.
+func resultOf(messageID string) string {
+	return "result " + messageID
+}
+
 func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgagui.At) map[string]*placeOf {
 	t.Helper()
 	ctx := context.Background()
@@ -43,7 +48,7 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 	}
 	for _, run := range lineage {
 		brings := func(id string, seq int64) *placeOf {
-			if id == "" {
+			if id == "" || id == resultOf("") {
 				return nil
 			}
 			place := places[id]
@@ -81,6 +86,7 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 				// No generated run has a RUN_STARTED behind other events.
 				for _, message := range input.Messages {
 					brings(message.ID, event.Seq)
+					brings(resultOf(message.ID), event.Seq)
 				}
 			}
 			isFirst = false
@@ -99,19 +105,25 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 				if e.Input != nil {
 					for _, message := range e.Input.Messages {
 						brings(message.ID, event.Seq)
+						brings(resultOf(message.ID), event.Seq)
 					}
 				}
 			case "MESSAGES_SNAPSHOT":
 				for _, message := range e.Messages {
 					brings(message.ID, event.Seq)
+					brings(resultOf(message.ID), event.Seq)
 				}
-			case "TEXT_MESSAGE_START", "TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_RESULT", "ACTIVITY_SNAPSHOT":
+			case "TOOL_CALL_RESULT":
+				brings(resultOf(e.MessageID), event.Seq)
+				about(resultOf(e.MessageID), event.Seq)
+			case "TEXT_MESSAGE_START", "TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CHUNK", "ACTIVITY_SNAPSHOT":
 				brings(e.MessageID, event.Seq)
 				about(e.MessageID, event.Seq)
 			case "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "ACTIVITY_DELTA":
 				about(e.MessageID, event.Seq)
 			case "REASONING_ENCRYPTED_VALUE":
 				about(cmp.Or(messageOfCall[e.EntityID], e.EntityID), event.Seq)
+				about(resultOf(e.EntityID), event.Seq)
 			case "TOOL_CALL_START", "TOOL_CALL_CHUNK":
 				messageOfCall[e.ToolCallID] = cmp.Or(messageOfCall[e.ToolCallID], e.ParentMessageID, e.ToolCallID)
 				brings(messageOfCall[e.ToolCallID], event.Seq)
@@ -176,6 +188,9 @@ func checkLastMessages(t *testing.T, store *pgagui.Store, threadID string, at pg
 			t.Fatalf("%+v, %d a page: message %d is %+v, want %+v", at, limit, i+1, message, want[i])
 		}
 		place := places[message.ID]
+		if message.Role == "tool" {
+			place = places[resultOf(message.ID)]
+		}
 		if place == nil {
 			if message.MessagePlace != (pgagui.MessagePlace{}) {
 				t.Fatalf("%+v: message %q is at %+v", at, message.ID, message.MessagePlace)
@@ -445,25 +460,30 @@ func TestLastMessagesOfResultsThatComeLate(t *testing.T) {
 	}
 }
 
-// Some agents give a result the id of its call.
+// Some agents give a result the id of its call, or of the message of its call.
 func TestLastMessagesOfResultsWithTheIDOfTheirCall(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},
-		{"type":"TEXT_MESSAGE_START","messageId":"m"},
-		{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"},
-		{"type":"TOOL_CALL_END","toolCallId":"c"},
-		{"type":"TOOL_CALL_RESULT","messageId":"c","toolCallId":"c","content":"done"},
-		{"type":"RUN_FINISHED"}]')`)
-	for limit := 1; limit <= 3; limit++ {
-		page, err := store.LastMessages(t.Context(), "t", pgagui.LastMessagesOptions{Limit: limit})
-		if err != nil || len(page) == 0 {
-			t.Fatal(page, err)
-		}
-		result := page[len(page)-1]
-		if result.Role != "tool" || result.FirstSeq != 5 || result.LastSeq != 5 || len(result.Calls) > 0 {
-			t.Errorf("%d a page: the result is at %+v, want seq 5, without calls", limit, result.MessagePlace)
+	for _, id := range []string{"c", "m"} {
+		testdb.Exec(t, pool, `select agui.append($1, 'r', $2)`, id, `[{"type":"RUN_STARTED"},
+			{"type":"TEXT_MESSAGE_START","messageId":"m"},
+			{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"},
+			{"type":"TOOL_CALL_END","toolCallId":"c"},
+			{"type":"TOOL_CALL_RESULT","messageId":"`+id+`","toolCallId":"c","content":"done"},
+			{"type":"RUN_FINISHED"}]`)
+		for limit := 1; limit <= 3; limit++ {
+			page, err := store.LastMessages(t.Context(), id, pgagui.LastMessagesOptions{Limit: limit})
+			if err != nil || len(page) == 0 {
+				t.Fatal(page, err)
+			}
+			result := page[len(page)-1]
+			if result.Role != "tool" || result.FirstSeq != 5 || result.LastSeq != 5 || len(result.Calls) > 0 {
+				t.Errorf("id %s, %d a page: the result is at %+v, want seq 5, without calls", id, limit, result.MessagePlace)
+			}
+			if limit > 1 && (page[0].FirstSeq != 2 || page[0].LastSeq != 4 || len(page[0].Calls) != 1) {
+				t.Errorf("id %s, %d a page: the message of the call is at %+v, want seq 2 to 4, with it", id, limit, page[0].MessagePlace)
+			}
 		}
 	}
 }

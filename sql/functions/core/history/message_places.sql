@@ -26,6 +26,7 @@ declare
     until   constant bigint := coalesce(at_seq, 9223372036854775807);
     brings  constant text[] := agui_internal.event_types('brings messageId', 'brings parentMessageId');
     starts  constant text[] := agui_internal.event_types('brings parentMessageId');
+    results constant text[] := agui_internal.event_types('add result');
     of_call constant text[] := agui_internal.event_types('start tool', 'continue tool', 'end tool', 'chunk tool');
     -- A set of text, in which a key is found by binary search.
     wanted  constant jsonb := (select jsonb_object_agg(listed.id, true) from unnest(ids) as listed (id) where listed.id is not null);
@@ -140,7 +141,7 @@ begin
         where mention.type = any (starts) and wanted_message.role = 'assistant'
         order by mention.call_id, mention.first_seq, wanted_message.id = mention.parent_id desc
     ),
-    told as materialized (
+    named as (
         select mention.message_id as of_message, mention.*
         from mention
         where mention.type <> all (of_call) and mention.entity_id is null and wanted ? mention.message_id
@@ -151,22 +152,29 @@ begin
         union all
         select call.message_id, mention.* from mention join call on call.call_id = mention.entity_id
     ),
+    -- A result may also have the id of the message of its call.
+    told as materialized (
+        select listed.item, named.*
+        from unnest(ids, roles) with ordinality as listed (id, role, item)
+        join named on named.of_message = listed.id
+        where named.is_list or named.entity_id is not null or (named.type = any (results)) = (listed.role = 'tool')
+    ),
     begun as materialized (
-        select distinct on (told.of_message) told.*
+        select distinct on (told.item) told.*
         from told
         where told.is_list or told.type = any (brings)
-        order by told.of_message, told.first_seq
+        order by told.item, told.first_seq
     ),
     updated as (
-        select distinct on (told.of_message) told.*
+        select distinct on (told.item) told.*
         from told
-        join begun on begun.of_message = told.of_message and begun.run_no = told.run_no
+        join begun on begun.item = told.item and begun.run_no = told.run_no
         where not told.is_list
-        order by told.of_message, told.last_seq desc
+        order by told.item, told.last_seq desc
     ),
     calls as (
         select
-            part_of.of_message,
+            part_of.item,
             json_agg(
                 json_build_object(
                     'toolCallId', part_of.call_id, 'firstSeq', part_of.seqs[1], 'lastSeq', part_of.last_seq,
@@ -176,21 +184,21 @@ begin
             ) as list
         from (
             select
-                told.of_message,
+                told.item,
                 told.call_id,
                 array_agg(told.first_seq order by told.first_seq) as seqs,
                 max(told.last_seq) as last_seq,
                 (array_agg(coalesce(agui_internal.json_timestamp(told.first_told::json), told.first_at) order by told.first_seq))[1] as started_at,
                 (array_agg(coalesce(agui_internal.json_timestamp(told.last_told::json), told.last_at) order by told.last_seq desc))[1] as updated_at
             from told
-            join begun on begun.of_message = told.of_message and begun.run_no = told.run_no
+            join begun on begun.item = told.item and begun.run_no = told.run_no
             where told.type = any (of_call)
-            group by told.of_message, told.call_id
+            group by told.item, told.call_id
         ) as part_of
-        group by part_of.of_message
+        group by part_of.item
     )
     select
-        listed.item::int,
+        begun.item::int,
         of_run.run_id,
         begun.first_seq,
         greatest(begun.first_seq, updated.last_seq),
@@ -200,13 +208,12 @@ begin
             else coalesce(agui_internal.json_timestamp(begun.first_told::json), begun.first_at, of_run.started_at)
         end,
         calls.list
-    from unnest(ids) with ordinality as listed (id, item)
-    join begun on begun.of_message = listed.id
+    from begun
     cross join lateral (
         select stored.run_id, stored.started_at from agui.run as stored where stored.thread_key = key and stored.run_no = begun.run_no offset 0
     ) as of_run
-    left join updated on updated.of_message = listed.id
-    left join calls on calls.of_message = listed.id;
+    left join updated on updated.item = begun.item
+    left join calls on calls.item = begun.item;
 end
 $function$;
 
