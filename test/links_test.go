@@ -26,7 +26,7 @@ func TestLinksOfTheDocumentationLead(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "bin" || entry.Name() == ".git" || path == "../docs/site/pages") {
+		if entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "venv" || entry.Name() == "bin" || entry.Name() == ".git" || path == "../docs/site/pages") {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) != ".md" {
