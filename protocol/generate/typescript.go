@@ -35,6 +35,13 @@ func runner(l *protocol.List, _ []byte) ([]byte, error) {
 			fmt.Fprintf(&w, "  [%q, %q],\n", t.Name, t.OlderClientsTake)
 		}
 	}
+	fmt.Fprint(&w, "]);\n\n/** The types of older protocols, with those that took their place. */\n")
+	fmt.Fprint(&w, "export const became: ReadonlyMap<string, string> = new Map([\n")
+	for _, t := range l.Types {
+		if t.Became != "" && !t.Proposed {
+			fmt.Fprintf(&w, "  [%q, %q],\n", t.Name, t.Became)
+		}
+	}
 	fmt.Fprint(&w, "]);\n\n/** The members of each type, by what they hold: a kind or form of values, or these words. With ?, it may be absent. */\n")
 	fmt.Fprint(&w, "export const schemas: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>> = {\n")
 	for i := range l.Types {

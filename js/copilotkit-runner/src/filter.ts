@@ -5,6 +5,7 @@ import type { AguiEvent } from "@pgagui/postgres";
 import { conform, isToolCall } from "./conform.ts";
 import { textOf } from "./events.ts";
 import { actions, closesLane, parts, type Part } from "./protocol.ts";
+import { Thinking } from "./thinking.ts";
 
 type Tag = string | undefined; // the subagent of an event; undefined: the main agent
 
@@ -37,7 +38,7 @@ function actionOf(event: AguiEvent): { does: string; part?: Part | undefined; ki
 /**
  * The filter of one stream to one client. A valid stream passes unchanged, with two exceptions: chunks become starts, pieces and
  * ends, and RUN_FINISHED is sent last, because agents send events after it. The filter adds starts and ends that are missing, and
- * leaves out what the client refuses.
+ * leaves out what the client refuses, and what the fold skips: pieces of messages that are not there. Thinking becomes reasoning.
  */
 export class ClientFilter {
   #run: { threadId: string; runId: string };
@@ -48,6 +49,9 @@ export class ClientFilter {
   /** The agents that messages, calls and thoughts belong to. */
   #owners = new Map<string, Tag>();
   #callNames = new Map<string, string>();
+  /** The roles of the messages that a fold of the log has here. */
+  #messages = new Map<string, string>();
+  #thinking = new Thinking();
   #lanes = new Map<Tag, Lane>();
   #endedSubagents = new Set<string>();
   #added: AguiEvent[] = [];
@@ -61,14 +65,20 @@ export class ClientFilter {
     const ending = this.end();
     this.#run = { ...this.#run, runId };
     this.#phase = "before";
+    this.#thinking = new Thinking();
     this.#reset();
     return ending;
   }
 
-  /** Takes the next event of the log, and returns what to send. */
-  push(event: AguiEvent): AguiEvent[] {
+  /** Says which messages the conversation has before the run. */
+  know(messages: Iterable<[id: string, role: string]>): void {
+    this.#messages = new Map(messages);
+  }
+
+  /** Takes the next event of the log, and returns what to send. Events of a history have no seq. */
+  push(event: AguiEvent, seq = 0): AguiEvent[] {
     this.#added = [];
-    const conformed = conform(event, this.#run);
+    const conformed = conform(this.#thinking.read(event, this.#run.runId, seq), this.#run);
     if (conformed) {
       this.#take(conformed);
     }
@@ -191,7 +201,7 @@ export class ClientFilter {
       if (this.#contradicts(kind.bucket, id, tag) || does === "start" && kind === call && !this.#fitsParent(event, id, tag)) {
         return false;
       }
-      return isOpen || kind !== call || does === "start" || this.#callNames.has(id);
+      return isOpen || does === "start" || (kind === call ? this.#callNames.has(id) : (this.#messages.get(id) ?? "activity") !== "activity");
     }
     switch (part ? `${does} ${part}` : does) {
       case "start step":
@@ -199,20 +209,14 @@ export class ClientFilter {
       case "end step":
         return this.#open.has(stepKey(event, tag));
       case "patch state":
-        return !hasCycle(event.delta);
+        return !isRefused(event.delta);
       case "patch activity":
-        return !this.#contradicts("activity", textOf(event, "messageId")!, tag) && !hasCycle(event.patch);
+        return !this.#contradicts("activity", textOf(event, "messageId")!, tag) && !isRefused(event.patch);
       case "encrypt": {
         const id = textOf(event, "entityId")!;
         const bucket = event.subtype === "tool-call" ? "toolCall" : this.#owners.has(`message ${id}`) ? "message" : "reasoning";
         return !this.#contradicts(bucket, id, tag);
       }
-      case "start thinking":
-      case "start thinking span":
-        return !this.#open.has(parts[part!].end);
-      case "end thinking":
-      case "end thinking span":
-        return this.#open.has(parts[part!].end);
       case "start subagent": {
         const parent = textOf(event, "parentSubagentRunId");
         const isKnown = (id: string) => this.#open.has(parts.subagent.end + id) || this.#endedSubagents.has(id);
@@ -253,20 +257,6 @@ export class ClientFilter {
       case "end step":
         this.#open.delete(stepKey(event, tag));
         break;
-      case "start thinking span":
-        this.#open.set(parts["thinking span"].end, { type: parts["thinking span"].end });
-        break;
-      case "start thinking":
-        this.#think(false);
-        this.#open.set(parts.thinking.end, { type: parts.thinking.end });
-        break;
-      case "continue thinking":
-        this.#think(true);
-        break;
-      case "end thinking":
-      case "end thinking span":
-        this.#open.delete(parts[part!].end);
-        break;
       case "start subagent":
         this.#open.set(parts.subagent.end + tag!, { type: parts.subagent.end, subagentRunId: tag });
         break;
@@ -277,12 +267,15 @@ export class ClientFilter {
       case "show activity":
         if (!this.#owners.has(`activity ${textOf(event, "messageId")}`) || event.replace !== false) {
           this.#owners.set(`activity ${textOf(event, "messageId")}`, tag);
+          this.#messages.set(textOf(event, "messageId")!, "activity");
         }
         break;
       case "add result":
         this.#owners.set(`message ${textOf(event, "messageId")}`, tag);
+        this.#has(textOf(event, "messageId")!, "tool");
         break;
       case "list messages":
+        this.#forget(event.messages as AguiEvent[]);
         this.#learn(event.messages, true);
         break;
     }
@@ -293,7 +286,13 @@ export class ClientFilter {
     const id = textOf(event, kind.id)!;
     const key = `${kind.bucket} ${id}`;
     if (kind === call) {
+      const parent = this.#callNames.has(id) ? undefined : textOf(event, "parentMessageId") || id;
+      if (parent !== undefined && this.#has(parent, "assistant") !== "assistant") {
+        this.#has(id, "assistant");
+      }
       this.#callNames.set(id, textOf(event, "toolCallName")!);
+    } else if (kind === text || kind === thought) {
+      this.#has(id, textOf(event, "role") ?? "assistant");
     }
     if (!this.#owners.has(key)) {
       const parent = kind === call && tag === undefined ? `message ${textOf(event, "parentMessageId")}` : "";
@@ -305,16 +304,6 @@ export class ClientFilter {
 
   #startMembers(kind: Kind, id: string): object {
     return kind === call ? { toolCallName: this.#callNames.get(id) } : { role: kind === thought ? "reasoning" : "assistant" };
-  }
-
-  /** Adds the start of thinking, and of its message, if they are missing. */
-  #think(inMessage: boolean): void {
-    for (const { start, end } of inMessage ? [parts["thinking span"], parts.thinking] : [parts["thinking span"]]) {
-      if (!this.#open.has(end)) {
-        this.#open.set(end, { type: end });
-        this.#added.push({ type: start });
-      }
-    }
   }
 
   #contradicts(bucket: string, id: string, tag: Tag): boolean {
@@ -331,6 +320,27 @@ export class ClientFilter {
     return tag !== undefined ? owner === tag : !this.#owners.has(`toolCall ${id}`) || this.#owners.get(`toolCall ${id}`) === owner;
   }
 
+  /** Records a message unless it is there, and returns its role. */
+  #has(id: string, role: string): string {
+    this.#messages.set(id, this.#messages.get(id) ?? role);
+    return this.#messages.get(id)!;
+  }
+
+  /** Forgets what a list of messages takes away. Activities have no pieces, and reasoning stays if the list has none. */
+  #forget(list: AguiEvent[]): void {
+    const hasReasoning = list.some(({ role }) => role === "reasoning");
+    for (const [id, role] of this.#messages) {
+      if (hasReasoning || role !== "reasoning") {
+        this.#messages.delete(id);
+      }
+    }
+    for (const id of this.#callNames.keys()) {
+      if (!this.#open.has(call.end + id)) {
+        this.#callNames.delete(id);
+      }
+    }
+  }
+
   /** Records which agents the messages of a list and their calls belong to. A snapshot overwrites earlier records. */
   #learn(messages: unknown, isSnapshot: boolean): void {
     if (!Array.isArray(messages)) {
@@ -344,6 +354,7 @@ export class ClientFilter {
     for (const message of messages as AguiEvent[]) {
       const tag = textOf(message, "subagentRunId");
       const role = textOf(message, "role");
+      this.#has(textOf(message, "id")!, role!);
       record(`${role === "reasoning" || role === "activity" ? role : "message"} ${textOf(message, "id")}`, tag);
       // The schema of the client describes the calls of assistants only. Other messages may have anything there.
       const calls = Array.isArray(message.toolCalls) ? message.toolCalls.filter(isToolCall) : [];
@@ -433,8 +444,14 @@ function stepKey(event: AguiEvent, tag: Tag): string {
   return JSON.stringify(["step", tag ?? null, event.stepName]);
 }
 
-/** Whether a patch moves a value into itself. The client's state would get a cycle. */
-function hasCycle(patch: unknown): boolean {
+const operations: readonly unknown[] = ["add", "remove", "replace", "move", "copy", "test"];
+
+/**
+ * Whether a patch fails by RFC 6902 whatever its document is, but the client's library applies it: it has an unknown operation, or moves
+ * a value into itself, which would make a cycle of the client's state.
+ */
+function isRefused(patch: unknown): boolean {
   return Array.isArray(patch) && patch.some((operation: { op?: unknown; from?: unknown; path?: unknown } | null) =>
+    !operations.includes(operation?.op) ||
     operation?.op === "move" && typeof operation.path === "string" && operation.path.startsWith(`${textOf(operation, "from")}/`));
 }

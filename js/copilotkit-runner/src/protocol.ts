@@ -87,6 +87,15 @@ export const closesLane: ReadonlySet<string> = new Set([
 export const instead: ReadonlyMap<string, string> = new Map<string, string>([
 ]);
 
+/** The types of older protocols, with those that took their place. */
+export const became: ReadonlyMap<string, string> = new Map([
+  ["THINKING_START", "REASONING_START"],
+  ["THINKING_TEXT_MESSAGE_START", "REASONING_MESSAGE_START"],
+  ["THINKING_TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT"],
+  ["THINKING_TEXT_MESSAGE_END", "REASONING_MESSAGE_END"],
+  ["THINKING_END", "REASONING_END"],
+]);
+
 /** The members of each type, by what they hold: a kind or form of values, or these words. With ?, it may be absent. */
 export const schemas: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>> = {
   TEXT_MESSAGE_START: { messageId: "string", "role?": ["developer", "system", "assistant", "user"], "name?": "string" },

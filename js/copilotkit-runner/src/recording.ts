@@ -18,8 +18,8 @@ export interface RecordingOptions {
   agentId: string | undefined;
   /** The user who begins the run, for lists of threads. */
   user: string | undefined;
-  /** Called when events are stored, in their order. The next ones wait until it has resolved. */
-  onStored(events: AguiEvent[]): Promise<void>;
+  /** Called when events are stored, in their order, with the seq of the first one. The next ones wait until it has resolved. */
+  onStored(events: AguiEvent[], firstSeq: number): Promise<void>;
   /** Called when the agent should end: the run should stop, or cannot be recorded. */
   onStop(): void;
   log: Log;
@@ -293,7 +293,7 @@ export class Recording implements Beating {
         this.#pending.splice(0, batch.length);
         this.#pendingBytes -= batch.reduce((size, text) => size + text.length, 0);
         this.#makeRoom();
-        await this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent));
+        await this.#options.onStored(batch.map((text) => JSON.parse(text) as AguiEvent), this.#seq - batch.length + 1);
       } catch (error) { // also of onStored: a rejection that nothing handles would end the process
         this.#fail(asError(error));
       }

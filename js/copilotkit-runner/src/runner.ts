@@ -247,18 +247,24 @@ export class PgaguiAgentRunner implements AgentRunner {
   ): void {
     let filter: ClientFilter; // from the claim on
     const messages: object[] = persistedInputMessages ?? input.messages ?? [];
-    let newMessages: Promise<object[]> = Promise.resolve(messages);
+    let known: Promise<Map<string, string>>; // the messages before the run
     let giveUp = () => {};
     const agentIsOver = new Promise<{ message?: string }>((resolve) => (giveUp = () => resolve({})));
     const recording: Recording = new Recording(database, this.#heartbeats, {
       threadId, runId: input.runId, agentId: agent.agentId, user, parentRunId: parentOf(input), log: this.#log,
       input: persistedInputMessages ? { ...input, messages } : input,
-      onStored: async (events) => {
+      onStored: async (events, firstSeq) => {
         this.#poller.wake();
-        for (const event of events) {
-          const lacksInput = event.type === "RUN_STARTED" && !isObject(event.input);
-          const passed = lacksInput ? { ...event, input: { ...input, runId: recording.runId, messages: await newMessages } } : event;
-          filter.push(passed).forEach((sent) => to.next(sent));
+        for (const [i, event] of events.entries()) {
+          let passed = event;
+          if (event.type === "RUN_STARTED") {
+            const before = await known;
+            if (!isObject(event.input)) {
+              const added = messages.filter((message) => !before.has(textOf(message, "id") ?? ""));
+              passed = { ...event, input: { ...input, runId: recording.runId, messages: added } };
+            }
+          }
+          filter.push(passed, firstSeq + i).forEach((sent) => to.next(sent));
         }
       },
       onStop: () => {
@@ -286,7 +292,10 @@ export class PgaguiAgentRunner implements AgentRunner {
         isNew = await recording.claim({ supersede: this.#options.onConcurrentRun === "supersede" });
         if (isNew) {
           filter = new ClientFilter(threadId, recording.runId);
-          newMessages = this.#unknownOf(messages, recording, database);
+          known = this.#messagesBefore(recording, database).then((before) => {
+            filter.know(before);
+            return before;
+          });
           await recording.finish(recording.isStopped ? {} : await Promise.race([call(), agentIsOver]));
         }
       } finally {
@@ -304,20 +313,20 @@ export class PgaguiAgentRunner implements AgentRunner {
     }));
   }
 
-  /** Returns those messages that the conversation before a run does not have. If it cannot be read, all: clients have the others. */
-  async #unknownOf(messages: object[], { threadId, runId, parentRunId }: Recording, database: Database): Promise<object[]> {
-    if (parentRunId === "" || messages.length === 0) {
-      return messages;
+  /** Returns the ids and roles of the messages before a run. If they cannot be read, none: clients have them. */
+  async #messagesBefore({ threadId, runId, parentRunId }: Recording, database: Database): Promise<Map<string, string>> {
+    if (parentRunId === "") {
+      return new Map();
     }
     try {
-      const rows = await retry(() => database.ofThread(threadId).within(callTimeout / 3).query<{ message_id: string | null }>(
-        "select message_id from agui.messages(thread_id => $1, run_id => $2, scope => $3)", [threadId, parentRunId, database.scope],
+      const rows = await retry(() => database.ofThread(threadId).within(callTimeout / 3).query<{ message_id: string; role: string }>(
+        "select message_id, role from agui.messages(thread_id => $1, run_id => $2, scope => $3) where message_id is not null",
+        [threadId, parentRunId, database.scope],
       ), { forAtMost: callTimeout });
-      const known = new Set(rows.map((row) => row.message_id));
-      return messages.filter((message) => !known.has(textOf(message, "id") ?? null));
+      return new Map(rows.map(({ message_id: id, role }) => [id, role]));
     } catch (error) {
       this.#log({ level: "warn", message: "the conversation before a run could not be read", threadId, runId, error });
-      return messages;
+      return new Map();
     }
   }
 }

@@ -114,7 +114,7 @@ export class Stream {
     for (let hasEnded = false; ; ) {
       const { batches, isAll } = await follower.next({ signal: this.#signal });
       for (const batch of batches.filter((batch) => batch.runId === runId)) {
-        this.#pass(batch.events);
+        this.#pass(batch.events, batch.firstSeq);
         hasEnded = batch.hasEnded;
       }
       if (hasEnded && isAll) {
@@ -123,10 +123,8 @@ export class Stream {
     }
   }
 
-  #pass(events: AguiEvent[]): void {
-    for (const event of events) {
-      this.#filter!.push(event).forEach(this.#send);
-    }
+  #pass(events: AguiEvent[], firstSeq?: number): void {
+    events.forEach((event, i) => this.#filter!.push(event, firstSeq && firstSeq + i).forEach(this.#send));
   }
 
   /** Reads the head, null if the thread is unknown or erased, and whether a run is about to begin. */

@@ -185,6 +185,39 @@ test("a client of another process joins a run in mid-message, and sees the rest 
   expect(follower.events[4]!.delta).toBe("lo.");
 });
 
+test("a client gets no piece of a message that is not there, as after a reload", async () => {
+  const connectionString = await database();
+  const [runner, other] = [process({ connectionString }), process({ connectionString })];
+  const before = new PlayedAgent();
+  const first = receive(runner.run(request("t", "r1", before)));
+  await before.send(...talk("t", "r1", "One"));
+  await before.end();
+  await first.done;
+  const known = first.events.find(({ type }) => type === "TEXT_MESSAGE_START")!.messageId as string;
+
+  const agent = new PlayedAgent();
+  const piece = (messageId: string, delta: string): AguiEvent => ({ type: "TEXT_MESSAGE_CONTENT", messageId, delta });
+  const run = receive(runner.run(request("t", "r2", agent)));
+  await agent.send(started("t", "r2"), { type: "STATE_SNAPSHOT", snapshot: 1 });
+  const joined = receive(other.connect({ threadId: "t" } as never));
+  await vi.waitFor(() => expect(types(joined.events)).toContain("STATE_SNAPSHOT"));
+  await agent.send(
+    piece("unknown", "wrong"), { type: "REASONING_MESSAGE_CONTENT", messageId: "unknown", delta: "wrong" }, piece(known, " and a half"),
+    { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "f", parentMessageId: "m" }, piece("m", "of a call"), { type: "TEXT_MESSAGE_END", messageId: "m" },
+    { type: "MESSAGES_SNAPSHOT", messages: [{ id: "listed", role: "assistant", content: "" }] }, piece("m", "wrong"), piece("listed", "last"),
+    { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" }, finished("t", "r2"),
+  );
+  await agent.end();
+  await Promise.all([run.done, joined.done]);
+  for (const { events } of [run, joined]) {
+    const deltas = events.flatMap(({ delta }) => delta ?? []);
+    expect(deltas.slice(-4)).toEqual([" and a half", "of a call", "last", "{}"]);
+    expect(JSON.stringify(events)).not.toContain("wrong");
+  }
+  const [restored] = await sql<{ messages: { id: string; content?: string }[] }>(connectionString, "select agui.restore('t') -> 'messages' as messages");
+  expect(restored!.messages).toEqual([expect.objectContaining({ id: "listed", content: "last" })]);
+});
+
 test("a client that connects before the first event of a run waits for it", async () => {
   const connectionString = await database();
   const [one, other] = [process({ connectionString }), process({ connectionString })];

@@ -85,6 +85,37 @@ describe.each(["pg", "pg-8.12"])("with the pool of %s", (pgModule) => {
   });
 });
 
+test("pages show what they show after a reload: thinking as reasoning, and no patch that RFC 6902 refuses", async () => {
+  const settings = await stage("pgagui");
+  const [one, two] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
+  const app = await App.open(one, "t");
+  const sent = app.send("q1", "Who?");
+  const call = await settings.agent.call();
+  const { threadId, runId } = call.input;
+  const send = (...events: object[]) => events.forEach((event) => call.send(event));
+  send({ type: "RUN_STARTED", threadId, runId }, { type: "STATE_SNAPSHOT", snapshot: { a: 1 } }, { type: "THINKING_START" });
+  send({ type: "THINKING_TEXT_MESSAGE_START" }, { type: "THINKING_TEXT_MESSAGE_CONTENT", delta: "Hm" });
+  await app.shows("Hm");
+  const other = await App.open(two, "t");
+  const connected = other.connect();
+  await other.shows("Hm");
+  send({ type: "THINKING_TEXT_MESSAGE_CONTENT", delta: ", well" }, { type: "THINKING_TEXT_MESSAGE_END" }, { type: "THINKING_END" });
+  send({ type: "STATE_DELTA", delta: [{ op: "replace", path: "/a", value: 2 }, { op: "_get", path: "/a" }] }, { type: "STATE_DELTA", delta: [{ op: "add", path: "/b", value: 1 }] });
+  send({ type: "TEXT_MESSAGE_START", messageId: `${String(runId)}-answer`, role: "assistant" });
+  say(call, "Me.");
+  finish(call);
+  await Promise.all([sent, connected]);
+  const reloaded = await App.open(two, "t");
+  await reloaded.connect();
+  for (const { agent, errors } of [app, other, reloaded]) {
+    expect(errors).toEqual([]);
+    expect(agent.state).toEqual({ a: 1, b: 1 });
+    expect(agent.messages).toMatchObject([
+      { id: "q1", role: "user" }, { id: `${String(runId)}-thinking-4`, role: "reasoning", content: "Hm, well" }, { role: "assistant", content: "Me." },
+    ]);
+  }
+});
+
 test("two instances serve one thread: a client of the other joins in mid-run, and may not run beside it", async () => {
   const settings = await stage("pgagui");
   const [one, two] = await Promise.all([startRuntime(settings), startRuntime(settings)]);
