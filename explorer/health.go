@@ -2,8 +2,10 @@ package explorer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/transcript"
 )
 
 type healthPage struct {
@@ -189,8 +192,13 @@ type waitingPage struct {
 // waitingThread is a thread whose head waits for answers, or for the results of tool calls.
 type waitingThread struct {
 	pgagui.Thread
-	Interrupts []pgagui.Interrupt
-	Calls      []pgagui.WaitingInterrupt
+	Questions []question
+	Calls     []pgagui.WaitingInterrupt
+}
+
+type question struct {
+	pgagui.Interrupt
+	Text string
 }
 
 // waitingPerPage is how many threads a page of the inbox has: it reads the interrupts of each.
@@ -219,14 +227,35 @@ func (h *Handler) showWaiting(q *request) error {
 	}
 	body := waitingPage{}
 	for _, thread := range listed.Threads {
-		interrupts, err := q.store.Interrupts(q.Context(), thread.ID, pgagui.At{RunID: thread.HeadRunID})
+		questions, err := q.readQuestions(thread)
 		if err != nil && !errors.Is(err, pgagui.ErrNotFound) && !errors.Is(err, pgagui.ErrQuarantined) && !errors.Is(err, pgagui.ErrFoldLimit) {
 			return err
 		}
-		body.Threads = append(body.Threads, waitingThread{thread, interrupts, calls[thread.ID]})
+		body.Threads = append(body.Threads, waitingThread{thread, questions, calls[thread.ID]})
 	}
 	if listed.HasMore {
 		body.Next = link("waiting", "cursor", listed.Cursor)
 	}
 	return q.write("waiting", "Waiting", body)
+}
+
+// readQuestions returns what the head of a thread asks. It reads the conversation only if a question is about a tool call, and says no more.
+func (q *request) readQuestions(thread pgagui.Thread) (questions []question, err error) {
+	at := pgagui.At{RunID: thread.HeadRunID}
+	interrupts, err := q.store.Interrupts(q.Context(), thread.ID, at)
+	if err != nil {
+		return nil, err
+	}
+	var messages []json.RawMessage
+	if slices.ContainsFunc(interrupts, func(one pgagui.Interrupt) bool { return one.Message == "" && one.ToolCallID != "" }) {
+		restored, err := q.store.Restore(q.Context(), thread.ID, at)
+		if err != nil {
+			return nil, err
+		}
+		messages = restored.Messages
+	}
+	for _, one := range interrupts {
+		questions = append(questions, question{one, transcript.Question(one.JSON, messages)})
+	}
+	return questions, nil
 }

@@ -135,6 +135,23 @@ func TestSubagentsAndInterrupts(t *testing.T) {
 	s.get(nil, "waiting").want(t, http.StatusOK, "Refund € 49.90 for order 4711?", "Refund this, please")
 }
 
+// Without a message, the list of what waits says which call a question is about, with its arguments, or its metadata.
+func TestQuestionsWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	s := newSite(t, store, explorer.Options{Access: access.Anonymous("", access.Admin), Database: pool})
+	const thread, run = "asks", "r"
+	appendEvents(t, store, pgagui.RunRef{ThreadID: thread, RunID: run},
+		event("RUN_STARTED", "threadId", thread, "runId", run),
+		event("TOOL_CALL_START", "toolCallId", "c", "toolCallName", "erase"), event("TOOL_CALL_ARGS", "toolCallId", "c", "delta", `{"at": 4711}`), event("TOOL_CALL_END", "toolCallId", "c"),
+		event("RUN_FINISHED", "threadId", thread, "runId", run, "outcome", map[string]any{"type": "interrupt", "interrupts": []any{
+			map[string]any{"id": "i1", "reason": "approval", "toolCallId": "c"}, map[string]any{"id": "i2", "reason": "choice", "metadata": map[string]any{"of": "two"}},
+			map[string]any{"id": "i3", "reason": "says nothing"},
+		}}))
+	s.get(nil, "waiting").want(t, http.StatusOK, "erase {&#34;at&#34;:4711}", "<code>approval</code>", "{&#34;of&#34;:&#34;two&#34;}", "says nothing")
+}
+
 // A thread whose agent asks by a tool call is in the list of what waits, with the call.
 func TestCallsWait(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/transcript"
 )
 
 // factsOf are the facts of the scope, or of all.
@@ -60,7 +62,7 @@ interruptId, reason, message, toolCallId, tool, arguments, askedAt and expiresAt
 				return err
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.waiting(command.Context(), p.factsOf(store, allScopes), options)
+				return p.waiting(command.Context(), store, p.factsOf(store, allScopes), options)
 			})
 		},
 	}
@@ -70,10 +72,15 @@ interruptId, reason, message, toolCallId, tool, arguments, askedAt and expiresAt
 	return command
 }
 
-func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagui.WaitingOptions) error {
+func (p *program) waiting(ctx context.Context, store *pgagui.Store, facts pgagui.Facts, options pgagui.WaitingOptions) error {
 	waiting, err := facts.Waiting(ctx, options)
 	if err = p.Partly(err); err != nil {
 		return err
+	}
+	for i, one := range waiting {
+		if one.Message == "" && one.Kind == "interrupt" && !p.JSON {
+			waiting[i].Message = questionOf(ctx, store.InScope(one.Scope), one)
+		}
 	}
 	return cli.PrintList(p.Program, waiting, "", []string{"ASKED", "EXPIRES", "THREAD", "RUN", "REASON", "MESSAGE"}, func(one pgagui.WaitingInterrupt) []string {
 		reason := one.Reason
@@ -83,6 +90,21 @@ func (p *program) waiting(ctx context.Context, facts pgagui.Facts, options pgagu
 		question := cmp.Or(one.Message, strings.TrimSpace(one.Tool+" "+one.Arguments))
 		return []string{cli.TimeText(one.AskedAt), cli.TimeOrDash(one.ExpiresAt), one.ThreadID, one.RunID, cli.OrDash(reason), cli.OrDash(question)}
 	}, 5)
+}
+
+// questionOf returns what an interrupt without a message asks. It is empty if the conversation cannot be read, or has gone on.
+func questionOf(ctx context.Context, store *pgagui.Store, asked pgagui.WaitingInterrupt) string {
+	restored, err := store.Restore(ctx, asked.ThreadID, pgagui.At{RunID: asked.RunID})
+	if err != nil {
+		return ""
+	}
+	for _, interrupt := range restored.Interrupts {
+		var named struct{ ID string }
+		if json.Unmarshal(interrupt, &named) == nil && named.ID == asked.InterruptID {
+			return transcript.Question(interrupt, restored.Messages)
+		}
+	}
+	return ""
 }
 
 func (p *program) reportCommand() *cobra.Command {

@@ -108,3 +108,19 @@ func TestCallsWait(t *testing.T) {
 	projected(t, commands, 1)
 	mustNotWait()
 }
+
+// An interrupt without a message is listed with the call that it is about, or with its metadata.
+func TestWaitingSaysWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	commands.Must("import", clitest.WriteFile(t, "t.ndjson", clitest.Started("order", "r1"),
+		`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"erase"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"at\": 1}"}`, `{"type":"TOOL_CALL_END","toolCallId":"c"}`,
+		`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"approval","toolCallId":"c"},{"id":"i2","reason":"choice","metadata":{"of":"two"}},{"id":"i3","reason":"none"}]}}`))
+	projected(t, commands, 1)
+	text := commands.Must("waiting")
+	for _, want := range []string{`approval  erase {"at":1}`, `choice    {"of":"two"}`, `none      -`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
