@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"io/fs"
 	"mime"
-	"net/http"
 	"path"
 	"sync"
 	"time"
@@ -90,15 +89,11 @@ func loadTemplates() templates {
 	return loaded
 }
 
-// write writes a page, once it is complete: an error becomes another page.
-func (t templates) write(w http.ResponseWriter, status int, name string, of page) error {
+// text returns the text of a page.
+func (t templates) text(name string, of page) ([]byte, error) {
 	var text bytes.Buffer
-	if err := t[name].ExecuteTemplate(&text, "layout", of); err != nil {
-		return err
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the client may be gone
-	return nil
+	err := t[name].ExecuteTemplate(&text, "layout", of)
+	return text.Bytes(), err
 }
 
 // functions are those of the templates.

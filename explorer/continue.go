@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -279,8 +280,7 @@ func (h *Handler) sendInput(q *request) error {
 	}
 	q.w.Header().Set("Content-Type", "application/json")
 	q.w.Header().Set("Content-Disposition", `attachment; filename="input.json"`)
-	_, _ = q.w.Write(append(input, '\n')) // the client may be gone
-	return nil
+	return q.send(http.StatusOK, append(input, '\n'))
 }
 
 // postContinue begins a run that continues from a message, and leads to it.
@@ -310,7 +310,7 @@ func (h *Handler) postContinue(q *request) error {
 // ask sends a request to Options.Agents for the reader, and returns its answer up to the first event
 // of a stream. Then the client is gone; the run goes on.
 func (h *Handler) ask(q *request, method, path, accept string, body []byte) (*begunAnswer, error) {
-	ctx, cancel := context.WithCancel(access.WithIdentity(q.Context(), q.identity))
+	ctx, cancel := context.WithCancel(door.Streaming(q.Context()))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/problem"
 	"github.com/pgagui/pgagui/timeline"
 )
@@ -48,7 +49,10 @@ type Options struct {
 	// requests whose context has an identity (access.WithIdentity). Readers who may write can then run
 	// an agent from a message on.
 	Agents http.Handler
-	// Limits bound what one reader may use of this process.
+	// Door is that of the other handlers of the process for the same store, whose bounds then hold for all of them together. If nil,
+	// the explorer has one of its own.
+	Door *door.Door
+	// Limits bound what one reader may use of this process, if there is no Door.
 	Limits access.LimitOptions
 	// TimelineBytes bounds the memory of the runs that readers step through. 64 MB if zero.
 	TimelineBytes int64
@@ -61,10 +65,9 @@ type Options struct {
 // Handler answers the requests of the explorer. Its paths begin behind the slash of the prefix, which
 // http.StripPrefix removes.
 type Handler struct {
-	store    *pgagui.Store
+	door     *door.Door
 	options  Options
 	sessions *sessions
-	limits   *access.Limits
 	// timelines are the runs that readers step through.
 	timelines *timeline.Cache
 	closing   context.Context // ends with Close
@@ -88,9 +91,12 @@ func New(store *pgagui.Store, options Options) *Handler {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
+	if options.Door == nil {
+		options.Door = door.New(store, door.Options{Limits: options.Limits})
+	}
 	closing, end := context.WithCancel(context.Background())
 	h := &Handler{
-		store: store, options: options, limits: access.NewLimits(options.Limits), timelines: timeline.NewCache(cmp.Or(options.TimelineBytes, 64<<20)), closing: closing, close: end, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
+		door: options.Door, options: options, timelines: timeline.NewCache(cmp.Or(options.TimelineBytes, 64<<20)), closing: closing, close: end, sessions: newSessions(cmp.Or(options.SessionTime, 12*time.Hour)),
 		sameSite: http.NewCrossOriginProtection(),
 	}
 	const read = access.Read
@@ -138,6 +144,7 @@ type request struct {
 	// session is the session of the reader; nil: the request brings its token.
 	session *session
 	store   *pgagui.Store // of the scope of the reader
+	held    *door.Holding // what was read for the answer
 	query   url.Values
 	status  int // of the page; 0: 200
 }
@@ -174,8 +181,8 @@ func (h *Handler) serve(q *request) error {
 	if err := h.sameSite.Check(q.Request); err != nil {
 		return problem.Errorf(http.StatusForbidden, "this request comes from a page of another site")
 	}
-	if method == http.MethodPost {
-		q.Body = http.MaxBytesReader(q.w, q.Body, 64<<10)
+	if err := q.readForm(); err != nil {
+		return err
 	}
 	err := h.identify(q)
 	if found.isOpen {
@@ -184,14 +191,53 @@ func (h *Handler) serve(q *request) error {
 	if err != nil {
 		return err
 	}
-	if retryAfter, ok := h.limits.Allow(q.identity); !ok {
+	if retryAfter, ok := h.door.Limits.Allow(q.identity); !ok {
 		return &access.Refusal{Kind: access.ErrLimited, Reason: "too many requests", RetryAfter: retryAfter}
 	}
 	if !q.identity.Can(found.needs) {
 		return problem.Errorf(http.StatusForbidden, "your token lacks the right: %s", found.needs&^q.identity.Rights)
 	}
-	q.store = h.store.InScope(q.identity.Scope)
+	ctx, held := h.door.Reading(access.WithIdentity(q.Context(), q.identity))
+	defer held.Release()
+	q.Request, q.held = q.WithContext(ctx), held
+	q.store = h.door.Store(ctx)
 	return found.serve(q)
+}
+
+// readForm reads the body of a request, which must arrive soon.
+func (q *request) readForm() error {
+	if q.ContentLength == 0 {
+		return nil
+	}
+	control := http.NewResponseController(q.w)
+	_ = control.SetReadDeadline(time.Now().Add(q.handler.door.BodyTimeout)) // also of a body that nobody reads
+	if q.Method != http.MethodPost {
+		return nil
+	}
+	q.Body = http.MaxBytesReader(q.w, q.Body, 64<<10)
+	if err := q.ParseForm(); err != nil {
+		q.w.Header().Set("Connection", "close")
+		return problem.Errorf(http.StatusBadRequest, "the form is malformed, too large, or did not arrive within %s", q.handler.door.BodyTimeout)
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return nil
+}
+
+// partOfLog is how much of a log is in memory at a time while all of a run is read.
+const partOfLog = 16 << 20
+
+// inPages returns the context for reads that go through a log and keep little of it. So much of it counts as they have in memory at a
+// time.
+func (q *request) inPages() (context.Context, error) {
+	return door.Streaming(q.Context()), q.held.Resize(partOfLog)
+}
+
+// send answers with a text of the type that the header says.
+func (q *request) send(status int, text []byte) error {
+	return q.handler.door.Answer(q.w, q.Request, len(text), func() {
+		q.w.WriteHeader(status)
+		_, _ = q.w.Write(text) // the client may be gone
+	})
 }
 
 // lastPart returns the last part of the path of a request as the client sent it.
@@ -270,10 +316,14 @@ func (q *request) required(name string) (string, error) {
 // write writes a page.
 func (q *request) write(template, title string, body any) error {
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	return pages().write(q.w, cmp.Or(q.status, http.StatusOK), template, page{
+	text, err := pages().text(template, page{
 		Title: title, Template: template, Scope: q.identity.Scope, Subject: q.identity.Subject, IsKnown: q.identity.Rights != 0, CanSignOut: q.session != nil,
 		IsWide: slices.Contains([]string{"thread", "time", "log", "times", "compare", "continue"}, template), Body: body,
 	})
+	if err != nil {
+		return err
+	}
+	return q.send(cmp.Or(q.status, http.StatusOK), text)
 }
 
 // page is what the layout shows.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -41,7 +42,7 @@ func (h *Handler) sendEvents(q *request) error {
 	if _, err := q.store.Thread(q.Context(), id); err != nil {
 		return err
 	}
-	release, ok := h.limits.AcquireStream(q.identity)
+	release, ok := h.door.Limits.AcquireStream(q.identity)
 	if !ok {
 		return &access.Refusal{Kind: access.ErrLimited, Reason: "too many open streams", RetryAfter: heartbeat}
 	}
@@ -52,13 +53,17 @@ func (h *Handler) sendEvents(q *request) error {
 	q.w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(q.w)
 	write := func(text string) error {
-		_ = control.SetWriteDeadline(time.Now().Add(30 * time.Second))
+		_ = control.SetWriteDeadline(time.Now().Add(h.door.WriteTimeout))
 		if _, err := q.w.Write([]byte(text)); err != nil {
 			return err
 		}
-		return control.Flush()
+		err := control.Flush()
+		if err == nil { // in HTTP/2 the deadline would end a stream that is idle
+			_ = control.SetWriteDeadline(time.Time{})
+		}
+		return err
 	}
-	ctx, cancel := context.WithCancel(q.Context())
+	ctx, cancel := context.WithCancel(door.Streaming(q.Context()))
 	defer cancel()
 	defer context.AfterFunc(h.closing, cancel)()
 	if err := write(": here\n\n"); err != nil {

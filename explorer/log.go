@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/problem"
@@ -150,25 +151,43 @@ func (h *Handler) sendNDJSON(q *request) error {
 	}
 	header := q.w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8") // a browser shows it
-	out := bufio.NewWriter(q.w)
 	if q.text("whole") == "" {
 		options.Raw, options.MaxBytes = true, 0
 		read, err := q.store.History(q.Context(), head.ID, options)
 		if err != nil {
 			return err
 		}
+		size := 0
 		for _, event := range read.Events {
-			if err := writeLine(out, event.JSON); err != nil {
+			if err := checkLine(event.JSON); err != nil {
 				return err
 			}
+			size += len(event.JSON) + 1
 		}
-		_ = out.Flush() // the client may be gone
-		return nil
+		return h.door.Answer(q.w, q.Request, size, func() {
+			out := bufio.NewWriter(q.w)
+			for _, event := range read.Events {
+				_, _ = out.Write(event.JSON)
+				_ = out.WriteByte('\n')
+			}
+			_ = out.Flush() // the client may be gone
+		})
 	}
+	ctx, err := q.inPages()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(q.w)
+	control := http.NewResponseController(q.w)
 	header.Set("Content-Disposition", `attachment; filename="events.ndjson"`)
-	for event, err := range q.store.Events(q.Context(), head.ID, pgagui.EventsOptions{RunID: head.Run.ID, NoLineage: true}) {
+	for event, err := range q.store.Events(ctx, head.ID, pgagui.EventsOptions{RunID: head.Run.ID, NoLineage: true}) {
 		if err == nil {
-			err = writeLine(out, event.JSON)
+			err = checkLine(event.JSON)
+		}
+		if err == nil {
+			_ = control.SetWriteDeadline(time.Now().Add(h.door.TimeToWrite(len(event.JSON))))
+			_, _ = out.Write(event.JSON)
+			err = out.WriteByte('\n') // it remembers the error of the client, too
 		}
 		if err != nil && out.Buffered() == 0 {
 			return err
@@ -177,15 +196,14 @@ func (h *Handler) sendNDJSON(q *request) error {
 		}
 	}
 	_ = out.Flush() // the client may be gone
+	_ = control.SetWriteDeadline(time.Time{})
 	return nil
 }
 
-// writeLine writes an event, which must be on one line.
-func writeLine(out *bufio.Writer, event json.RawMessage) error {
+// checkLine returns an error if an event is not on one line.
+func checkLine(event json.RawMessage) error {
 	if bytes.IndexByte(event, '\n') >= 0 {
 		return problem.Errorf(http.StatusUnprocessableEntity, "an event contains a line end, so it does not fit on one line: use pgagui export --null")
 	}
-	_, _ = out.Write(event)
-	_ = out.WriteByte('\n') // the client may be gone
 	return nil
 }

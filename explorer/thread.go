@@ -371,6 +371,5 @@ func (h *Handler) showAttachment(q *request) error {
 		header.Set("Content-Disposition", face.Disposition("attachment", cmp.Or(found.Filename, "attachment")))
 	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = q.w.Write(data) // the client may be gone
-	return nil
+	return q.send(http.StatusOK, data)
 }

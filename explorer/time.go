@@ -48,7 +48,11 @@ func (h *Handler) showTime(q *request) error {
 	if err != nil {
 		return err
 	}
-	line, err := h.timelines.Open(q.Context(), q.store, pgagui.RunRef{ThreadID: head.ID, RunID: head.Run.ID})
+	ctx, err := q.inPages()
+	if err != nil {
+		return err
+	}
+	line, err := h.timelines.Open(ctx, q.store, pgagui.RunRef{ThreadID: head.ID, RunID: head.Run.ID})
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func (h *Handler) showTime(q *request) error {
 		}
 		at = events[n-1].Seq
 	}
-	moment, err := line.At(q.Context(), at)
+	moment, err := line.At(ctx, at)
 	switch {
 	case errors.Is(err, timeline.ErrNotInRun):
 		return problem.Errorf(http.StatusNotFound, "event %d is not of run %.200q", at, head.Run.ID)

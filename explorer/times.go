@@ -82,6 +82,7 @@ func (h *Handler) showTimes(q *request) error {
 			break
 		}
 		options.AfterSeq = read.AfterSeq
+		q.held.Release() // what was read is not kept
 	}
 	body.IsCut = len(line.spans) > mostSpans
 	line.draw(&body)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/face"
 )
 
 // UsesReplica reports whether reads go to the replica now.
@@ -22,3 +23,6 @@ func (s *Server) MemoryUsed() int64 { return s.core.Memory.Used() }
 
 // SetPatience bounds how long requests wait for memory.
 func (s *Server) SetPatience(patience time.Duration) { s.core.Memory.Patience = patience }
+
+// Patterns are those of the endpoints.
+func (s *Server) Patterns() []string { return s.handler.(*face.HTTP).Patterns() }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/face"
 	"github.com/pgagui/pgagui/server/face/agui"
 	"github.com/pgagui/pgagui/server/face/ambient"
@@ -33,8 +34,9 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	if options.Access == nil {
 		return nil, errors.New("server: Options.Access is missing: without it, every request would be refused")
 	}
-	runs, err := core.New(store, core.Options{
-		Agents: options.Agents, Heartbeat: options.Heartbeat, Grace: options.Grace, MaxBufferedBytes: options.MaxBufferedBytes,
+	entry := door.New(store, door.Options{Limits: options.Limits, MaxBufferedBytes: options.MaxBufferedBytes, WriteTimeout: options.WriteTimeout})
+	runs, err := core.New(store, entry, core.Options{
+		Agents: options.Agents, Heartbeat: options.Heartbeat, Grace: options.Grace,
 		AgentNetworks: options.AgentNetworks, MaxAppends: options.MaxAppends, Reads: options.Reads, NodeReads: options.NodeReads, MaxReadLag: options.MaxReadLag, Recorder: options.Recorder,
 		Logger: options.Logger, Metrics: options.Metrics, WrapTransport: options.WrapTransport, ObserveRun: options.ObserveRun,
 	})
@@ -42,9 +44,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	own := []face.Face{healthFace(options.Ready), probeFace(options.Version), openAPIFace}
-	handler, err := face.New(runs, face.Options{
-		Access: options.Access, Limits: options.Limits, Origins: options.Origins, WriteTimeout: options.WriteTimeout,
-	}, append(own, faces...)...)
+	handler, err := face.New(runs, face.Options{Access: options.Access, Origins: options.Origins}, append(own, faces...)...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("server: %w", err), runs.Shutdown(context.Background()))
 	}
@@ -59,6 +59,9 @@ func (s *Server) SetAgents(agents []Agent) error {
 	}
 	return nil
 }
+
+// Door is what requests pass on their way to the store: for other handlers of the same process, such as an explorer.
+func (s *Server) Door() *door.Door { return s.core.Door }
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/server/door"
 )
 
 const (
@@ -25,13 +26,13 @@ const (
 // Admit counts an append until release is called. Call it when the body of the request has arrived: a
 // slow client does not stop the appends of others.
 func (s *Server) Admit(ctx context.Context) (release func(), err error) {
-	return s.appends.take(ctx, 0)
+	return s.appends.Take(ctx, 0)
 }
 
 // admitSoon is Admit, but waits a while if too many appends are in progress: the runners of the
 // platform do not retry.
 func (s *Server) admitSoon(ctx context.Context) (release func(), err error) {
-	return s.appends.take(ctx, admitTimeout)
+	return s.appends.Take(ctx, admitTimeout)
 }
 
 // Append appends events to a run. Followers in this process get them at once.
@@ -48,7 +49,7 @@ func (s *Server) Append(
 // Arrival is an event of a stream that is appended, with the memory that it takes.
 type Arrival struct {
 	JSON json.RawMessage
-	Held *Holding
+	Held *door.Holding
 }
 
 // AppendStream appends events as they arrive, until there are no more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/door"
 )
 
 // This file says which events of a run the folds of the log skip: the streams leave them out, or a page would show what is gone after a
@@ -61,7 +62,7 @@ type foldedRun struct {
 	taken   int              // events since it was measured
 	reasons map[int64]string // by the seqs of the events that it skips
 	noted   []int64          // those that are in the log of the server
-	held    *Holding
+	held    *door.Holding
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 )
 
@@ -35,7 +36,7 @@ type Input struct {
 	state           json.RawMessage
 	isEmpty         bool // the state is null or {}
 	// Held is the memory of the input and of its copies.
-	Held *Holding
+	Held *door.Holding
 }
 
 // message is a message of an input or of the stored conversation.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/server/door"
 )
 
 // metrics are the metrics of the runs and their streams, for Prometheus.
@@ -22,7 +23,7 @@ type metrics struct {
 	filtered    *prometheus.CounterVec // by what the filter did
 }
 
-func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memory *Budget) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memory *door.Budget) (*metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "pgagui_server_" + name, Help: help})
 	}

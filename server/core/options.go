@@ -20,20 +20,19 @@ import (
 // Options configure a Server. They are those of server.Options that do not belong to HTTP, which
 // says what they mean.
 type Options struct {
-	Agents           []Agent
-	AgentNetworks    []netip.Prefix
-	Heartbeat        time.Duration
-	Grace            time.Duration
-	MaxBufferedBytes int64
-	MaxAppends       int
-	Reads            *pgagui.Store
-	NodeReads        map[string][]*pgagui.Store
-	MaxReadLag       time.Duration
-	Recorder         pgagui.RecorderConfig
-	Logger           *slog.Logger
-	Metrics          prometheus.Registerer
-	WrapTransport    func(http.RoundTripper) http.RoundTripper
-	ObserveRun       RunObserver
+	Agents        []Agent
+	AgentNetworks []netip.Prefix
+	Heartbeat     time.Duration
+	Grace         time.Duration
+	MaxAppends    int
+	Reads         *pgagui.Store
+	NodeReads     map[string][]*pgagui.Store
+	MaxReadLag    time.Duration
+	Recorder      pgagui.RecorderConfig
+	Logger        *slog.Logger
+	Metrics       prometheus.Registerer
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+	ObserveRun    RunObserver
 }
 
 // RunObserver is called when the server has accepted a run, with the context of the request. It
@@ -112,7 +111,6 @@ func (o *Options) setDefaults() {
 	setDefault(&o.Heartbeat, 15*time.Second)
 	setDefault(&o.Grace, 10*time.Second)
 	setDefault(&o.MaxReadLag, 10*time.Second)
-	setDefault(&o.MaxBufferedBytes, 256<<20)
 	setDefault(&o.MaxAppends, 64)
 	setDefault(&o.Logger, slog.Default())
 	setDefault(&o.Recorder.Logger, o.Logger)

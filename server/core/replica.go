@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/server/problem"
 )
 
 // replicas are the standbys of the database, or of the nodes of a cluster.
@@ -443,9 +444,10 @@ func lacks(sql string, a *result) bool {
 // are an answer of the standby, because some of them are costly to repeat.
 func (r *replica) outcomeOf(ctx context.Context, err error) string {
 	var refused *pgconn.PgError
+	_, isRefusedHere := errors.AsType[*problem.Details](err)
 	switch {
-	case ctx.Err() != nil:
-		return byReplica // the client is gone
+	case ctx.Err() != nil || isRefusedHere:
+		return byReplica // the client is gone, or there is no memory for the answer
 	case !errors.As(err, &refused):
 		r.failed()
 		return hasFailed

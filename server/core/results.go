@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/door"
 )
 
 // statement is a statement of a Store.
@@ -55,7 +56,7 @@ func run(ctx context.Context, on pgagui.DB, statements ...statement) ([]*result,
 	for _, s := range statements {
 		batch.Queue(s.sql, s.arguments...)
 	}
-	sent := on.SendBatch(ctx, batch)
+	sent := door.Counted(on).SendBatch(ctx, batch)
 	list := make([]*result, len(statements))
 	for i := range list {
 		rows, err := sent.Query()

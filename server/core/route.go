@@ -154,17 +154,16 @@ type Tenant struct {
 
 // Tenant returns the store for a request, of which it has the context.
 func (s *Server) Tenant(ctx context.Context) Tenant {
-	who, _ := access.IdentityFrom(ctx)
-	store := s.store
-	if way := routeOf(ctx); way != nil && way.reads {
-		store = s.replicas.reads
-	} else if way != nil {
-		store = s.replicas.writes
+	var store *pgagui.Store
+	switch way := routeOf(ctx); {
+	case way == nil:
+		store = s.Door.Store(ctx)
+	case way.reads:
+		store = s.Door.In(ctx, s.replicas.reads)
+	default:
+		store = s.Door.In(ctx, s.replicas.writes)
 	}
-	if s.connections != nil {
-		store = store.WrapDB(func(database pgagui.DB) pgagui.DB { return share{database, s.connections, ownerOf(ctx)} })
-	}
-	return Tenant{store.InScope(who.Scope), who.Scope, s}
+	return Tenant{store, store.Scope(), s}
 }
 
 // onPrimary returns the store on the primary.

@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/accept"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/problem"
 )
@@ -53,7 +54,7 @@ type recordedRun struct {
 	// input is what the agent receives. nil: it has it.
 	input json.RawMessage
 	// memory is that of input, and of the input of the client until the log has it.
-	memory     *Holding
+	memory     *door.Holding
 	clientSize int // of the input of the client
 
 	mu   sync.Mutex     // guards what follows: the timer of an end works beside the reader
@@ -218,7 +219,7 @@ func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mo
 
 // heldSize returns the size of a text as it counts.
 func heldSize(text []byte) int {
-	if len(text) <= SmallSize {
+	if len(text) <= door.SmallSize {
 		return 0
 	}
 	return len(text)
@@ -405,9 +406,9 @@ func (s *Server) take(run *recordedRun, events ...json.RawMessage) error {
 	if !run.took && run.state != nil { // behind RUN_STARTED, with whose input the client's state comes
 		events = slices.Insert(slices.Clone(events), 1, new(jsontext.Object).Value("type", "STATE_SNAPSHOT").Raw("snapshot", run.state).End())
 	}
-	isLarge := !run.took && run.clientSize > SmallSize
+	isLarge := !run.took && run.clientSize > door.SmallSize
 	if isLarge { // the input goes to the database with the first events
-		if err := run.memory.copy(ctx, run.agent.RunTimeout); err != nil {
+		if err := run.memory.CopyWithin(ctx, run.agent.RunTimeout); err != nil {
 			return err
 		}
 	}

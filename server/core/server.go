@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -21,8 +22,8 @@ import (
 type Server struct {
 	// Options are those of New, with their defaults.
 	Options Options
-	// Memory is for large requests and answers.
-	Memory *Budget
+	// Door is what requests pass on their way to the store.
+	*door.Door
 
 	store    *pgagui.Store
 	replicas *replicas // nil: none
@@ -32,9 +33,7 @@ type Server struct {
 	metrics  *metrics
 	runs     runs
 	folded   foldedRuns
-	appends  *slots
-
-	connections *shares // nil: the store has no pool
+	appends  *door.Slots
 
 	// background is the context of all runs: it ends when Shutdown gives them up.
 	background context.Context
@@ -44,8 +43,8 @@ type Server struct {
 	stopStreams context.CancelFunc
 }
 
-// New returns a server for the threads of a store.
-func New(store *pgagui.Store, options Options) (*Server, error) {
+// New returns a server for the threads of a store, which has a door.
+func New(store *pgagui.Store, entry *door.Door, options Options) (*Server, error) {
 	options.setDefaults()
 	agents, err := completed(options.Agents)
 	if err != nil {
@@ -58,8 +57,8 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 			// A redirect would take the conversation, and the headers of the agent, to where it says.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		runs: runs{all: map[*recordedRun]struct{}{}}, folded: foldedRuns{all: map[foldedName]*foldedRun{}}, Memory: newBudget(options.MaxBufferedBytes),
-		appends: newSlots(options.MaxAppends), connections: newShares(store),
+		runs: runs{all: map[*recordedRun]struct{}{}}, folded: foldedRuns{all: map[foldedName]*foldedRun{}}, Door: entry,
+		appends: door.NewSlots(options.MaxAppends),
 	}
 	s.keepAgents(agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/accept"
 	"github.com/pgagui/pgagui/server/access"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/problem"
 )
@@ -457,7 +458,7 @@ func (s *Stream) sendHistory(ctx context.Context) error {
 			s.pass(s.examine(event, 0), isLast)
 		}
 		s.history = nil
-		if size > SmallSize {
+		if size > door.SmallSize {
 			s.flush()
 		}
 		held.Release()

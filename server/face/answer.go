@@ -18,15 +18,8 @@ import (
 	"unicode"
 
 	"github.com/pgagui/pgagui/server/access"
-	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/problem"
-)
-
-const (
-	// leastRate is how fast a client must accept an answer, in bytes a second.
-	leastRate = 64 << 10
-	// bodyTimeout bounds the time to receive a body that is not a stream.
-	bodyTimeout = time.Minute
 )
 
 // Answer answers a request with a JSON value.
@@ -48,7 +41,7 @@ func WriteJSON(w http.ResponseWriter, status int, contentType string, value any)
 // AnswerJSON answers with a JSON text, byte for byte. If the client accepts it too slowly, it aborts
 // the connection. If too many large requests and answers are in progress, the answer is 503.
 func (s *HTTP) AnswerJSON(w http.ResponseWriter, r *http.Request, text []byte) error {
-	return s.answerLarge(w, r, len(text), func() {
+	return s.Door.Answer(w, r, len(text), func() {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusOK)
@@ -66,7 +59,7 @@ func (s *HTTP) AnswerFile(w http.ResponseWriter, r *http.Request, mimeType, file
 	if !isSafe {
 		disposition = "attachment"
 	}
-	return s.answerLarge(w, r, len(data), func() {
+	return s.Door.Answer(w, r, len(data), func() {
 		header := w.Header()
 		header.Set("Content-Type", mimeType)
 		header.Set("Content-Disposition", Disposition(disposition, filename))
@@ -118,31 +111,12 @@ func safeType(mimeType string) (name string, isSafe bool) {
 	return name, true
 }
 
-// answerLarge lets write answer a request with so many bytes.
-func (s *HTTP) answerLarge(w http.ResponseWriter, r *http.Request, size int, write func()) error {
-	held := s.Memory.Hold(r.Context())
-	if err := held.Resize(size); err != nil {
-		return err
-	}
-	defer held.Release()
-	limit := s.WriteTimeout + time.Duration(size/leastRate)*time.Second
-	control := http.NewResponseController(w)
-	if err := control.SetWriteDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		panic(http.ErrAbortHandler)
-	}
-	write()
-	if control.Flush() == nil {
-		_ = control.SetWriteDeadline(time.Time{}) // for the next request of the connection
-	}
-	return nil
-}
-
 // CountedBody is the body of a request whose memory counts. From its end on, the copies that are made
 // of it count, too.
 type CountedBody struct {
 	io.ReadCloser
 	// Held is the memory. Release it at the end of the request, or before.
-	Held *core.Holding
+	Held *door.Holding
 
 	context  context.Context
 	expected int // bytes; at most 0: unknown
@@ -201,9 +175,10 @@ func (b *CountedBody) Grow(ctx context.Context, size int) error {
 }
 
 // requestBody is the body of a request that counts. Its size is bounded, and it must arrive within
-// bodyTimeout.
+// timeout.
 type requestBody struct {
 	*CountedBody
+	timeout   time.Duration
 	control   *http.ResponseController
 	whole     io.ReadCloser // without a bound, for streams
 	tooLarge  error         // Content-Length says so
@@ -213,7 +188,7 @@ type requestBody struct {
 
 // bodyOf returns the body of a request that is answered with w.
 func (s *HTTP) bodyOf(w http.ResponseWriter, r *http.Request) *requestBody {
-	body := &requestBody{CountedBody: s.CountBody(r), control: http.NewResponseController(w), whole: r.Body}
+	body := &requestBody{CountedBody: s.CountBody(r), timeout: s.BodyTimeout, control: http.NewResponseController(w), whole: r.Body}
 	limit := s.Guard.Limits.MaxBodyBytes()
 	body.ReadCloser = timedBody{http.MaxBytesReader(w, r.Body, limit), body}
 	if r.ContentLength > limit {
@@ -249,14 +224,14 @@ type timedBody struct {
 func (b timedBody) Read(into []byte) (int, error) {
 	if !b.of.isBegun {
 		b.of.isBegun = true
-		_ = b.of.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+		_ = b.of.control.SetReadDeadline(time.Now().Add(b.of.timeout))
 	}
 	n, err := b.ReadCloser.Read(into)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil, err == io.EOF, errors.As(err, &tooLarge), errors.Is(err, http.ErrBodyReadAfterClose):
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = problem.Errorf(http.StatusRequestTimeout, "the body did not arrive within %s", bodyTimeout)
+		err = problem.Errorf(http.StatusRequestTimeout, "the body did not arrive within %s", b.of.timeout)
 	default: // of the client's connection
 		err = problem.Errorf(http.StatusBadRequest, "the body breaks off or is not as its header says: send the request again")
 	}

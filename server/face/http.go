@@ -34,9 +34,8 @@ type HTTP struct {
 	Guard access.Guard
 	// Mux has the endpoints.
 	Mux *http.ServeMux
-	// WriteTimeout is how long a client may take to accept what is written to it.
-	WriteTimeout time.Duration
 
+	patterns   []string
 	metrics    *metrics
 	handler    http.Handler
 	compressed func(http.Handler) http.HandlerFunc
@@ -44,20 +43,17 @@ type HTTP struct {
 
 // Options configure an HTTP. server.Options says what they mean.
 type Options struct {
-	Access       access.Authenticator
-	Limits       access.LimitOptions
-	Origins      []string
-	WriteTimeout time.Duration
+	Access  access.Authenticator
+	Origins []string
 }
 
 // New returns the HTTP of a core, with the endpoints of faces.
 func New(server *core.Server, options Options, faces ...Face) (*HTTP, error) {
-	options.WriteTimeout = cmp.Or(options.WriteTimeout, 30*time.Second)
 	cors, err := access.CORS(options.Origins, headersOf(server.Options.Agents)...)
 	if err != nil {
 		return nil, err
 	}
-	s := &HTTP{Server: server, Mux: http.NewServeMux(), WriteTimeout: options.WriteTimeout}
+	s := &HTTP{Server: server, Mux: http.NewServeMux()}
 	if s.metrics, err = newMetrics(server.Options.Metrics); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -66,7 +62,7 @@ func New(server *core.Server, options Options, faces ...Face) (*HTTP, error) {
 		return nil, err
 	}
 	s.Guard = access.Guard{
-		Authenticator: options.Access, Limits: access.NewLimits(options.Limits), Audit: access.Audit{Logger: server.Options.Logger},
+		Authenticator: options.Access, Limits: server.Limits, Audit: access.Audit{Logger: server.Options.Logger},
 	}
 	s.Guard = s.GuardWith(answerRefusal)
 	for _, face := range faces {
@@ -134,12 +130,18 @@ func (s *HTTP) Register(prefix string, endpoints Endpoints) {
 
 // Handle registers an endpoint with the right that it needs.
 func (s *HTTP) Handle(pattern string, right access.Rights, endpoint func(http.ResponseWriter, *http.Request) error) {
+	s.patterns = append(s.patterns, pattern)
 	s.Mux.Handle(pattern, s.Guard.Require(right, s.compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, isCounted := r.Body.(*requestBody)
 		if !isCounted {
 			body = s.bodyOf(w, r)
 			defer body.Held.Release()
 			r.Body = body
+		}
+		if right == access.Read {
+			reading, held := s.Reading(r.Context())
+			defer held.Release()
+			r = r.WithContext(reading)
 		}
 		err := cmp.Or(checkPath(r), body.checkEncoding(r))
 		if err == nil && s.HasReplica() {
@@ -153,6 +155,9 @@ func (s *HTTP) Handle(pattern string, right access.Rights, endpoint func(http.Re
 		}
 	}))))
 }
+
+// Patterns are those of the endpoints that Handle has registered.
+func (s *HTTP) Patterns() []string { return s.patterns }
 
 // routed answers a request that no endpoint is for. It does not redirect: a client would send
 // its token and repeat a POST as a GET.

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/door"
 )
 
 // WriteStream answers a request with the stream of runs.
@@ -31,7 +32,7 @@ func (s *HTTP) WriteFrames(w http.ResponseWriter, r *http.Request, threadID stri
 	if body, isRead := r.Body.(*requestBody); isRead {
 		body.Held.Release() // a stream may last long
 	}
-	ctx, end := s.StreamContext(r.Context())
+	ctx, end := s.StreamContext(door.Streaming(r.Context()))
 	defer end()
 
 	writer := s.BeginStream(w, format)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/face"
 )
 
@@ -34,7 +35,7 @@ func TestFramesOfABurstAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	const frames = 10_000
 	to := &client{ResponseRecorder: httptest.NewRecorder()}
-	writer := (&face.HTTP{WriteTimeout: time.Minute}).BeginStream(to, face.FrameFormat{})
+	writer := (&face.HTTP{Server: &core.Server{Door: &door.Door{WriteTimeout: time.Minute}}}).BeginStream(to, face.FrameFormat{})
 	var want bytes.Buffer
 	for seq := range int64(frames) {
 		if !writer.Write(frame(seq + 1)) {
@@ -55,7 +56,7 @@ func TestFramesOfABurstAreWrittenTogether(t *testing.T) {
 
 func TestAFrameTakesNoMemory(t *testing.T) {
 	to := &client{ResponseRecorder: &httptest.ResponseRecorder{}} // keeps nothing
-	writer := (&face.HTTP{WriteTimeout: time.Minute}).BeginStream(to, face.FrameFormat{})
+	writer := (&face.HTTP{Server: &core.Server{Door: &door.Door{WriteTimeout: time.Minute}}}).BeginStream(to, face.FrameFormat{})
 	const frames = 10_000
 	allocations := testing.AllocsPerRun(5, func() {
 		for seq := range int64(frames) {
@@ -85,7 +86,7 @@ func TestFramesOfEveryKind(t *testing.T) {
 		"an event without any": {frame: core.Frame{Event: []byte("{}")}, want: "data: {}\n\n"},
 	} {
 		to := &client{ResponseRecorder: httptest.NewRecorder()}
-		writer := (&face.HTTP{WriteTimeout: time.Minute}).BeginStream(to, c.format)
+		writer := (&face.HTTP{Server: &core.Server{Door: &door.Door{WriteTimeout: time.Minute}}}).BeginStream(to, c.format)
 		if !writer.Write(c.frame) || !writer.Flush() || to.Body.String() != c.want {
 			t.Errorf("%s: %q, expected %q", name, to.Body.String(), c.want)
 		}

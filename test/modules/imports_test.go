@@ -20,6 +20,7 @@ var layers = [][]string{
 	{""}, // the store
 	{"cluster", "jobs", "timeline"},
 	{"worker", "otelagui", "server/access", "server/accept", "server/problem", "server/internal/ambientv1", "server/internal/jsontext", "server/internal/sse"},
+	{"server/door"},
 	{"server/core"},
 	{"server/face"},
 	{"server/face/agui", "server/face/ambient", "server/face/copilotkit", "server/face/rest"},

@@ -382,12 +382,13 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	if s.tracing != nil {
 		options.WrapTransport, options.ObserveRun = s.tracing.transport, s.tracing.observeRun
 	}
-	if s.core, err = server.New(s.newStore(&storeConfig), options); err != nil {
+	store := s.newStore(&storeConfig)
+	if s.core, err = server.New(store, options); err != nil {
 		return nil, err
 	}
 	s.handler = s.core
 	if config.explorer {
-		s.addExplorer(s.newStore(&storeConfig), authenticator)
+		s.addExplorer(store, authenticator)
 	}
 	s.handler = withFrontPage(s.handler, config.explorer)
 	if config.insecure {
@@ -427,7 +428,7 @@ const explorerPrefix = "/explorer"
 // addExplorer puts the explorer before the server. Only --insecure, which serves this machine alone,
 // shows the whole database: the token of a tenant must not.
 func (s *service) addExplorer(store *pgagui.Store, authenticator access.Authenticator) {
-	options := explorer.Options{Access: authenticator, Agents: s.core, Limits: s.config.limits, Logger: s.logger}
+	options := explorer.Options{Access: authenticator, Agents: s.core, Door: s.core.Door(), Logger: s.logger}
 	if s.pool != nil && (s.config.insecure || s.config.isDevelopment) {
 		options.Database, options.Examine = s.pool, examine(s.pool.Config().ConnString())
 	}

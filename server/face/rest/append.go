@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/core"
+	"github.com/pgagui/pgagui/server/door"
 	"github.com/pgagui/pgagui/server/face"
 	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/internal/sse"
@@ -251,7 +252,7 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 // partialEvent reads a stream. What has arrived of an event counts, too.
 type partialEvent struct {
 	io.Reader
-	held *core.Holding
+	held *door.Holding
 	size int // since the last event
 }
 

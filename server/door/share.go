@@ -1,4 +1,4 @@
-package core
+package door
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func (s share) Query(ctx context.Context, sql string, arguments ...any) (pgx.Row
 func (s share) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
 	release, err := s.connections.take(ctx, s.owner)
 	if err != nil {
-		return (&results{err: err}).QueryRow()
+		return firstRow{err: err}
 	}
 	return sharedRow{s.database.QueryRow(ctx, sql, arguments...), release}
 }
@@ -109,7 +109,7 @@ func (s share) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.R
 func (s share) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	release, err := s.connections.take(ctx, s.owner)
 	if err != nil {
-		return &results{err: err}
+		return failedResults{err}
 	}
 	return sharedResults{s.database.SendBatch(ctx, batch), sync.OnceFunc(release)}
 }
@@ -152,3 +152,12 @@ func (r sharedResults) Close() error {
 	defer r.release()
 	return r.BatchResults.Close()
 }
+
+// failedResults are those of a batch that was not sent.
+type failedResults struct{ err error }
+
+func (r failedResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, r.err }
+func (r failedResults) Query() (pgx.Rows, error)         { return nil, r.err }
+func (r failedResults) QueryRow() pgx.Row                { return firstRow{err: r.err} }
+func (r failedResults) Close() error                     { return r.err }
+func (r failedResults) Tx() pgx.Tx                       { return nil }

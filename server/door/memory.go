@@ -1,4 +1,4 @@
-package core
+package door
 
 import (
 	"context"
@@ -40,6 +40,10 @@ type Budget struct {
 	refused      int64      // how often there was no memory
 }
 
+// PageBytes is how much of stored documents a page of a list has, beside a first one that is larger: an
+// identity may request several at once.
+func (b *Budget) PageBytes() int { return int(min(b.share/4, 16<<20)) }
+
 func newBudget(limit int64) *Budget {
 	return &Budget{Patience: 10 * time.Second, limit: limit / 2, share: limit / sharesOfBudget, byOwner: map[access.Identity]int64{}}
 }
@@ -66,6 +70,7 @@ type Holding struct {
 	budget       *Budget
 	owner        access.Identity
 	size, copies int64
+	read         int64 // of the rows that Read has counted
 }
 
 // Hold returns the holding of a request, which has nothing yet. Call Release at its end.
@@ -78,6 +83,10 @@ func ownerOf(ctx context.Context) access.Identity {
 	who, _ := access.IdentityFrom(ctx)
 	return access.Identity{Scope: who.Scope, Subject: who.Subject, Issuer: who.Issuer}
 }
+
+// errTooLarge is the error of an answer that would not even fit alone.
+var errTooLarge = problem.Errorf(http.StatusUnprocessableEntity, "the answer is larger than the memory of the server for one answer: ask for less of it, with a smaller limit, "+
+	"or for a part of the thread; the operator of the server can raise --max-buffered-bytes")
 
 var errMemory = problem.Errorf(http.StatusServiceUnavailable, "too many large requests and answers are in progress: retry, and send and read faster")
 
@@ -100,6 +109,22 @@ func (h *Holding) Wait(ctx context.Context, size int) error {
 		return h.Resize(size)
 	}
 	return h.budget.wait(ctx, h.budget.Patience, func() bool { return h.resize(int64(size)) })
+}
+
+// Read makes the holding larger by rows that have arrived from the database. What all of them take may
+// not exceed what is held of the budget at most.
+func (h *Holding) Read(size int) error {
+	h.budget.room.Lock()
+	defer h.budget.room.Unlock()
+	h.read += int64(size)
+	err := errMemory
+	if h.read > h.budget.limit {
+		err = errTooLarge
+	} else if h.read <= h.size || h.resize(h.read) {
+		return nil
+	}
+	h.budget.refused++
+	return err
 }
 
 // resize reports whether the holding has a size now. The caller has the lock.
@@ -125,9 +150,10 @@ func (h *Holding) resize(size int64) bool {
 
 // Copy counts the copies that are made of what is held, until DropCopies or Release. It waits a while
 // for memory.
-func (h *Holding) Copy(ctx context.Context) error { return h.copy(ctx, h.budget.Patience) }
+func (h *Holding) Copy(ctx context.Context) error { return h.CopyWithin(ctx, h.budget.Patience) }
 
-func (h *Holding) copy(ctx context.Context, patience time.Duration) error {
+// CopyWithin is Copy with another bound of the time that it waits.
+func (h *Holding) CopyWithin(ctx context.Context, patience time.Duration) error {
 	b := h.budget
 	b.room.Lock()
 	b.copiers = append(b.copiers, h)
@@ -167,6 +193,7 @@ func (h *Holding) resizeCopies(n int64) {
 func (h *Holding) Release() {
 	h.budget.room.Lock()
 	defer h.budget.room.Unlock()
+	h.read = 0
 	h.resize(0)
 	h.resizeCopies(-h.copies)
 }

@@ -1,4 +1,4 @@
-package core
+package door
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/pgagui/pgagui/server/problem"
 )
 
-// slots bound the appends in progress. An owner, the identity of a request, may have half of them, so
+// Slots bound the appends in progress. An owner, the identity of a request, may have half of them, so
 // that its locked threads do not stop the appends of others.
-type slots struct {
+type Slots struct {
 	limit, share int
 
 	room    room
@@ -20,13 +20,14 @@ type slots struct {
 	byOwner map[access.Identity]int
 }
 
-func newSlots(limit int) *slots {
-	return &slots{limit: limit, share: max(1, limit/2), byOwner: map[access.Identity]int{}}
+// NewSlots returns the slots of a server.
+func NewSlots(limit int) *Slots {
+	return &Slots{limit: limit, share: max(1, limit/2), byOwner: map[access.Identity]int{}}
 }
 
-// take takes a slot until release is called. It waits for one as long as patience; then the writer
+// Take takes a slot until release is called. It waits for one as long as patience; then the writer
 // retries later, for it would only wait for the same connections of the database.
-func (s *slots) take(ctx context.Context, patience time.Duration) (release func(), err error) {
+func (s *Slots) Take(ctx context.Context, patience time.Duration) (release func(), err error) {
 	owner := ownerOf(ctx)
 	err = s.room.wait(ctx, patience, func() bool {
 		isFree := s.used < s.limit && s.byOwner[owner] < s.share
@@ -47,7 +48,7 @@ func (s *slots) take(ctx context.Context, patience time.Duration) (release func(
 
 var errBusy = problem.Errorf(http.StatusTooManyRequests, "too many appends are in progress: retry with the same after_seq")
 
-func (s *slots) release(owner access.Identity) {
+func (s *Slots) release(owner access.Identity) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.used--

@@ -1,4 +1,4 @@
-package core
+package door
 
 import (
 	"context"

@@ -1,0 +1,113 @@
+// Package door is what every request passes on its way to a store, whichever face it has: the limits of
+// its identity, its share of the connections, and the memory for what it sends and reads.
+package door
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
+)
+
+// Options configure a Door.
+type Options struct {
+	// Limits bound what one identity may use of this process.
+	Limits access.LimitOptions
+	// MaxBufferedBytes bounds the memory for large requests and answers. 256 MiB if zero.
+	MaxBufferedBytes int64
+	// WriteTimeout is how long a client may take to accept what is written to it. 30 seconds if zero.
+	WriteTimeout time.Duration
+}
+
+// Door is the way of requests to a store. All faces of a process share one.
+type Door struct {
+	// Limits bound the requests and streams of identities.
+	Limits *access.Limits
+	// Memory is for large requests and answers.
+	Memory *Budget
+	// WriteTimeout is how long a client may take to accept what is written to it.
+	WriteTimeout time.Duration
+	// BodyTimeout bounds the time to receive a body that is not a stream.
+	BodyTimeout time.Duration
+
+	store       *pgagui.Store
+	connections *shares // nil: the store has no pool
+}
+
+// New returns the door of a store.
+func New(store *pgagui.Store, options Options) *Door {
+	return &Door{
+		Limits: access.NewLimits(options.Limits), Memory: newBudget(cmp.Or(options.MaxBufferedBytes, 256<<20)),
+		WriteTimeout: cmp.Or(options.WriteTimeout, 30*time.Second), BodyTimeout: time.Minute, store: store, connections: newShares(store),
+	}
+}
+
+// Store returns the store for a request, of which it has the context: that of the scope of its identity.
+func (d *Door) Store(ctx context.Context) *pgagui.Store { return d.In(ctx, d.store.WrapDB(Counted)) }
+
+// In is Store for a store of the same database that counts its rows itself.
+func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store {
+	who, _ := access.IdentityFrom(ctx)
+	if d.connections != nil {
+		store = store.WrapDB(func(database pgagui.DB) pgagui.DB { return share{database, d.connections, ownerOf(ctx)} })
+	}
+	return store.InScope(who.Scope)
+}
+
+type readingKey struct{}
+
+// Reading returns the context of a request whose answer is in memory until the client has it: the rows that it reads count in held
+// until that is released.
+func (d *Door) Reading(ctx context.Context) (reading context.Context, held *Holding) {
+	held = d.Memory.Hold(ctx)
+	return context.WithValue(ctx, readingKey{}, held), held
+}
+
+// readingOf returns what the rows of a request count in. nil: they do not count.
+func readingOf(ctx context.Context) *Holding {
+	held, _ := ctx.Value(readingKey{}).(*Holding)
+	return held
+}
+
+// leastRate is how fast a client must accept an answer, in bytes a second.
+const leastRate = 64 << 10
+
+// Answer lets write answer a request with so many bytes. It takes memory for them, beside none that the request has for what it has
+// read: that is what is written. write has so much time as the slowest of clients may take.
+func (d *Door) Answer(w http.ResponseWriter, r *http.Request, size int, write func()) error {
+	held := readingOf(r.Context())
+	if held == nil {
+		held = d.Memory.Hold(r.Context())
+		defer held.Release()
+	}
+	if err := held.Resize(max(size, int(held.size))); err != nil {
+		return err
+	}
+	control := http.NewResponseController(w)
+	if err := control.SetWriteDeadline(time.Now().Add(d.TimeToWrite(size))); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		panic(http.ErrAbortHandler)
+	}
+	write()
+	if control.Flush() == nil {
+		_ = control.SetWriteDeadline(time.Time{}) // for the next request of the connection
+	}
+	return nil
+}
+
+// TimeToWrite is how long a client may take to accept so many bytes.
+func (d *Door) TimeToWrite(size int) time.Duration {
+	return d.WriteTimeout + time.Duration(size/leastRate)*time.Second
+}
+
+// Streaming returns the context of a request whose answer is a stream. It gives back what the request has read so far, and nothing
+// counts that it reads from then on: a stream holds a part of it at a time, and counts that itself.
+func Streaming(ctx context.Context) context.Context {
+	if held := readingOf(ctx); held != nil {
+		held.Release()
+	}
+	return context.WithValue(ctx, readingKey{}, (*Holding)(nil))
+}
