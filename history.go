@@ -17,6 +17,8 @@ type HistoryOptions struct {
 	// Limit is the maximum number of events of a page. 100 if zero; more than 1,000 is
 	// ErrLimitExceeded.
 	Limit int
+	// PageBytes bounds the bytes of the events of a page, which has one event at least. No bound if zero.
+	PageBytes int
 	// RunID narrows it to the lineage of a run. If empty, all runs of the thread, on all branches.
 	RunID string
 	// NoLineage narrows it to the run alone, or to the head if RunID is empty.
@@ -79,6 +81,7 @@ func (s *Store) History(ctx context.Context, threadID string, options HistoryOpt
 		ThreadID: threadID, Scope: s.scope, RunID: orNull(options.RunID), AfterSeq: options.AfterSeq,
 		MaxRows: pageSize(options.Limit, 100), Compressed: !options.Raw, Lineage: !options.NoLineage, MaxBytes: orNull(int32(min(options.MaxBytes, math.MaxInt32))),
 		MaxIdle: orNull(options.MaxIdle), Since: timeOrNull(options.Since), Until: timeOrNull(options.Until),
+		PageBytes: orNull(int32(min(options.PageBytes, math.MaxInt32))),
 	}
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
@@ -89,6 +92,9 @@ func (s *Store) History(ctx context.Context, threadID string, options HistoryOpt
 		return page, ErrorOf(err)
 	}
 	page.HasMore = len(rows) >= int(parameters.MaxRows)
+	if last := len(rows) - 1; last >= 0 && rows[last].Seq == 0 {
+		rows, page.HasMore = rows[:last], true
+	}
 	page.Events = make([]HistoryEvent, len(rows))
 	for i, row := range rows {
 		page.Events[i] = HistoryEvent{

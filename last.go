@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -116,22 +117,42 @@ type LastEventsOptions struct {
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrKeyCollision.
 func (s *Store) LastEvents(ctx context.Context, threadID string, options LastEventsOptions) ([]Event, error) {
+	page, err := s.LastEventPage(ctx, threadID, options, 0)
+	return page.Events, err
+}
+
+// EventPage is a page of the last events of a lineage.
+type EventPage struct {
+	// Events are in the order of seq.
+	Events []Event
+	// HasMore is false if there are none before them. A page before one with HasMore may be empty.
+	HasMore bool
+}
+
+// LastEventPage is LastEvents with a bound of the bytes of the events: there is one at least. No bound if pageBytes is zero.
+//
+// Errors: those of LastEvents.
+func (s *Store) LastEventPage(ctx context.Context, threadID string, options LastEventsOptions, pageBytes int) (page EventPage, err error) {
 	parameters := db.LastEventsParams{
 		ThreadID: threadID, RunID: orNull(options.RunID), AtSeq: orNull(options.AtSeq), MaxRows: pageSize(options.Limit, 100),
-		Lineage: !options.NoLineage, Scope: s.scope,
+		Lineage: !options.NoLineage, PageBytes: orNull(int32(min(pageBytes, math.MaxInt32))), Scope: s.scope,
 	}
 	if len(options.Types) > 0 {
 		parameters.Types = options.Types
 	}
 	rows, err := s.of(threadID).LastEvents(ctx, parameters)
 	if err != nil {
-		return nil, ErrorOf(err)
+		return page, ErrorOf(err)
 	}
-	events := make([]Event, len(rows))
+	page.HasMore = len(rows) >= int(parameters.MaxRows)
+	if last := len(rows) - 1; last >= 0 && rows[last].Seq == 0 {
+		rows, page.HasMore = rows[:last], true
+	}
+	page.Events = make([]Event, len(rows))
 	for i, row := range rows {
-		events[i] = Event{Seq: row.Seq, RunID: row.RunID, Type: row.Type, RecordedAt: row.RecordedAt, JSON: json.RawMessage(row.Payload)}
+		page.Events[i] = Event{Seq: row.Seq, RunID: row.RunID, Type: row.Type, RecordedAt: row.RecordedAt, JSON: json.RawMessage(row.Payload)}
 	}
-	return events, nil
+	return page, nil
 }
 
 // ThreadErrorKind says what went wrong.

@@ -105,12 +105,12 @@ func (q *Queries) AppendSessionMessages(ctx context.Context, arg AppendSessionMe
 
 const History = `-- name: History :many
 select
-    (item).seq::bigint as seq,
-    (item).last_seq::bigint as last_seq,
-    (item).run_id::pg_catalog.text as run_id,
-    (item).type::pg_catalog.text as type,
-    (item).event_count::bigint as event_count,
-    (item).created_at::pg_catalog.timestamptz as created_at,
+    coalesce((item).seq, 0)::bigint as seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    coalesce((item).event_count, 0)::bigint as event_count,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as created_at,
     coalesce((item).completed_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as completed_at,
     (item).payload::pg_catalog.json as payload
 from agui.history(
@@ -125,7 +125,8 @@ from agui.history(
     $9::int,
     $10::interval,
     $11::boolean,
-    $12::pg_catalog.text
+    $12::pg_catalog.text,
+    $13::int
 ) as item
 `
 
@@ -142,6 +143,7 @@ type HistoryParams struct {
 	MaxIdle    *time.Duration
 	Lineage    bool
 	Scope      string
+	PageBytes  *int32
 }
 
 type HistoryRow struct {
@@ -155,6 +157,7 @@ type HistoryRow struct {
 	Payload     rawjson.Text
 }
 
+// A last row with seq 0: page_bytes ended the page.
 func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow, error) {
 	rows, err := q.db.Query(ctx, History,
 		arg.ThreadID,
@@ -169,6 +172,7 @@ func (q *Queries) History(ctx context.Context, arg HistoryParams) ([]HistoryRow,
 		arg.MaxIdle,
 		arg.Lineage,
 		arg.Scope,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err

@@ -267,10 +267,10 @@ func (q *Queries) Interrupts(ctx context.Context, arg InterruptsParams) ([]Inter
 
 const LastEvents = `-- name: LastEvents :many
 select
-    (item).seq::bigint as seq,
-    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).seq, 0)::bigint as seq,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).type, '')::pg_catalog.text as type,
-    (item).recorded_at::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
     (item).payload::pg_catalog.json as payload
 from agui.last_events(
     $1::pg_catalog.text,
@@ -279,18 +279,20 @@ from agui.last_events(
     $4::pg_catalog.text[],
     $5::int,
     $6::boolean,
-    $7::pg_catalog.text
+    $7::pg_catalog.text,
+    $8::int
 ) as item
 `
 
 type LastEventsParams struct {
-	ThreadID string
-	RunID    *string
-	AtSeq    *int64
-	Types    []string
-	MaxRows  int32
-	Lineage  bool
-	Scope    string
+	ThreadID  string
+	RunID     *string
+	AtSeq     *int64
+	Types     []string
+	MaxRows   int32
+	Lineage   bool
+	Scope     string
+	PageBytes *int32
 }
 
 type LastEventsRow struct {
@@ -301,6 +303,7 @@ type LastEventsRow struct {
 	Payload    rawjson.Text
 }
 
+// A last row with seq 0: page_bytes ended the page.
 func (q *Queries) LastEvents(ctx context.Context, arg LastEventsParams) ([]LastEventsRow, error) {
 	rows, err := q.db.Query(ctx, LastEvents,
 		arg.ThreadID,
@@ -310,6 +313,7 @@ func (q *Queries) LastEvents(ctx context.Context, arg LastEventsParams) ([]LastE
 		arg.MaxRows,
 		arg.Lineage,
 		arg.Scope,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err

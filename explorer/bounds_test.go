@@ -54,6 +54,9 @@ func TestReadsOfLargeDocumentsAreBounded(t *testing.T) {
 			if size > most {
 				t.Errorf("%s: %d KB came from the database, want %d at most", page, size>>10, most>>10)
 			}
+			if pageOfLog := strings.HasPrefix(page, "log?") || strings.HasPrefix(page, "ndjson?"); pageOfLog && got.StatusCode != http.StatusOK {
+				t.Errorf("%s gives no page: %s", page, got.Status)
+			}
 			if !slices.Contains([]int{http.StatusOK, http.StatusUnprocessableEntity}, got.StatusCode) {
 				t.Errorf("%s: %s %.300s", page, got.Status, got.text)
 			}

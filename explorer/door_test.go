@@ -90,7 +90,7 @@ func TestSlowReadersOfLargePages(t *testing.T) {
 		return connection, err
 	}}}
 	get := func(client *http.Client, token string) *http.Response {
-		request, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"ndjson?id=t&run=r", nil)
+		request, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"ndjson?id=t&run=r&after=1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func (q *request) logOptions(head threadHead) (options pgagui.HistoryOptions, er
 		return options, err
 	}
 	options.RunID, options.NoLineage, options.Raw = head.Run.ID, true, q.text("raw") != ""
-	options.Limit, options.MaxBytes = eventsPerPage, 64<<10
+	options.Limit, options.MaxBytes, options.PageBytes = eventsPerPage, 64<<10, q.handler.door.Memory.PageBytes()
 	switch q.text("runs") {
 	case "lineage":
 		options.NoLineage = false
@@ -156,6 +156,9 @@ func (h *Handler) sendNDJSON(q *request) error {
 		read, err := q.store.History(q.Context(), head.ID, options)
 		if err != nil {
 			return err
+		}
+		if read.HasMore {
+			header.Set("Link", "<"+link("ndjson", "id", head.ID, "run", q.text("run"), "runs", q.text("runs"), "type", q.text("type"), "after", read.AfterSeq)+`>; rel="next"`)
 		}
 		size := 0
 		for _, event := range read.Events {

@@ -69,7 +69,7 @@ func (h *Handler) showTimes(q *request) error {
 	}
 	body := timesPage{Head: head}
 	line := timeLine{open: map[string]int{}}
-	options := pgagui.HistoryOptions{RunID: head.Run.ID, NoLineage: true, Limit: 1000, MaxBytes: 4096}
+	options := pgagui.HistoryOptions{RunID: head.Run.ID, NoLineage: true, Limit: 1000, MaxBytes: 4096, PageBytes: h.door.Memory.PageBytes()}
 	for {
 		read, err := q.store.History(q.Context(), head.ID, options)
 		if err != nil {

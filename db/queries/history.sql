@@ -1,11 +1,12 @@
 -- name: History :many
+-- A last row with seq 0: page_bytes ended the page.
 select
-    (item).seq::bigint as seq,
-    (item).last_seq::bigint as last_seq,
-    (item).run_id::pg_catalog.text as run_id,
-    (item).type::pg_catalog.text as type,
-    (item).event_count::bigint as event_count,
-    (item).created_at::pg_catalog.timestamptz as created_at,
+    coalesce((item).seq, 0)::bigint as seq,
+    coalesce((item).last_seq, 0)::bigint as last_seq,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
+    coalesce((item).type, '')::pg_catalog.text as type,
+    coalesce((item).event_count, 0)::bigint as event_count,
+    coalesce((item).created_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as created_at,
     coalesce((item).completed_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as completed_at,
     (item).payload::pg_catalog.json as payload
 from agui.history(
@@ -20,7 +21,8 @@ from agui.history(
     sqlc.narg(max_bytes)::int,
     sqlc.narg(max_idle)::interval,
     @lineage::boolean,
-    @scope::pg_catalog.text
+    @scope::pg_catalog.text,
+    sqlc.narg(page_bytes)::int
 ) as item;
 
 -- name: SessionMessages :many

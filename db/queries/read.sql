@@ -90,11 +90,12 @@ select
 from agui.attachment_data(@thread_id::pg_catalog.text, @n::int, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::pg_catalog.timestamptz, @scope::pg_catalog.text) as item;
 
 -- name: LastEvents :many
+-- A last row with seq 0: page_bytes ended the page.
 select
-    (item).seq::bigint as seq,
-    (item).run_id::pg_catalog.text as run_id,
+    coalesce((item).seq, 0)::bigint as seq,
+    coalesce((item).run_id, '')::pg_catalog.text as run_id,
     coalesce((item).type, '')::pg_catalog.text as type,
-    (item).recorded_at::pg_catalog.timestamptz as recorded_at,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as recorded_at,
     (item).payload::pg_catalog.json as payload
 from agui.last_events(
     @thread_id::pg_catalog.text,
@@ -103,5 +104,6 @@ from agui.last_events(
     sqlc.narg(types)::pg_catalog.text[],
     @max_rows::int,
     @lineage::boolean,
-    @scope::pg_catalog.text
+    @scope::pg_catalog.text,
+    sqlc.narg(page_bytes)::int
 ) as item;

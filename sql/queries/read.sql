@@ -90,11 +90,12 @@ select
 from agui.attachment_data(@thread_id::text, @n::int, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, sqlc.narg(at_time)::timestamptz, @scope::text) as item;
 
 -- name: LastEvents :many
+-- A last row with seq 0: page_bytes ended the page.
 select
-    (item).seq::bigint as seq,
-    (item).run_id::text as run_id,
+    coalesce((item).seq, 0)::bigint as seq,
+    coalesce((item).run_id, '')::text as run_id,
     coalesce((item).type, '')::text as type,
-    (item).recorded_at::timestamptz as recorded_at,
+    coalesce((item).recorded_at, '0001-01-01 00:00:00+00')::timestamptz as recorded_at,
     (item).payload::json as payload
 from agui.last_events(
     @thread_id::text,
@@ -103,5 +104,6 @@ from agui.last_events(
     sqlc.narg(types)::text[],
     @max_rows::int,
     @lineage::boolean,
-    @scope::text
+    @scope::text,
+    sqlc.narg(page_bytes)::int
 ) as item;

@@ -872,8 +872,9 @@ export interface paths {
         /**
          * The end of the log
          * @description The last events of the lineage of a run as they were appended, in the order of seq. For the
-         *     page before it, `at_seq` is the seq of its first event minus 1; fewer than `limit` are the
-         *     first ones. Right: read.
+         *     page before it, `at_seq` is the seq of its first event minus 1. A page ends before `limit`
+         *     when its events take too much memory; `hasMore` is false if there are none before it. Right:
+         *     read.
          */
         get: operations["listLastEvents"];
         put?: never;
@@ -3630,6 +3631,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         events: components["schemas"]["HistoryEvent"][];
+                        /** @description A page before one with true may be empty. */
+                        hasMore: boolean;
                     };
                 };
             };

@@ -126,7 +126,7 @@ func (s eventsAPI) history(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
 	options := pgagui.HistoryOptions{
 		AfterSeq: q.Number("after_seq"), Limit: cmp.Or(q.Limit(), usualHistory), Since: q.Time("start_time"), Until: q.Time("end_time"),
-		Raw: !q.Is("compressed", true),
+		Raw: !q.Is("compressed", true), PageBytes: s.Memory.PageBytes(),
 	}
 	for _, list := range q.List("event_type") {
 		options.Types = append(options.Types, strings.FieldsFunc(list, func(r rune) bool { return r == ',' })...)
@@ -455,7 +455,7 @@ func (s eventsAPI) tasks(w http.ResponseWriter, r *http.Request) error {
 	}
 	tasks := []map[string]json.RawMessage{}
 	places := map[string]int{}
-	options := pgagui.HistoryOptions{Types: []string{"CUSTOM"}, Limit: mostHistory, Raw: true}
+	options := pgagui.HistoryOptions{Types: []string{"CUSTOM"}, Limit: mostHistory, Raw: true, PageBytes: s.Memory.PageBytes()}
 	for hasMore := true; hasMore; {
 		page, err := s.Tenant(r.Context()).History(r.Context(), r.PathValue("thread"), options)
 		if err != nil {

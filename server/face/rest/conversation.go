@@ -183,7 +183,7 @@ func (s handler) getHistory(w http.ResponseWriter, r *http.Request) error {
 	options := pgagui.HistoryOptions{
 		AfterSeq: q.Number("after_seq"), Limit: q.Limit(), RunID: q.Text("run"), NoLineage: !q.Is("lineage", true),
 		Types: q.Names("type"), Since: q.Time("since"), Until: q.Time("until"), Raw: q.Is("raw", false),
-		MaxBytes: int(q.Number("max_bytes")), MaxIdle: q.Duration("max_idle"),
+		MaxBytes: int(q.Number("max_bytes")), MaxIdle: q.Duration("max_idle"), PageBytes: s.Memory.PageBytes(),
 	}
 	if err := q.Check(); err != nil {
 		return err
@@ -219,15 +219,18 @@ func (s handler) getLastEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := q.Check(); err != nil {
 		return err
 	}
-	events, err := s.Tenant(r.Context()).LastEvents(r.Context(), r.PathValue("thread"), options)
+	page, err := s.Tenant(r.Context()).LastEventPage(r.Context(), r.PathValue("thread"), options, s.Memory.PageBytes())
 	if err != nil {
 		return err
 	}
-	return answerTexts(s, w, r, "events", events, func(event pgagui.Event) json.RawMessage {
-		return historyEvent(pgagui.HistoryEvent{
+	events := make([]json.RawMessage, len(page.Events))
+	for i, event := range page.Events {
+		events[i] = historyEvent(pgagui.HistoryEvent{
 			Seq: event.Seq, LastSeq: event.Seq, RunID: event.RunID, Type: event.Type, Count: 1, CreatedAt: event.RecordedAt, JSON: event.JSON,
 		})
-	})
+	}
+	var body jsontext.Object
+	return s.AnswerJSON(w, r, body.List("events", events).Value("hasMore", page.HasMore).End())
 }
 
 func (s handler) getErrors(w http.ResponseWriter, r *http.Request) error {

@@ -6,8 +6,8 @@
 -- - Otherwise those of its subagent (or of the main agent). Exception: an event of a tool call does
 --   not close the arguments of other tool calls, and a chunk does not close groups of chunks.
 -- - In any case those of the message or tool call that it names as its own or as its parent.
--- A page ends with the event before the one that would need a row too many. It contains all events
--- up to that point, whatever groups are open.
+-- A page ends with the event before the one that would need a row too many, or more than page_bytes. It
+-- contains all events up to that point, whatever groups are open.
 create or replace function agui.history(
     thread_id  text,
     run_id     text default null,
@@ -20,7 +20,8 @@ create or replace function agui.history(
     max_bytes  int default null,
     max_idle   interval default null,
     lineage    boolean default true,
-    scope      text default ''
+    scope      text default '',
+    page_bytes int default null  -- last, for programs that give the others by place
 )
 returns setof agui.history_row
 language plpgsql
@@ -40,6 +41,9 @@ declare
     unlimited constant bigint := null;
     event     record;
     span      agui_internal.event_span;
+
+    room      bigint := page_bytes;  -- null: no bound
+    is_cut    boolean := false;  -- because of it
 
     -- The page: its rows and, for each of its events, the row that it belongs to.
     row_count    int := 0;
@@ -93,6 +97,11 @@ begin
         raise exception using
             errcode = 'UI011',
             message = format('history of thread "%s": max_bytes must be at least 1 and max_idle must not be negative', thread_id);
+    end if;
+    if page_bytes < 1 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('history of thread "%s": page_bytes must be at least 1', thread_id);
     end if;
     if since is not null then
         behind := greatest(behind, agui_internal.last_seq_by(run.thread_key, since, or_at => false));
@@ -173,7 +182,9 @@ begin
                 and not event.by_content
                 and event.piece ^@ '"'
                 and not event.says_count
+                and (octet_length(event.piece) > room) is not true
             then
+                room := room - octet_length(event.piece);
                 members := array_append(members, joined);
                 seqs := array_append(seqs, event.seq);
                 times := array_append(times, event.recorded_at);
@@ -225,6 +236,10 @@ begin
                 end if;
             end if;
 
+            if joined is not null and octet_length(piece) > room then
+                is_cut := true;
+                exit log;
+            end if;
             if joined is null then
                 -- Close the groups that this event ends.
 
@@ -260,6 +275,11 @@ begin
                 exit log when row_count = max_rows and open_rows = '{}';
                 continue when types is not null and (event.type = any (types)) is not true;
                 exit log when row_count = max_rows;
+                if room is not null then
+                    is_cut := row_count > 0 and octet_length(event.payload::text) > room;
+                    exit log when is_cut;
+                    room := room - octet_length(event.payload::text);
+                end if;
 
                 -- The event gets its own row, which later events may join.
 
@@ -282,6 +302,8 @@ begin
                     metadatas[joined] := event.metadata;
                     sizes[joined] := 0;
                 end if;
+            else
+                room := room - octet_length(piece);
             end if;
 
             members := array_append(members, joined);
@@ -331,10 +353,13 @@ begin
         select named.run_id from agui.run as named where named.thread_key = run.thread_key and named.run_no = row_of.run_no offset 0
     ) as run_of
     order by page.seq;
+    if is_cut then
+        return next null::agui.history_row;
+    end if;
 end
 $function$;
 
-comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) is
+comment on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text, int) is
     'Returns a page of the log of a thread: all branches in the order of seq, or the lineage of '
     'run_id, or (lineage => false) only that run, or else the head. The page holds up to max_rows '
     '(default 100, at most 1,000) events after after_seq, of the given types (null: all), appended '
@@ -344,8 +369,9 @@ comment on function agui.history(text, text, bigint, text[], timestamptz, timest
     'that stream in parallel are joined separately. Joined events keep their seq, so seq has gaps. '
     'With compressed => false every event is returned as it was appended. To read the next page, '
     'pass the greatest last_seq of this page as after_seq: no event is missed or returned twice, '
-    'even if events are appended in the meantime. '
+    'even if events are appended in the meantime. page_bytes bounds the bytes of the events of a page '
+    '(null: no bound), which has one event at least. If it ends the page, a last row of nulls says so. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
     'another thread has the same key.';
 
-revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text) from public;
+revoke execute on function agui.history(text, text, bigint, text[], timestamptz, timestamptz, int, boolean, int, interval, boolean, text, int) from public;

@@ -5,7 +5,8 @@ create or replace function agui.last_events(
     types     text[] default null,
     max_rows  int default 100,
     lineage   boolean default true,
-    scope     text default ''
+    scope     text default '',
+    page_bytes int default null
 )
 returns setof agui.event_row
 language plpgsql
@@ -34,6 +35,11 @@ begin
             errcode = 'UI011',
             message = format('last events of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
             hint = 'To read the page before this one, pass its least seq minus 1 as at_seq.';
+    end if;
+    if page_bytes < 1 then
+        raise exception using
+            errcode = 'UI011',
+            message = format('last events of thread "%s": page_bytes must be at least 1', thread_id);
     end if;
     if lineage is false then
         leaf.parent_no := null;
@@ -75,8 +81,7 @@ begin
     end loop back;
 
     return query
-    select event.seq, event.run_id, event.type, event.recorded_at, event.payload
-    from (
+    with event as materialized (
         select
             stored.first_seq + element.position - 1 as seq,
             place.run_id,
@@ -96,18 +101,37 @@ begin
             and (types is null or element.type = any (types))
         order by seq desc
         limit max_rows
-    ) as event
-    order by event.seq;
+    ),
+    cut as materialized (
+        select max(sized.seq) as seq
+        from (
+            select event.seq, sum(octet_length(event.payload::text)) over newest as bytes, row_number() over newest as place
+            from event
+            where page_bytes is not null
+            window newest as (order by event.seq desc)
+        ) as sized
+        where sized.bytes > page_bytes and sized.place > 1
+    )
+    select event.seq, event.run_id, event.type, event.recorded_at, event.payload
+    from event
+    where (event.seq <= (select cut.seq from cut)) is not true
+    union all
+    select null, null, null, null, null
+    from cut
+    where cut.seq is not null
+    order by seq;
 end
 $$;
 
-comment on function agui.last_events(text, text, bigint, text[], int, boolean, text) is
+comment on function agui.last_events(text, text, bigint, text[], int, boolean, text, int) is
     'Returns the last events of the lineage of a run (null: the head) up to event at_seq (null: its '
     'end), in the order of seq: up to max_rows (default 100, at most 1,000), of the given types '
     '(null: all). lineage => false: only those of the run itself. To read the page before this one, '
-    'pass its least seq minus 1 as at_seq; fewer rows than max_rows are the first ones. Reads the '
+    'pass its least seq minus 1 as at_seq; fewer rows than max_rows are the first ones. page_bytes bounds '
+    'the bytes of the events of a page (null: no bound), which has one event at least. If events do not '
+    'fit because of it, a last row of nulls says so. Reads the '
     'log backwards as far as the page needs, so a page of a rare type may read all of it. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
     'another thread has the same key.';
 
-revoke execute on function agui.last_events(text, text, bigint, text[], int, boolean, text) from public;
+revoke execute on function agui.last_events(text, text, bigint, text[], int, boolean, text, int) from public;
