@@ -300,10 +300,12 @@ func without(object []byte, name string) []byte {
 	return jsontree.JSON(tree)
 }
 
-// withoutNullSubagent leaves out `"subagentRunId": null`, which reads as absent.
-func withoutNullSubagent(body []byte) json.RawMessage {
-	if string(rawjson.MemberOf(body, "subagentRunId")) != "null" {
-		return body
+// withoutNulls leaves out those of these members that are null, which reads as absent.
+func withoutNulls(object []byte, names ...string) json.RawMessage {
+	for _, name := range names {
+		if string(rawjson.MemberOf(object, name)) == "null" {
+			object = without(object, name)
+		}
 	}
-	return without(body, "subagentRunId")
+	return object
 }

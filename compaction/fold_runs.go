@@ -176,7 +176,7 @@ func (f *Fold) finishRun(e *event) {
 			list = append(list, ',')
 		}
 		if kindOf(interrupt) == isObject {
-			interrupt = withoutNullSubagent(interrupt)
+			interrupt = withoutNulls(interrupt, "subagentRunId", "message", "toolCallId", "responseSchema", "expiresAt", "metadata")
 		}
 		list = append(list, jsontree.AsWritten(interrupt)...)
 	}

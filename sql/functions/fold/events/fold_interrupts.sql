@@ -5,28 +5,29 @@ immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
+declare
+    interrupt json;
+    read      text;
+    name      text;
+    list      text := '';
 begin
-    return agui_internal.json_unguard((
-        select '[' || coalesce(
-            string_agg(
-                case
-                    when json_typeof(interrupt.value) <> 'object' then interrupt.value::text
-                    when (interrupt.value -> 'subagentRunId')::text = 'null'
-                        then agui_internal.json_member_set(interrupt.value::text, 'subagentRunId', null)
-                    else interrupt.value::text
-                end,
-                ','
-                order by interrupt.position
-            ),
-            ''
-        ) || ']'
-        from json_array_elements(interrupts) with ordinality as interrupt (value, position)
-    ));
+    for interrupt in select element.value from json_array_elements(interrupts) with ordinality as element (value, position) order by element.position loop
+        read := interrupt::text;
+        if json_typeof(interrupt) = 'object' then
+            foreach name in array '{subagentRunId,message,toolCallId,responseSchema,expiresAt,metadata}'::text[] loop
+                if (interrupt -> name)::text = 'null' then
+                    read := agui_internal.json_member_set(read, name, null);
+                end if;
+            end loop;
+        end if;
+        list := list || ',' || read;
+    end loop;
+    return agui_internal.json_unguard('[' || substr(list, 2) || ']');
 end
 $function$;
 
 comment on function agui_internal.fold_interrupts(json) is
-    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text, without each '
-    'subagentRunId that is null.';
+    'The interrupts of a RUN_FINISHED event (guarded JSON) as JSON text, without members that are null '
+    'and may be absent.';
 
 revoke execute on function agui_internal.fold_interrupts(json) from public;
