@@ -51,6 +51,7 @@ var (
 	ErrMoved               = errors.New("another node of the cluster has the thread")       // UI027
 	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
 	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
+	ErrPreparedStatement   = errors.New("a pooler lost a prepared statement")               // 26000, 42P05
 	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
 	ErrUnknownInput        = absent("no input beside the events")                           // no SQLSTATE
 	ErrUnknownMessage      = absent("unknown message")                                      // no SQLSTATE
@@ -103,6 +104,9 @@ var errorOfState = map[string]error{
 	"22021": ErrInvalidEvents,
 	"22P05": ErrInvalidEvents,
 	"54001": ErrLimitExceeded,
+	// Of a pooler in transaction mode: the next statement runs on another connection of the server.
+	"26000": ErrPreparedStatement,
+	"42P05": ErrPreparedStatement,
 }
 
 // Error is a call that the database refused. errors.Is finds one of the Err variables of this
@@ -164,6 +168,9 @@ func ErrorOf(err error) error {
 	}
 	if cause.Code == "22021" { // its words are about bytes of the connection
 		refused.Message = `an id or a text of the call holds NUL (\u0000) or is not UTF-8: PostgreSQL cannot store it`
+	}
+	if kind == ErrPreparedStatement {
+		refused.Hint = "Add default_query_exec_mode=exec to the address of the pool (or set it in its pgx.ConnConfig): a pooler in transaction mode, such as PgBouncer, loses prepared statements"
 	}
 	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
 		refused.Detail = "" // the message says it

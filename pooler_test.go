@@ -3,6 +3,7 @@ package pgagui_test
 // Recorder and Follow through PgBouncer in transaction mode.
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,29 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
+
+// throughPooler starts a PgBouncer in transaction mode, and returns an address with what ErrPreparedStatement says to add.
+func throughPooler(t testing.TB, address string) string {
+	return pooler.Start(t, address) + "&default_query_exec_mode=exec"
+}
+
+func TestAPoolThatPreparesStatementsIsToldWhatToSet(t *testing.T) {
+	t.Parallel()
+	address := pooler.Start(t, testdb.New(t))
+	list := func() error {
+		_, err := pgagui.New(testdb.Connect(t, address), nil).Threads(t.Context(), pgagui.ThreadsOptions{})
+		return err
+	}
+	err := list() // the first one prepares the statement for the next, which gets the same connection of the server
+	for range 10 {
+		if err == nil {
+			err = list()
+		}
+	}
+	if !errors.Is(err, pgagui.ErrPreparedStatement) || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+		t.Error(err)
+	}
+}
 
 // bothWays runs a test on a database that it reaches directly, and on one that it reaches through PgBouncer. The settings, such as
 // "lease = 1s", are those of the database.
@@ -32,7 +56,7 @@ func bothWays(t *testing.T, test func(t *testing.T, address string), settings ..
 	})
 	t.Run("pooler", func(t *testing.T) {
 		t.Parallel()
-		test(t, pooler.Start(t, database(t)))
+		test(t, throughPooler(t, database(t)))
 	})
 }
 
@@ -52,7 +76,7 @@ func set(t testing.TB, address string, settings []string) {
 
 func TestManyProcessesShareFewConnectionsOfAPooler(t *testing.T) {
 	t.Parallel()
-	address := pooler.Start(t, testdb.New(t))
+	address := throughPooler(t, testdb.New(t))
 	const processes, runs = 4, 24
 	stores := make([]*pgagui.Store, processes)
 	recorders := make([]*pgagui.Recorder, processes)

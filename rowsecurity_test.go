@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -56,7 +55,7 @@ func underRowSecurity(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool))
 		})
 	}
 	run("direct", func(_ testing.TB, address string) string { return address })
-	run("pooler", pooler.Start)
+	run("pooler", throughPooler)
 }
 
 func TestStoresOfTwoScopesShareAPool(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
@@ -133,7 +134,7 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 			config.MaxConns = max(config.MaxConns, 2*parallelCopies+2)
 			config.AfterConnect = endSoonWithClient
 			var pool *pgxpool.Pool
-			pool, err = pgxpool.NewWithConfig(ctx, config)
+			pool, err = address.NewPool(ctx, config)
 			if err == nil {
 				c.nodes = append(c.nodes, &node{described.Name, pool, db.New(pool), described.Standbys})
 				continue
@@ -321,7 +322,7 @@ func behind(ctx context.Context, primary *db.Queries, standby string) (int64, er
 	if err != nil {
 		return 0, fmt.Errorf("the primary: %w", err)
 	}
-	connection, err := pgx.Connect(ctx, standby)
+	connection, err := address.Connect(ctx, standby)
 	if err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/panics"
@@ -179,6 +180,9 @@ func (m *mover) alone(ctx context.Context, f func(context.Context) error) error 
 				_ = connection.Conn().Close(ctx) // which frees them too
 			}
 		}()
+		if err := address.CheckSession(ctx, connection.Conn()); err != nil {
+			return inNode(node, err)
+		}
 		if err := m.begin(ctx, node, db.New(connection), i == 0); err != nil {
 			return err
 		}

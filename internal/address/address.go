@@ -2,6 +2,7 @@
 package address
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Parse is pgx.ParseConfig with errors that quote no part of the address.
+// Connect opens a connection for statements that are sent once each. It prepares none, so it may go through a pooler.
+func Connect(ctx context.Context, address string) (*pgx.Conn, error) {
+	config, err := Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// Parse is pgx.ParseConfig for statements that are sent once each, with errors that quote no part of the address.
 func Parse(address string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(address)
 	if err == nil && (strings.Contains(config.Host, "@") || hasMisplacedAt(address)) {
@@ -20,6 +30,9 @@ func Parse(address string) (*pgx.ConnConfig, error) {
 		// pgx masks passwords, but does not recognize all of them.
 		reason := err.Error()
 		return nil, fmt.Errorf("the address of the database cannot be read: %s", reason[strings.LastIndexByte(reason, '`')+1:][len(": "):])
+	}
+	if err == nil && !saysHowToExecute(config.ConnString()) {
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	return config, err
 }

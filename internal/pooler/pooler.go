@@ -34,7 +34,7 @@ const (
 // Start starts a pooler for the database and returns the address of the same database through it. It ends with the test,
 // or with the process, however that ends. Without PgBouncer on this machine the test is skipped.
 //
-// PgBouncer before 1.21 does not support prepared statements, so the address turns them off in pgx (default_query_exec_mode).
+// The address says nothing of the pooler: PgBouncer before 1.21 does not support prepared statements, which pgx uses by itself.
 func Start(t testing.TB, databaseURL string) (poolerURL string) {
 	t.Helper()
 	program, err := findProgram()
@@ -215,7 +215,6 @@ func addressOf(databaseURL string, port int) (string, error) {
 	address.Host = daemon.Host + ":" + strconv.Itoa(port)
 	parameters := address.Query()
 	parameters.Set("sslmode", "disable")
-	parameters.Set("default_query_exec_mode", "exec")
 	address.RawQuery = parameters.Encode()
 	return address.String(), nil
 }

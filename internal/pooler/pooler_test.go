@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -35,7 +36,7 @@ func TestClientsTakeTurnsOnFewConnections(t *testing.T) {
 		}
 		defer connection.Close(t.Context())
 		var process int
-		if err := connection.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&process); err != nil {
+		if err := connection.QueryRow(t.Context(), `select pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&process); err != nil {
 			t.Fatal(err)
 		}
 		served[process] = true
@@ -53,7 +54,7 @@ func TestThreadsThroughThePooler(t *testing.T) {
 	}
 	const writers, tokens = 32, 10
 	config.MaxConns = writers
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	pool, err := address.NewPool(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func DeleteData() Option { return func(s *settings) { s.deleteData = true } }
 // Up installs the schema, or upgrades it to the latest version. Then, or when there is nothing to upgrade, it makes roles and
 // privileges that are missing: those of a database that was restored on another server, for instance. While another process
 // migrates the same database it waits, until ctx ends. Use the address of the server itself: a pooler in transaction mode cannot
-// keep a lock.
+// keep a lock, and is refused.
 func Up(ctx context.Context, databaseURL string, options ...Option) error {
 	settings, err := settingsOf(options)
 	if err != nil {
@@ -299,6 +299,9 @@ func withLock(ctx context.Context, databaseURL string, settings *settings, work 
 		return err
 	}
 	defer connection.Close(context.WithoutCancel(ctx)) // releases the lock
+	if err := address.CheckSession(ctx, connection); err != nil {
+		return fmt.Errorf("lock the database for migrations: %w", err)
+	}
 	if _, err := connection.Exec(ctx, pinPath); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (r *round) startServer() {
 	r.t.Cleanup(r.pool.Close)
 	r.execute(`select agui.set_setting('lease', '` + leaseTime.String() + `')`)
 	if r.variant.pooled {
-		r.url = pooler.Start(r.t, r.url)
+		r.url = pooler.Start(r.t, r.url) + "&default_query_exec_mode=exec"
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/internal/eventfile"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -187,7 +188,7 @@ const (
 func IsUnfit(err error) bool {
 	for _, unfit := range []error{
 		schema.ErrNotInstalled, schema.ErrOlder, schema.ErrNewer, schema.ErrUnreleased, schema.ErrOtherBuild, schema.ErrChanged,
-		schema.ErrInstalledOtherwise, schema.ErrUnsupported,
+		schema.ErrInstalledOtherwise, schema.ErrUnsupported, address.ErrNoSession,
 	} {
 		if errors.Is(err, unfit) {
 			return true

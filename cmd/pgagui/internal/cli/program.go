@@ -106,7 +106,7 @@ func OpenPool(ctx context.Context, databaseURL string, connections int) (*pgxpoo
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pgagui"
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := address.NewPool(ctx, config)
 	if err != nil {
 		return nil, &UnavailableError{Err: err}
 	}

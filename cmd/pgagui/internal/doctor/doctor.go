@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -52,7 +53,7 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := pgx.Connect(ctx, databaseURL)
+	connection, err := address.Connect(ctx, databaseURL)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
+	"github.com/pgagui/pgagui/internal/address"
 )
 
 // roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
@@ -75,7 +76,7 @@ func adviseAt(command *cobra.Command, databaseURL string, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	connection, connectErr := pgx.Connect(ctx, databaseURL)
+	connection, connectErr := address.Connect(ctx, databaseURL)
 	if connectErr != nil {
 		return err
 	}
