@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,6 +138,45 @@ func TestAMoveRefusesAPooler(t *testing.T) {
 	commands.Must("cluster", "status")
 	commands.Must("threads")
 	if message := commands.MustFail(cli.ExitUnavailable, "cluster", "move", "0-3", "--to", "b"); !strings.Contains(message, "use the address of the server itself") {
+		t.Error(message)
+	}
+}
+
+// Under row-level security a role that is mapped as a pool needs no setting of its session.
+func TestTheFlagNamesTheScopeThroughAPooler(t *testing.T) {
+	t.Parallel()
+	database := testdb.New(t)
+	owner := testdb.Connect(t, database)
+	role := "pool_" + strings.ToLower(rand.Text())
+	for _, statement := range []string{
+		`create role ` + role + ` login password 'secret' in role agui_writer`, `select agui.map_pool('` + role + `')`, `call agui.enable_row_security()`,
+	} {
+		testdb.Exec(t, owner, statement)
+	}
+	t.Cleanup(func() {
+		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword(role, "secret")
+	commands := clitest.On(t, pooler.Start(t, address.String()))
+	commands.Must("import", "--scope", "a", clitest.WriteFile(t, "events.ndjson", clitest.Answer("t", "r", 3)...))
+	for _, line := range []string{"threads", "show t", "log t", "runs", "status t", "history t", "restore t", "export t", "follow t --run r", "report"} {
+		if got := commands.Run(append(strings.Fields(line), "--scope", "a")...); got.Code != cli.ExitOK || got.Out == "" {
+			t.Errorf("pgagui %s: %+v", line, got)
+		}
+	}
+	for _, line := range []string{"threads", "threads --scope b"} {
+		if got := commands.Run(strings.Fields(line)...); strings.Contains(got.Out, "token") || strings.Contains(got.Out, "finished") {
+			t.Errorf("pgagui %s: %+v", line, got)
+		}
+	}
+	commands.DatabaseURL += "&options=-c%20agui.scope%3Da"
+	if message := commands.MustFail(cli.ExitUnavailable, "threads"); !strings.Contains(message, "--scope sets agui.scope") {
 		t.Error(message)
 	}
 }

@@ -260,6 +260,8 @@ func explain(err error) string {
 		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
 	case errors.As(err, &network) && network.Op == "listen":
 		return err.Error() // it names the address
+	case errors.As(err, &server) && strings.Contains(server.Message, "unsupported startup parameter"):
+		return withoutRepeats(err.Error()) + ": the pooler takes no such setting from the address or $PGOPTIONS: set it for the role (alter role … set); --scope sets agui.scope"
 	case isUnavailable(err) && !(errors.As(err, &unavailable) && unavailable.IsComplete) && !errors.As(err, &unanswered):
 		return withoutRepeats(err.Error()) + SelectsDatabase
 	default:

@@ -123,7 +123,7 @@ func (p *Program) WithStore(ctx context.Context, work func(*pgagui.Store) error)
 		}
 		defer nodes.Close()
 		p.members = len(nodes)
-		err = work(pgagui.NewCluster(nodes.Members(), &pgagui.Config{Scope: p.Scope, Logger: p.Logger()}))
+		err = work(pgagui.NewCluster(nodes.Members(), p.storeConfig()))
 		return errors.Join(err, p.TakeMissing())
 	}
 	pool, err := p.Connect(ctx, 1)
@@ -153,7 +153,14 @@ func (p *Program) WithSnapshot(ctx context.Context, work func(store *pgagui.Stor
 	}
 	defer pool.Close()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error { return work(p.Store(pool).WithTx(tx), tx) })
+	return pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+		if p.Scope != "" {
+			if _, err := tx.Exec(ctx, `select pg_catalog.set_config('agui.scope', $1, true)`, p.Scope); err != nil {
+				return err
+			}
+		}
+		return work(p.Store(pool).WithTx(tx), tx)
+	})
 }
 
 // NodePools are pools to the nodes of a cluster, by their names.
@@ -195,7 +202,13 @@ func (n NodePools) Close() {
 
 // Store returns the store of the scope.
 func (p *Program) Store(pool *pgxpool.Pool) *pgagui.Store {
-	return pgagui.New(pool, &pgagui.Config{Scope: p.Scope, Logger: p.Logger()})
+	return pgagui.New(pool, p.storeConfig())
+}
+
+// storeConfig sets agui.scope, which row-level security needs of a role that is mapped as a pool, for each call: a setting of the session
+// does not pass a pooler.
+func (p *Program) storeConfig() *pgagui.Config {
+	return &pgagui.Config{Scope: p.Scope, SetScope: p.Scope != "", Logger: p.Logger()}
 }
 
 // ExpectedOf says what values a flag takes. It returns "" for a flag that says so in its errors.

@@ -352,7 +352,7 @@ func (i *Importer) ChooseTimes(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 func (i *Importer) storeOf(run *importedRun) *pgagui.Store {
-	return pgagui.New(run.pool, &pgagui.Config{Scope: i.scope})
+	return pgagui.New(run.pool, &pgagui.Config{Scope: i.scope, SetScope: i.scope != ""})
 }
 
 // send appends the pending events, in the transaction of the run unless LeaveOpen is set.

@@ -25,7 +25,7 @@ type Run struct {
 
 // Read returns the runs of a thread in the order in which they began.
 func Read(ctx context.Context, pool *pgxpool.Pool, scope, threadID string) ([]Run, error) {
-	store := pgagui.New(pool, &pgagui.Config{Scope: scope})
+	store := pgagui.New(pool, &pgagui.Config{Scope: scope, SetScope: scope != ""})
 	runs, err := store.Runs(ctx, threadID)
 	if err != nil {
 		return nil, err
