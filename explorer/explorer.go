@@ -272,6 +272,9 @@ func (q *request) answerError(err error) {
 	}
 	body := errorPage{Details: known, IsGone: known.Status == http.StatusNotFound || known.Status == http.StatusGone}
 	q.status = known.Status
+	if known.Status == http.StatusServiceUnavailable {
+		q.w.Header().Set("Retry-After", "1")
+	}
 	if err := q.write("error", http.StatusText(known.Status), body); err != nil {
 		q.handler.options.Logger.Error("the explorer failed", "path", q.URL.Path, "error", err)
 	}

@@ -76,7 +76,7 @@ func readingOf(ctx context.Context) *Holding {
 // leastRate is how fast a client must accept an answer, in bytes a second.
 const leastRate = 64 << 10
 
-// Answer lets write answer a request with so many bytes. It takes memory for them, beside none that the request has for what it has
+// Answer lets write answer a request with so many bytes, or with what the request has read if that is more. It takes memory for them, beside none that the request has for what it has
 // read: that is what is written. write has so much time as the slowest of clients may take.
 func (d *Door) Answer(w http.ResponseWriter, r *http.Request, size int, write func()) error {
 	held := readingOf(r.Context())
@@ -84,6 +84,7 @@ func (d *Door) Answer(w http.ResponseWriter, r *http.Request, size int, write fu
 		held = d.Memory.Hold(r.Context())
 		defer held.Release()
 	}
+	size = max(size, int(held.read))
 	if err := held.Resize(max(size, int(held.size))); err != nil {
 		return err
 	}

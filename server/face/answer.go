@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/door"
+	"github.com/pgagui/pgagui/server/internal/jsontext"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -48,6 +50,35 @@ func (s *HTTP) AnswerJSON(w http.ResponseWriter, r *http.Request, text []byte) e
 		if _, err := w.Write(text); err != nil {
 			panic(http.ErrAbortHandler) // a part of a document is no answer
 		}
+	})
+}
+
+// AnswerList answers with a JSON object: a list below a name, and the members of more, if it is not nil. It writes each item as it is
+// made of what the request has read, so the answer takes no memory of its own.
+func (s *HTTP) AnswerList(w http.ResponseWriter, r *http.Request, name string, items iter.Seq[json.RawMessage], more *jsontext.Object) error {
+	return s.Door.Answer(w, r, 0, func() {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+		write := func(texts ...[]byte) {
+			for _, text := range texts {
+				if _, err := w.Write(text); err != nil {
+					panic(http.ErrAbortHandler) // a part of a document is no answer
+				}
+			}
+		}
+		separator := []byte(nil)
+		write([]byte("{"), jsontext.Quote(name), []byte(":["))
+		for item := range items {
+			write(separator, item)
+			separator = []byte(",")
+		}
+		write([]byte("]"))
+		if more == nil {
+			write([]byte("}"))
+			return
+		}
+		write([]byte(","), more.End()[1:])
 	})
 }
 

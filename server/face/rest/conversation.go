@@ -59,9 +59,8 @@ func (s handler) getLastMessages(w http.ResponseWriter, r *http.Request, q *face
 	if err != nil {
 		return err
 	}
-	texts, places := make([]json.RawMessage, len(messages)), make([]json.RawMessage, len(messages))
+	places := make([]json.RawMessage, len(messages))
 	for i, message := range messages {
-		texts[i] = message.JSON
 		var place jsontext.Object
 		place.Value("position", message.Position)
 		if message.RunID != "" {
@@ -73,8 +72,8 @@ func (s handler) getLastMessages(w http.ResponseWriter, r *http.Request, q *face
 		}
 		places[i] = place.Value("cursor", message.Cursor).End()
 	}
-	var body jsontext.Object
-	return s.AnswerJSON(w, r, body.List("messages", texts).List("places", places).End())
+	var more jsontext.Object
+	return s.AnswerList(w, r, "messages", texts(messages, func(message pgagui.PlacedMessage) json.RawMessage { return message.JSON }), more.List("places", places))
 }
 
 func (s handler) getState(w http.ResponseWriter, r *http.Request, at pgagui.At) error {
@@ -135,8 +134,7 @@ func (s handler) getReplay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body jsontext.Object
-	return s.AnswerJSON(w, r, body.List("events", replayed).End())
+	return answerTexts(s, w, r, "events", replayed, func(event json.RawMessage) json.RawMessage { return event })
 }
 
 func (s handler) getDiff(w http.ResponseWriter, r *http.Request) error {
@@ -192,12 +190,8 @@ func (s handler) getHistory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	events := make([]json.RawMessage, len(page.Events))
-	for i, event := range page.Events {
-		events[i] = historyEvent(event)
-	}
-	var body jsontext.Object
-	return s.AnswerJSON(w, r, body.List("events", events).Value("afterSeq", page.AfterSeq).Value("hasMore", page.HasMore).End())
+	var more jsontext.Object
+	return s.AnswerList(w, r, "events", texts(page.Events, historyEvent), more.Value("afterSeq", page.AfterSeq).Value("hasMore", page.HasMore))
 }
 
 func historyEvent(event pgagui.HistoryEvent) json.RawMessage {
@@ -223,14 +217,12 @@ func (s handler) getLastEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	events := make([]json.RawMessage, len(page.Events))
-	for i, event := range page.Events {
-		events[i] = historyEvent(pgagui.HistoryEvent{
+	var more jsontext.Object
+	return s.AnswerList(w, r, "events", texts(page.Events, func(event pgagui.Event) json.RawMessage {
+		return historyEvent(pgagui.HistoryEvent{
 			Seq: event.Seq, LastSeq: event.Seq, RunID: event.RunID, Type: event.Type, Count: 1, CreatedAt: event.RecordedAt, JSON: event.JSON,
 		})
-	}
-	var body jsontext.Object
-	return s.AnswerJSON(w, r, body.List("events", events).Value("hasMore", page.HasMore).End())
+	}), more.Value("hasMore", page.HasMore))
 }
 
 func (s handler) getErrors(w http.ResponseWriter, r *http.Request) error {

@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -92,12 +93,18 @@ func answerList[T any](s handler, w http.ResponseWriter, r *http.Request, name s
 
 // answerTexts is the same with the JSON text of each item.
 func answerTexts[T any](s handler, w http.ResponseWriter, r *http.Request, name string, items []T, textOf func(T) json.RawMessage) error {
-	texts := make([]json.RawMessage, len(items))
-	for i, item := range items {
-		texts[i] = textOf(item)
+	return s.AnswerList(w, r, name, texts(items, textOf), nil)
+}
+
+// texts yields the JSON text of each item.
+func texts[T any](items []T, textOf func(T) json.RawMessage) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		for _, item := range items {
+			if !yield(textOf(item)) {
+				return
+			}
+		}
 	}
-	var body jsontext.Object
-	return s.AnswerJSON(w, r, body.List(name, texts).End())
 }
 
 // statuses are those of runs.
