@@ -108,6 +108,56 @@ func TestMemoryOfALargeHistory(t *testing.T) {
 	s.End(t)
 }
 
+// Eight readers at once of lists that are a multiple of the memory take its bound, and what the process needs anyway. The tests of
+// packages server and explorer find the endpoints; these are the ones whose documents a list has in full.
+func TestMemoryOfLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	const (
+		size, rows    = 2_000_000, 20
+		budget, limit = 64, 64 + 64 // MB
+	)
+	c := clitest.NewCommandLine(t)
+	testdb.FillLarge(t, testdb.Connect(t, c.DatabaseURL), rows, size)
+	process := c.Program(os.Args[0], "serve", "--listen", "127.0.0.1:0", "--json", "--agent", "assistant="+clitest.NewSample(t), "--insecure",
+		"--limits-requests-per-second", "-1", "--max-buffered-bytes", fmt.Sprint(budget<<20))
+	process.Env = append(process.Env, fmt.Sprintf("GOMEMLIMIT=%dMiB", budget+16)) // the program itself does not count
+	s := clitest.Serving(t, clitest.StartProcess(t, process))
+	for _, path := range []string{
+		"/threads/large/history?limit=1000&raw=true", "/threads/large/last-events?limit=1000", "/threads/large/session-state", "/threads/large/session-state/key/versions",
+		"/threads/large/checkpoints", "/threads/large/checkpoints/c20/lineage", "/api/ambient/v1/sessions/large/events/history",
+		"/explorer/log?runs=all&raw=1&id=large", "/explorer/ndjson?runs=all&id=large", "/explorer/ndjson?whole=1&run=run-2&id=large", "/explorer/times?id=large",
+	} {
+		var requests sync.WaitGroup
+		for range 8 {
+			requests.Go(func() {
+				answer, err := http.Get(s.URL + path)
+				if err != nil {
+					t.Errorf("%s: %v", path, err)
+					return
+				}
+				defer answer.Body.Close()
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+				switch answer.StatusCode {
+				case http.StatusOK, http.StatusUnprocessableEntity, http.StatusServiceUnavailable:
+				default:
+					t.Errorf("%s: %s", path, answer.Status)
+				}
+			})
+		}
+		requests.Wait()
+		t.Logf("%s: %d MB", path, memory.Peak(s.Process.Pid)>>20)
+	}
+	if peak := memory.Peak(s.Process.Pid) >> 20; peak > limit {
+		t.Errorf("it took %d MB, want %d at most", peak, limit)
+	}
+	s.Terminate(t)
+	s.End(t)
+}
+
 // sendUntilTaken sends a request, repeatedly while there is no memory for it. The answer has the text want.
 func sendUntilTaken(t *testing.T, token, url, body, want string) {
 	for {
