@@ -89,7 +89,7 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 func examineFront(ctx context.Context, connection *pgx.Conn) Finding {
 	finding := Finding{Check: "front", Severity: OK, Problem: "the database is a front of a cluster, whose nodes take its calls"}
 	var isFront bool
-	err := connection.QueryRow(ctx, `select to_regnamespace('agui_front') is not null`).Scan(&isFront)
+	err := connection.QueryRow(ctx, `select pg_catalog.to_regnamespace('agui_front') is not null`).Scan(&isFront)
 	if err == nil && !isFront {
 		return Finding{}
 	} else if err == nil {
