@@ -444,7 +444,7 @@ func TestUnarchiveRefusesAPartWithoutAHash(t *testing.T) {
 }
 
 // A file of a few bytes may decompress to a line without end.
-func TestUnarchiveCostlyBoundsALine(t *testing.T) {
+func TestMemoryOfALineOfAnArchive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 512 MB")
 	}
