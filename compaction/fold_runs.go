@@ -163,24 +163,18 @@ func (f *Fold) finishRun(e *event) {
 	interrupts, interrupted := interruptsOf(e)
 	asked := f.asked
 	f.asked = nil
-	if !interrupted {
-		if e.values[fieldOutcome] != nil {
-			asked = nil
-		}
-		f.interrupts = json.RawMessage(rawjson.Array(asked))
-		return
+	if e.values[fieldOutcome] != nil {
+		asked = nil
 	}
-	list := []byte{'['}
-	for interrupt := range rawjson.Elements(interrupts) {
-		if len(list) > 1 {
-			list = append(list, ',')
+	if interrupted {
+		for interrupt := range rawjson.Elements(interrupts) {
+			if kindOf(interrupt) == isObject {
+				interrupt = withoutNulls(interrupt, "subagentRunId", "message", "toolCallId", "responseSchema", "expiresAt", "metadata")
+			}
+			asked = append(asked, json.RawMessage(jsontree.AsWritten(interrupt)))
 		}
-		if kindOf(interrupt) == isObject {
-			interrupt = withoutNulls(interrupt, "subagentRunId", "message", "toolCallId", "responseSchema", "expiresAt", "metadata")
-		}
-		list = append(list, jsontree.AsWritten(interrupt)...)
 	}
-	f.interrupts = append(list, ']')
+	f.interrupts = json.RawMessage(rawjson.Array(asked))
 }
 
 // failRun ends the run for good; the interrupts stay open.
