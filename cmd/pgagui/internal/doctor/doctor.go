@@ -59,8 +59,10 @@ func Examine(ctx context.Context, databaseURL string) ([]Finding, error) {
 	}
 	defer connection.Close(ctx)
 	if problem := state.Problem(); problem != nil && !errors.Is(problem, schema.ErrChanged) {
-		if front := examineFront(ctx, connection); errors.Is(problem, schema.ErrNotInstalled) && front.Severity != "" {
-			return []Finding{front}, nil
+		if errors.Is(problem, schema.ErrNotInstalled) {
+			if front := examineFront(ctx, connection); front.Severity != "" {
+				return []Finding{front}, nil
+			}
 		}
 		return nil, problem
 	}
