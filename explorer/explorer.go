@@ -210,7 +210,7 @@ func (q *request) readForm() error {
 		return nil
 	}
 	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Now().Add(q.handler.door.BodyTimeout)) // also of a body that nobody reads
+	_ = control.SetReadDeadline(time.Now().Add(q.handler.door.BodyTimeout)) // also for a body that is left unread
 	if q.Method != http.MethodPost {
 		return nil
 	}
