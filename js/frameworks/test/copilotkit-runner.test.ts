@@ -92,7 +92,7 @@ test("pages show what they show after a reload: thinking as reasoning, and no pa
   const sent = app.send("q1", "Who?");
   const call = await settings.agent.call();
   const { threadId, runId } = call.input;
-  const send = (...events: object[]) => events.forEach((event) => call.send(event));
+  const send = (...events: { type: string; [member: string]: unknown }[]) => events.forEach((event) => call.send(event));
   send({ type: "RUN_STARTED", threadId, runId }, { type: "STATE_SNAPSHOT", snapshot: { a: 1 } }, { type: "THINKING_START" });
   send({ type: "THINKING_TEXT_MESSAGE_START" }, { type: "THINKING_TEXT_MESSAGE_CONTENT", delta: "Hm" });
   await app.shows("Hm");
