@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Node is a database of a cluster (docs/scale.md).
@@ -332,7 +333,7 @@ func (c *cluster) noteFailure(ctx context.Context, m *member, err error) (isMove
 	switch {
 	case err == nil:
 	case errors.As(err, &cause):
-		if cause.Code == live.Moved {
+		if cause.Code == refusal.Moved.State {
 			c.directory.learn(cause.Detail)
 			return true
 		}

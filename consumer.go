@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Consumer is a reader of Changes with a name, whose place the database keeps. It can stop at any time and go on in another process. Two
@@ -206,11 +207,11 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 				ThreadID: thread.ThreadID, RunID: row.RunID, FirstSeq: row.FirstSeq, RecordedAt: row.RecordedAt, EarlierUs: row.EarlierUs, Events: row.Events,
 			}
 			switch {
-			case row.Problem == "UI014": // erased in the meantime
+			case row.Problem == refusal.ThreadErased.State: // erased in the meantime
 				continue
-			case row.Problem == "UI017":
+			case row.Problem == refusal.LogRewound.State:
 				return false, unknown(ErrOtherHistory, "the log of thread %q does not have event %d any more", thread.ThreadID, params.AfterSeqs[i])
-			case row.Problem == live.Moved && c.store.cluster != nil:
+			case row.Problem == refusal.Moved.State && c.store.cluster != nil:
 				return false, &Error{
 					Kind:    ErrMoved,
 					Message: fmt.Sprintf("no node of the cluster has thread %q: each says that another one does", thread.ThreadID),

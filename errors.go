@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,106 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
-
-// ErrNotFound is the family of the errors that say that something does not exist: errors.Is(err,
-// ErrNotFound) is true for ErrUnknownThread, ErrUnknownRun, ErrUnknownCheckpoint and those below that
-// have no SQLSTATE, because the database returns no row.
-var ErrNotFound = errors.New("not found")
-
-// The reasons why the database refuses a call, one for each SQLSTATE of class UI,
-// ErrInvalidArgument for 22023 and ErrPermissionDenied for 42501. Test for them with errors.Is.
-var (
-	ErrUnknownThread       = absent("unknown thread")                                       // UI001
-	ErrUnknownRun          = absent("unknown run")                                          // UI002
-	ErrUnknownParent       = errors.New("unknown parent run")                               // UI003
-	ErrParentInProgress    = errors.New("parent run is in progress")                        // UI004
-	ErrRunEnded            = errors.New("run has already ended")                            // UI005
-	ErrRunInProgress       = errors.New("another run is in progress")                       // UI006
-	ErrConflictingRepeat   = errors.New("repeated call differs from the log")               // UI007
-	ErrInvalidEvents       = errors.New("invalid events or invalid JSON")                   // UI008
-	ErrRunIDInUse          = errors.New("run id is in use or not that of RUN_STARTED")      // UI009
-	ErrLogImmutable        = errors.New("the log is append-only")                           // UI010
-	ErrLimitExceeded       = errors.New("over a limit")                                     // UI011
-	ErrKeyCollision        = errors.New("thread key belongs to another thread")             // UI012
-	ErrUnknownShape        = errors.New("unknown shape of compacted events")                // UI013
-	ErrThreadErased        = errors.New("thread was erased")                                // UI014
-	ErrLogDamaged          = errors.New("the log is damaged")                               // UI015
-	ErrRunCutOff           = errors.New("run was cut off")                                  // UI016
-	ErrLogRewound          = errors.New("the log was rewound")                              // UI017
-	ErrStaleVersion        = errors.New("another writer has saved the session state since") // UI018
-	ErrUnknownCheckpoint   = absent("unknown checkpoint")                                   // UI019
-	ErrPatchFailed         = errors.New("the JSON Patch fails")                             // UI020
-	ErrOtherThread         = errors.New("RUN_STARTED names another thread")                 // UI021
-	ErrQuarantined         = errors.New("run in quarantine")                                // UI022
-	ErrFoldLimit           = compaction.ErrLimit                                            // UI023
-	ErrOtherHistory        = errors.New("position of another history of transactions")      // UI024
-	ErrThreadHeld          = errors.New("thread is held")                                   // UI025
-	ErrSearchOff           = errors.New("search is off")                                    // UI026
-	ErrMoved               = errors.New("another node of the cluster has the thread")       // UI027
-	ErrInvalidArgument     = errors.New("invalid argument")                                 // 22023
-	ErrPermissionDenied    = errors.New("permission denied")                                // 42501
-	ErrPreparedStatement   = errors.New("a pooler lost a prepared statement")               // 26000, 42P05
-	ErrUnknownSessionState = absent("unknown session state")                                // no SQLSTATE
-	ErrUnknownInput        = absent("no input beside the events")                           // no SQLSTATE
-	ErrUnknownMessage      = absent("unknown message")                                      // no SQLSTATE
-	ErrUnknownAttachment   = absent("unknown attachment")                                   // no SQLSTATE
-	ErrUnrelatedRuns       = absent("the runs have no run in common")                       // no SQLSTATE
-)
-
-// absence is an error of the family ErrNotFound.
-type absence struct{ text string }
-
-func absent(text string) error { return &absence{text} }
-
-func (a *absence) Error() string { return a.text }
-func (a *absence) Unwrap() error { return ErrNotFound }
-
-var errorOfState = map[string]error{
-	"UI001": ErrUnknownThread,
-	"UI002": ErrUnknownRun,
-	"UI003": ErrUnknownParent,
-	"UI004": ErrParentInProgress,
-	"UI005": ErrRunEnded,
-	"UI006": ErrRunInProgress,
-	"UI007": ErrConflictingRepeat,
-	"UI008": ErrInvalidEvents,
-	"UI009": ErrRunIDInUse,
-	"UI010": ErrLogImmutable,
-	"UI011": ErrLimitExceeded,
-	"UI012": ErrKeyCollision,
-	"UI013": ErrUnknownShape,
-	"UI014": ErrThreadErased,
-	"UI015": ErrLogDamaged,
-	"UI016": ErrRunCutOff,
-	"UI017": ErrLogRewound,
-	"UI018": ErrStaleVersion,
-	"UI019": ErrUnknownCheckpoint,
-	"UI020": ErrPatchFailed,
-	"UI021": ErrOtherThread,
-	"UI022": ErrQuarantined,
-	"UI023": ErrFoldLimit,
-	"UI024": ErrOtherHistory,
-	"UI025": ErrThreadHeld,
-	"UI026": ErrSearchOff,
-	"UI027": ErrMoved,
-	"22023": ErrInvalidArgument,
-	"42501": ErrPermissionDenied, // the role lacks the right, or, under row-level security, the scope
-	// PostgreSQL itself raises these when it reads the events, before a function of the schema sees
-	// them: invalid JSON, invalid UTF-8, a character that the database cannot store, JSON that is
-	// nested deeper than the server's stack.
-	"22P02": ErrInvalidEvents,
-	"22021": ErrInvalidEvents,
-	"22P05": ErrInvalidEvents,
-	"54001": ErrLimitExceeded,
-	// Of a pooler in transaction mode: the next statement runs on another connection of the server.
-	"26000": ErrPreparedStatement,
-	"42P05": ErrPreparedStatement,
-}
 
 // Error is a call that the database refused. errors.Is finds one of the Err variables of this
 // package in it, and errors.As the *pgconn.PgError, if the database sent one.
@@ -159,24 +65,19 @@ func ErrorOf(err error) error {
 	if !errors.As(err, &cause) {
 		return err
 	}
-	kind, known := errorOfState[cause.Code]
-	if !known {
+	kind := refusal.OfState[cause.Code]
+	if kind == nil {
 		return err
 	}
 	refused := &Error{
-		Kind: kind, Code: cause.Code, Message: cause.Message, Detail: cause.Detail, Hint: cause.Hint, cause: cause,
+		Kind: kind, Code: cause.Code, Message: cause.Message, Detail: cause.Detail, Hint: cmp.Or(cause.Hint, kind.SQL), cause: cause,
 	}
 	if cause.Code == "22021" { // its words are about bytes of the connection
 		refused.Message = `an id or a text of the call holds NUL (\u0000) or is not UTF-8: PostgreSQL cannot store it`
 	}
-	if kind == ErrPreparedStatement {
-		refused.Hint = "Add default_query_exec_mode=exec to the address of the pool (or set it in its pgx.ConnConfig): a pooler in transaction mode, such as PgBouncer, loses prepared statements"
-	}
-	if kind == ErrStaleVersion && json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion}) == nil {
-		refused.Detail = "" // the message says it
-	}
-	if kind == ErrMoved {
-		refused.Detail = "" // it is for programs
+	if json.Valid([]byte(cause.Detail)) { // it is for programs; that of ErrMoved is a list
+		refused.Detail = ""
+		_ = json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion})
 	}
 	return refused
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Position is a place in a thread's log: that of the last event that a follower has seen. Its text
@@ -466,12 +467,12 @@ func query[T any](ctx context.Context, f *follower, call func(context.Context) (
 // cannotFollow returns the error for a thread that cannot be followed from a position. problem is
 // its SQLSTATE.
 func cannotFollow(key live.Key, after Position, problem string) error {
-	switch kind := errorOfState[problem]; kind {
-	case ErrMoved:
+	switch kind := refusal.OfState[problem]; kind {
+	case refusal.Moved:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q is on another node of the cluster", key.ThreadID)}
-	case ErrThreadErased:
+	case refusal.ThreadErased:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.ThreadID)}
-	case ErrKeyCollision:
+	case refusal.KeyCollision:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q has the same key as another thread", key.ThreadID)}
 	default:
 		return &Error{

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
-	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -604,31 +602,6 @@ func TestAnErrorWithoutADatabaseCauseHasNone(t *testing.T) {
 		var cause *pgconn.PgError
 		if found := errors.As(test.err, &cause); found != test.hasCause || found && cause.Code == "" {
 			t.Errorf("%s: %v: found %t, %v", name, test.err, found, cause)
-		}
-	}
-}
-
-// What agui.append raises, by its comment, is what the documentation of Append names.
-func TestAppendDocumentsAllItsErrors(t *testing.T) {
-	t.Parallel()
-	read := func(path string) string {
-		text := testfile.Read(t, path)
-		return string(text)
-	}
-	comment, documentation := read("sql/functions/api/append/append.sql"), read("append.go")
-	comment = comment[strings.Index(comment, "'Errors: "):]
-	documentation = documentation[strings.Index(documentation, "// Append appends events"):strings.Index(documentation, "func (s *Store) Append(")]
-	names := map[string]string{}
-	for _, line := range regexp.MustCompile(`"(\w{5})": +(Err\w+),`).FindAllStringSubmatch(read("errors.go"), -1) {
-		names[line[1]] = line[2]
-	}
-	states := regexp.MustCompile(`UI\d{3}`).FindAllString(comment, -1)
-	if len(states) < 10 {
-		t.Fatalf("the comment of agui.append names %v", states)
-	}
-	for _, state := range states {
-		if name := names[state]; name == "" || !regexp.MustCompile(name+`\b`).MatchString(documentation) {
-			t.Errorf("the documentation of Append does not name %s (%q)", state, name)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // callsForMany are the calls for many threads at once. *db.Queries has them for one database.
@@ -139,7 +140,7 @@ func (s spread) appendMany(ctx context.Context, params db.AppendManyParams) (ans
 			item := items[row.CallNo-1]
 			row.CallNo = int32(item + 1)
 			answerOf[item] = row
-			if row.ErrorCode == live.Moved {
+			if row.ErrorCode == refusal.Moved.State {
 				s.store.cluster.directory.learn(row.Detail)
 				refused = append(refused, item)
 			}
@@ -190,7 +191,7 @@ func (s spread) Poll(ctx context.Context, params db.PollParams) (news []db.PollR
 			item := items[row.ThreadNo-1]
 			row.ThreadNo = int32(item + 1)
 			rowsOf[item] = append(rowsOf[item], row)
-			if row.Problem == live.Moved {
+			if row.Problem == refusal.Moved.State {
 				// A poll does not say where the thread is: the next node is tried.
 				s.store.cluster.directory.put(keys[item], s.store.cluster.after(m).name)
 				refused = append(refused, item)
@@ -225,7 +226,7 @@ func (n onNode) AppendMany(ctx context.Context, params db.AppendManyParams) ([]d
 	return callNode(ctx, n, func() ([]db.AppendManyRow, error) {
 		answers, err := n.queries.AppendMany(ctx, params)
 		for _, answer := range answers {
-			if answer.ErrorCode == live.Moved {
+			if answer.ErrorCode == refusal.Moved.State {
 				n.cluster.directory.learn(answer.Detail)
 			}
 		}
@@ -254,7 +255,7 @@ type nowhere struct{ cluster *cluster }
 
 func (n nowhere) AppendMany(ctx context.Context, params db.AppendManyParams) (answers []db.AppendManyRow, err error) {
 	for i := range params.ThreadIds {
-		answers = append(answers, db.AppendManyRow{CallNo: int32(i + 1), ErrorCode: live.Moved})
+		answers = append(answers, db.AppendManyRow{CallNo: int32(i + 1), ErrorCode: refusal.Moved.State})
 	}
 	return answers, n.cluster.load(ctx)
 }
@@ -263,12 +264,12 @@ func (n nowhere) KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db
 	if err := n.cluster.load(ctx); err != nil || len(params.ThreadIds) == 0 {
 		return nil, err
 	}
-	return nil, &pgconn.PgError{Code: live.Moved, Message: "the threads are on nodes of the cluster"}
+	return nil, &pgconn.PgError{Code: refusal.Moved.State, Message: "the threads are on nodes of the cluster"}
 }
 
 func (n nowhere) Poll(ctx context.Context, params db.PollParams) (news []db.PollRow, err error) {
 	for i := range params.ThreadIds {
-		news = append(news, db.PollRow{ThreadNo: int32(i + 1), Problem: live.Moved})
+		news = append(news, db.PollRow{ThreadNo: int32(i + 1), Problem: refusal.Moved.State})
 	}
 	return news, n.cluster.load(ctx)
 }

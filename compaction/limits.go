@@ -2,11 +2,11 @@ package compaction
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Limits bound what a fold, and the JSON patches in it, may make and take.
@@ -53,7 +53,7 @@ func DefaultLimits() Limits {
 }
 
 // ErrLimit matches every [*LimitError] with errors.Is.
-var ErrLimit = errors.New("the fold exceeds a limit")
+var ErrLimit error = refusal.FoldLimit
 
 // A LimitError says which limit a fold exceeds.
 type LimitError struct {

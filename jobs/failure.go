@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // RunsLeftError means that a job failed at some runs or threads, and did all others. The failed runs
@@ -59,7 +60,7 @@ func stateOf(cause error) *string {
 	var connect *pgconn.ConnectError
 	switch {
 	case errors.Is(cause, compaction.ErrLimit):
-		return new("UI023") // the code that the reducer in SQL raises
+		return &refusal.FoldLimit.State // as the reducer in SQL raises it
 	case errors.Is(cause, panics.Err):
 		return new("XX000") // an internal error
 	case errors.As(cause, &connect):
@@ -80,7 +81,7 @@ func takeBackAttempt(ctx context.Context, queries *db.Queries, attempt db.TakeBa
 // isForbidden reports whether the role lacks a privilege: then all other threads would fail too.
 func isForbidden(err error) bool {
 	var server *pgconn.PgError
-	return errors.As(err, &server) && server.Code == "42501"
+	return errors.As(err, &server) && server.Code == refusal.PermissionDenied.State
 }
 
 // isLockTimeout reports whether a statement waited too long for a lock.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
+	"github.com/pgagui/pgagui/protocol"
 )
 
 // jobsToTry are the ways to do a job; each returns its error.
@@ -719,14 +719,6 @@ func TestRoundTripsOfAThread(t *testing.T) {
 func TestErrorsThatARetryMayCureKeepNoReads(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	text, err := os.ReadFile("../testdata/errorclasses.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table map[string][]struct{ Code, Message string }
-	if err := json.Unmarshal(text, &table); err != nil {
-		t.Fatal(err)
-	}
 	kindOf := func(code string) (kind string) {
 		t.Helper()
 		if err := pool.QueryRow(t.Context(), `select agui_internal.failure_kind($1)`, code).Scan(&kind); err != nil {
@@ -734,11 +726,9 @@ func TestErrorsThatARetryMayCureKeepNoReads(t *testing.T) {
 		}
 		return kind
 	}
-	for _, class := range []string{"transient", "uncertain"} {
-		for _, failure := range table[class] {
-			if kind := kindOf(failure.Code); kind == "run" {
-				t.Errorf("%s (%s): %s speaks against the run", failure.Code, failure.Message, class)
-			}
+	for _, failure := range protocol.Errors().States {
+		if kind := kindOf(failure.Code); failure.Retry != "" && kind == "run" {
+			t.Errorf("%s (%s): %s speaks against the run", failure.Code, failure.Meaning, failure.Retry)
 		}
 	}
 	for code, want := range map[string]string{"": "run", "UI023": "run", "22P02": "run", "P0004": "run", "P0001": "interruption", "XX000": "interruption"} {

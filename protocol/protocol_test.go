@@ -116,7 +116,7 @@ func TestLimitsAreSettings(t *testing.T) {
 func TestMembersAreExplained(t *testing.T) {
 	t.Parallel()
 	page := testfile.Read(t, "README.md")
-	source := testfile.Read(t, "events.json")
+	source := append(testfile.Read(t, "events.json"), testfile.Read(t, "errors.json")...)
 	explained := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)`").FindAllSubmatch(page, -1) {
 		explained[string(row[1])] = true
@@ -132,7 +132,7 @@ func TestMembersAreExplained(t *testing.T) {
 	}
 	for member := range explained {
 		if !members[member] && member != "olderClientsTake" {
-			t.Errorf("README.md explains %q, which events.json does not have", member)
+			t.Errorf("README.md explains %q, which no list has", member)
 		}
 	}
 }

@@ -13,15 +13,55 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgagui/pgagui/internal/testfile"
+	"github.com/pgagui/pgagui/internal/refusal"
+	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/protocol"
 )
+
+// The SQLSTATEs of class UI that the schema raises are those of protocol/errors.json. Each has a status, an exit code, and a hint for
+// those who do not write SQL: one of the table, or those of the functions, which then name nothing of SQL.
+func TestTheTableOfErrorsHasWhatTheSchemaRaises(t *testing.T) {
+	t.Parallel()
+	var (
+		state  = regexp.MustCompile(`'(UI\d{3})'`)
+		raised = regexp.MustCompile(`(?s)errcode = '(\w{5})'(.*?);\n`)
+		hint   = regexp.MustCompile(`(?s)hint = (.*)`)
+		ofSQL  = regexp.MustCompile(`agui\.|=>|after_seq|next_cursor|pg_|lock_timeout|\b(select|alter) `)
+		hints  = map[string]int{} // how many functions have one, by SQLSTATE
+	)
+	for _, source := range testdb.List[string](t, testdb.Pool(t), `
+		select prosrc from pg_proc where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and prosrc <> ''`) {
+		for _, match := range state.FindAllStringSubmatch(source, -1) {
+			hints[match[1]] += 0
+		}
+		for _, raise := range raised.FindAllStringSubmatch(source, -1) {
+			if kind, text := refusal.OfState[raise[1]], hint.FindString(raise[2]); kind != nil && text != "" {
+				hints[raise[1]]++
+				if kind.HTTP == "" && ofSQL.MatchString(text) {
+					t.Errorf("%s has no hint for HTTP in the table, and a function has one of SQL: %s", raise[1], text)
+				}
+			}
+		}
+	}
+	for state, kind := range refusal.OfState {
+		count, isRaised := hints[state]
+		if strings.HasPrefix(state, "UI") && (!isRaised || kind.Status < 400 || kind.Status == 500 || kind.Exit == 0 || kind.HTTP == "" && count == 0) {
+			t.Errorf("%s: raised: %t, status %d, exit code %d, hint %q", state, isRaised, kind.Status, kind.Exit, kind.HTTP)
+		}
+	}
+	for state := range hints {
+		if refusal.OfState[state] == nil {
+			t.Errorf("protocol/errors.json lacks %s", state)
+		}
+	}
+}
 
 // The comment of a function of the schema lists its errors, and so does the doc comment of each method
 // that calls it. The two lists must agree.
 func TestMethodsListTheErrorsOfTheirFunctions(t *testing.T) {
 	t.Parallel()
 	var (
-		sentinels = sentinelsOfStates(t)
+		sentinels = sentinelsOfStates()
 		functions = functionsOfQueries(t)
 		codes     = codesOfFunctions(t)
 		methods   = methodsOfPackage(t)
@@ -203,12 +243,12 @@ func codesOfFunctions(t *testing.T) map[string][]string {
 	return codes
 }
 
-func sentinelsOfStates(t *testing.T) map[string]string {
-	t.Helper()
-	text := testfile.Read(t, "../errors.go")
+func sentinelsOfStates() map[string]string {
 	sentinels := map[string]string{}
-	for _, entry := range regexp.MustCompile(`"(\w{5})":\s+(Err\w+),`).FindAllStringSubmatch(string(text), -1) {
-		sentinels[entry[1]] = entry[2]
+	for _, kind := range protocol.Errors().Refusals {
+		for _, state := range kind.States {
+			sentinels[state] = "Err" + kind.Name
+		}
 	}
 	return sentinels
 }

@@ -368,7 +368,7 @@ func masked(text string) string {
 func (f calledFunction) isRefused(answer, role string) bool {
 	const key = `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 	words := fmt.Sprintf(`role "+%s"+ may not change (threads of scope "+[ab]"+|the thread with key %s)`, role, key)
-	hint := `The role (has another scope\.|is a pool, and agui\.scope names another scope\.)`
+	hint := `The role (has another scope \(pgagui: --scope NAME\)\.|is a pool, and agui\.scope names another scope\.)`
 	if f.name == "append_many" {
 		return regexp.MustCompile(`^(\(\d,,42501,"` + words + `",,"` + hint + `",\)\n?)+$`).MatchString(answer)
 	}

@@ -424,7 +424,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 			answer, err := firstAnswer(t.Context(), connection.Conn(), call)
 			if f.Name == "append_many" && err == nil {
 				answers[answer] = true
-				if want := fmt.Sprintf(`(1,,42501,"role ""%s"" may not change threads of scope ""a""",,"The role has another scope.",)`, tenants.b); answer != want {
+				if want := fmt.Sprintf(`(1,,42501,"role ""%s"" may not change threads of scope ""a""",,"The role has another scope (pgagui: --scope NAME).",)`, tenants.b); answer != want {
 					t.Errorf("%s: %s, want %s", call, answer, want)
 				}
 				continue
@@ -436,7 +436,7 @@ func TestForeignChangesAreRefused(t *testing.T) {
 			}
 			key := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(refused.Message, "KEY")
 			answers[strings.Join([]string{refused.Code, key, refused.Detail, refused.Hint}, "|")] = true
-			if refused.Code != "42501" || !strings.HasPrefix(refused.Message, `role "`+tenants.b+`" may not change `) || refused.Hint != "The role has another scope." {
+			if refused.Code != "42501" || !strings.HasPrefix(refused.Message, `role "`+tenants.b+`" may not change `) || refused.Hint != "The role has another scope (pgagui: --scope NAME)." {
 				t.Errorf("%s: %v", call, refused)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Hub polls the database for new events of all threads that a process follows, many in one query,
@@ -361,7 +362,7 @@ func (h *Hub) run(ctx context.Context, l *hubLane, woken <-chan struct{}) {
 		case err == nil:
 			l.outage.report(nil)
 			outagePauses.Reset()
-		case classify(err) == transient:
+		case classify(err) == refusal.Transient:
 			l.outage.report(err)
 			rest = outagePauses.NextBackOff()
 		default:

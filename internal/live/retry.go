@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // RetryPolicy says how a call is retried.
@@ -56,13 +56,13 @@ func Retry[T any](ctx context.Context, policy RetryPolicy, call func(context.Con
 			return result, backoff.Permanent(err)
 		}
 		switch classify(err) {
-		case permanent:
+		case refusal.Permanent:
 			return result, backoff.Permanent(err)
-		case uncertain:
+		case refusal.Uncertain:
 			if uncertainFailures++; uncertainFailures > maxUncertain {
 				return result, backoff.Permanent(err)
 			}
-		case transient:
+		case refusal.Transient:
 			uncertainFailures = 0
 		}
 		return result, err
@@ -94,19 +94,6 @@ func endedBy(ctx context.Context, failure error) error {
 	return fmt.Errorf("%w, while the database did not answer: %w", ctx.Err(), failure)
 }
 
-// errorClass says whether a retry of a call that failed may succeed.
-type errorClass int
-
-const (
-	// permanent: each attempt fails.
-	permanent errorClass = iota
-	// uncertain: a retry may succeed, or each attempt may fail. The call is retried a few times.
-	uncertain
-	// transient: the connection was lost or could not be opened, the server is starting, stopping or
-	// lacks a resource, or another transaction holds a lock. The call is retried until it succeeds.
-	transient
-)
-
 // IsTransient reports whether a retry of a call that failed with err may succeed.
 func IsTransient(err error) bool {
 	if err == nil {
@@ -114,12 +101,12 @@ func IsTransient(err error) bool {
 	}
 	var refused *pgconn.PgError
 	class := classify(err)
-	return class == transient || class == uncertain && errors.As(err, &refused)
+	return class == refusal.Transient || class == refusal.Uncertain && errors.As(err, &refused)
 }
 
-func classify(err error) errorClass {
+func classify(err error) refusal.Retry {
 	if cause, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return classifyState(cause)
+		return refusal.StateOf(cause.Code, cause.Message).Retry
 	}
 	var (
 		unreadable pgx.ScanArgError
@@ -130,63 +117,20 @@ func classify(err error) errorClass {
 	switch {
 	case errors.Is(err, puddle.ErrClosedPool), errors.Is(err, pgx.ErrTxClosed), errors.As(err, &unreadable),
 		errors.Is(err, rawjson.ErrInvalid), errors.Is(err, rawjson.ErrTooDeep), errors.Is(err, panics.Err):
-		return permanent
+		return refusal.Permanent
 	case errors.As(err, &network), errors.As(err, &connect), errors.As(err, &system), errors.Is(err, net.ErrClosed),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, pgconn.ErrConnClosed):
-		return transient
+		return refusal.Transient
 	// Not pgconn.SafeToRetry: it also holds for a connection that another goroutine uses, where each attempt may fail.
 	default:
-		return uncertain
+		return refusal.Uncertain
 	}
 }
-
-func classifyState(cause *pgconn.PgError) errorClass {
-	switch cause.Code {
-	case "40001", "40003", "40P01", // serialization failure, deadlock
-		"53000", "53100", "53300", // the disk is full, too many connections
-		"55006", "55P03", // another transaction is in the way
-		"57000", "57P01", "57P02", "57P03", "57P05", // the server is stopping or starting, or has closed the connection
-		"58000", "58030",
-		"25006": // read-only: a standby, for the moment
-		return transient
-	case "57014", // statement_timeout, or an administrator has cancelled it
-		"53200", "53400", // out of memory
-		"55000", "57P04", "58P01", "58P02":
-		return uncertain
-	}
-	switch {
-	// A connection cannot be opened while the disk is full. This message is the same in all languages.
-	case strings.HasPrefix(cause.Code, "08"), cause.Code == "XX000" && cause.Message == "could not write init file":
-		return transient
-	case isOfUpgrade(cause):
-		return uncertain
-	default:
-		return permanent
-	}
-}
-
-// isOfUpgrade reports whether a call may have failed because the schema was upgraded while it ran:
-// an object that it was about to use is gone, or has another form. The call stored nothing, and a
-// retry finds the new schema. Without an upgrade each attempt fails.
-func isOfUpgrade(cause *pgconn.PgError) bool {
-	switch cause.Code {
-	case "42883", "42704", "42703", "42804": // no such function, type or column; another type than was expected
-		return true
-	case "0A000": // cached plan must not change result type
-		return strings.HasPrefix(cause.Message, "cached plan")
-	case "XX000": // cache lookup failed for type 16385; could not open relation with OID 16385
-		return strings.HasPrefix(cause.Message, "cache lookup failed") || strings.HasPrefix(cause.Message, "could not open relation")
-	}
-	return false
-}
-
-// Moved is the SQLSTATE of a call for a thread that another node of the cluster has.
-const Moved = "UI027"
 
 func isMoved(err error) bool {
 	var cause *pgconn.PgError
-	return errors.As(err, &cause) && cause.Code == Moved
+	return errors.As(err, &cause) && cause.Code == refusal.Moved.State
 }
 
 // isCostly reports whether a call failed because it takes too long or too much of the server's

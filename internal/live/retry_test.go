@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,29 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/internal/rawjson"
-	"github.com/pgagui/pgagui/internal/testfile"
+	"github.com/pgagui/pgagui/internal/refusal"
+	"github.com/pgagui/pgagui/protocol"
 )
 
-// The npm packages read the same table (js/postgres/test/database.test.ts).
 func TestClassesOfErrorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	text := testfile.Read(t, "../../testdata/errorclasses.json")
-	var table map[string][]struct{ Code, Message string }
-	if err := json.Unmarshal(text, &table); err != nil {
-		t.Fatal(err)
+	classes := map[string]refusal.Retry{"": refusal.Permanent, "uncertain": refusal.Uncertain, "transient": refusal.Transient}
+	table := protocol.Errors().States
+	for _, code := range []string{"UI005", "UI027", "22023", "23505", "28P01", "42501", "0A000", "XX000", "3D000"} {
+		table = append(table, protocol.State{Code: code, Message: "something else"})
 	}
-	for name, class := range map[string]errorClass{"permanent": permanent, "uncertain": uncertain, "transient": transient} {
-		if len(table[name]) == 0 {
-			t.Errorf("the table has no errors that are %s", name)
+	for _, stated := range table {
+		err := fmt.Errorf("a call: %w", &pgconn.PgError{Code: (stated.Code + "006")[:5], Message: stated.Message})
+		if got := classify(err); got != classes[stated.Retry] {
+			t.Errorf("the class of %v is %d, not %q", err, got, stated.Retry)
 		}
-		for _, stated := range table[name] {
-			err := fmt.Errorf("a call: %w", &pgconn.PgError{Code: stated.Code, Message: stated.Message})
-			if got := classify(err); got != class {
-				t.Errorf("the class of %v is %d, want %d (%s)", err, got, class, name)
-			}
-			if IsTransient(err) != (class != permanent) {
-				t.Errorf("IsTransient(%v) is %t", err, IsTransient(err))
-			}
+		if IsTransient(err) != (stated.Retry != "") {
+			t.Errorf("IsTransient(%v) is %t", err, IsTransient(err))
 		}
 	}
 }
@@ -43,7 +37,7 @@ func TestWhatCannotBeSentIsPermanent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []rawjson.Text{rawjson.Text(`{`), rawjson.Text(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000))} {
 		_, err := text.Value()
-		if got := classify(fmt.Errorf("failed to encode args[3]: %w", err)); got != permanent {
+		if got := classify(fmt.Errorf("failed to encode args[3]: %w", err)); got != refusal.Permanent {
 			t.Errorf("the class of %v is %d", err, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // The bounds of one call. It holds the locks of its threads until it commits.
@@ -221,7 +222,7 @@ func (s *Sender) sendShared(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	isMoving := isMoved(err) // a thread of the call; each run alone finds its own
-	isPermanent := classify(err) == permanent && !isCostly(err) && !isMoving
+	isPermanent := classify(err) == refusal.Permanent && !isCostly(err) && !isMoving
 	for _, run := range c.runs {
 		if run.inCall = 0; isPermanent && len(c.runs) == 1 {
 			run.fail(s.config.ErrorOf(err))
@@ -354,7 +355,7 @@ func (s *Sender) answered(c call, i int, answer db.AppendManyRow) error {
 		run.stored(c.params.AfterSeqs[i], c.counts[i], answer)
 	case answer.ErrorCode == lockNotAvailable && run.isAlone:
 		return errLocked
-	case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == Moved && !run.isAlone:
+	case answer.ErrorCode == lockNotAvailable, answer.ErrorCode == refusal.Moved.State && !run.isAlone:
 		s.sendAlone(run, false)
 	default:
 		refusal := &pgconn.PgError{Severity: "ERROR", Code: answer.ErrorCode, Message: answer.Error, Detail: answer.Detail, Hint: answer.Hint}

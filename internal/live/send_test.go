@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 func newTestSender(t *testing.T) *Sender {
@@ -189,11 +190,11 @@ func (m *moving) AppendMany(context.Context, db.AppendManyParams) ([]db.AppendMa
 	if m.calls++; m.calls == 1 {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return []db.AppendManyRow{{CallNo: 1, ErrorCode: Moved}}, nil
+	return []db.AppendManyRow{{CallNo: 1, ErrorCode: refusal.Moved.State}}, nil
 }
 
 func (*moving) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveRow, error) {
-	return nil, &pgconn.PgError{Code: Moved}
+	return nil, &pgconn.PgError{Code: refusal.Moved.State}
 }
 
 // cluster finds the thread of a call.

@@ -3,25 +3,14 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/pgagui/pgagui/protocol"
 )
 
-const (
-	docsBegin = "<!-- rules -->\n\n"
-	docsEnd   = "\n<!-- end of the rules -->"
-)
-
 // docs writes the table of docs/reducer.md into the page.
 func docs(l *protocol.List, page []byte) ([]byte, error) {
-	before, rest, begins := strings.Cut(string(page), docsBegin)
-	_, after, ends := strings.Cut(rest, docsEnd)
-	if !begins || !ends {
-		return nil, errors.New("there is no place for the table of rules")
-	}
 	var table bytes.Buffer
 	table.WriteString("| Event | Field | JSON type | What it does |\n|---|---|---|---|\n")
 	for i := range l.Types {
@@ -40,7 +29,18 @@ func docs(l *protocol.List, page []byte) ([]byte, error) {
 			}
 		}
 	}
-	return []byte(before + docsBegin + table.String() + docsEnd + after), nil
+	return insert(page, "rules", table.String())
+}
+
+// insert replaces the table between two marks of a page.
+func insert(page []byte, what, table string) ([]byte, error) {
+	begin, end := "<!-- "+what+" -->\n\n", "\n<!-- end of the "+what+" -->"
+	before, rest, begins := strings.Cut(string(page), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		return nil, fmt.Errorf("there is no place for the table of %s", what)
+	}
+	return []byte(before + begin + table + end + after), nil
 }
 
 func kindsInDocs(t *protocol.Type, f *protocol.Field) string {

@@ -1,4 +1,4 @@
-// Generate writes what other folders know about event types, from protocol/events.json:
+// Generate writes what other folders know about event types, from protocol/events.json, and about errors, from errors.json:
 //
 //	go run ./protocol/generate          write the files
 //	go run ./protocol/generate -check   fail if a file is not up to date
@@ -52,6 +52,12 @@ var outputs = []output{
 	{"js/client/src/protocol.ts", client},
 	{"js/copilotkit-runner/src/protocol.ts", runner},
 	{"docs/reducer.md", docs},
+	{"internal/refusal/table_generated.go", ofErrors(refusals)},
+	{"errors_generated.go", ofErrors(publicErrors)},
+	{"server/face/ambient/codes_generated.go", ofErrors(grpcCodes)},
+	{"js/postgres/src/states.ts", ofErrors(errorsInTypeScript)},
+	{"js/client/src/states.ts", ofErrors(errorsInTypeScript)},
+	{"docs/errors.md", errorPage},
 }
 
 func run(events, root, out string, check bool) error {
@@ -74,7 +80,7 @@ func run(events, root, out string, check bool) error {
 		}
 		switch {
 		case check && !bytes.Equal(made, before):
-			return fmt.Errorf("%s is not up to date with protocol/events.json (run: go run ./protocol/generate)", o.path)
+			return fmt.Errorf("%s is not up to date with protocol/events.json and errors.json (run: go run ./protocol/generate)", o.path)
 		case check:
 		default:
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(out, o.path)), 0o755); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/refusal"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
@@ -452,9 +453,12 @@ func (r *replica) outcomeOf(ctx context.Context, err error) string {
 		r.failed()
 		return hasFailed
 	}
+	switch refusal.OfState[refused.Code] {
+	case refusal.InvalidEvents, refusal.LimitExceeded, refusal.KeyCollision, refusal.UnknownShape, refusal.Quarantined, refusal.FoldLimit:
+		return byReplica
+	}
 	switch refused.Code {
-	case "UI008", "UI011", "UI012", "UI013", "UI022", "UI023", // invalid, too large, in quarantine
-		"57014", "53200", "53400", "54001": // it takes too long, or too much memory
+	case "57014", "53200", "53400": // it takes too long, or too much memory
 		return byReplica
 	case "40001", "40P01": // a conflict with what the standby replays
 		return hasFailed

@@ -6,6 +6,7 @@
 package problem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Details are what a client learns of an error: a problem document (RFC 9457).
@@ -38,40 +40,6 @@ func Errorf(status int, format string, arguments ...any) *Details {
 	return &Details{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, arguments...)}
 }
 
-// statusOf are the statuses of the refusals of the database. Others are errors of the server.
-var statusOf = []struct {
-	kind   error
-	status int
-}{
-	{pgagui.ErrNotFound, http.StatusNotFound},
-	{pgagui.ErrUnknownParent, http.StatusNotFound},
-	{pgagui.ErrThreadErased, http.StatusGone},
-	{pgagui.ErrRunInProgress, http.StatusConflict},
-	{pgagui.ErrParentInProgress, http.StatusConflict},
-	{pgagui.ErrConflictingRepeat, http.StatusConflict},
-	{pgagui.ErrRunIDInUse, http.StatusConflict},
-	{pgagui.ErrRunEnded, http.StatusConflict},
-	{pgagui.ErrRunCutOff, http.StatusConflict},
-	{pgagui.ErrLogRewound, http.StatusConflict},
-	{pgagui.ErrKeyCollision, http.StatusConflict},
-	{pgagui.ErrThreadHeld, http.StatusConflict},
-	{pgagui.ErrOtherThread, http.StatusConflict},
-	{pgagui.ErrLogImmutable, http.StatusConflict},
-	{pgagui.ErrPatchFailed, http.StatusUnprocessableEntity},
-	{pgagui.ErrLogDamaged, http.StatusUnprocessableEntity},
-	{pgagui.ErrMoved, http.StatusServiceUnavailable},
-	{pgagui.ErrSearchOff, http.StatusNotImplemented},
-	{pgagui.ErrStaleVersion, http.StatusPreconditionFailed},
-	{pgagui.ErrInvalidEvents, http.StatusBadRequest},
-	{pgagui.ErrInvalidArgument, http.StatusBadRequest},
-	{pgagui.ErrUnknownShape, http.StatusBadRequest},
-	{pgagui.ErrLimitExceeded, http.StatusRequestEntityTooLarge},
-	{pgagui.ErrFoldLimit, http.StatusUnprocessableEntity},
-	{pgagui.ErrOtherHistory, http.StatusGone},
-	{pgagui.ErrQuarantined, http.StatusUnprocessableEntity},
-	{pgagui.ErrPermissionDenied, http.StatusForbidden},
-}
-
 // Of returns what an error tells a client. isOurs is true if it is an error of the server, which
 // operators should know.
 func Of(err error) (known *Details, isOurs bool) {
@@ -82,22 +50,20 @@ func Of(err error) (known *Details, isOurs bool) {
 	case errors.As(err, &tooLarge):
 		return Errorf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", tooLarge.Limit), false
 	}
-	for _, kind := range statusOf {
-		if errors.Is(err, kind.kind) {
-			known = Errorf(kind.status, "%v", err)
-			if refused, ok := errors.AsType[*pgagui.Error](err); ok {
-				known.Detail, known.Code, known.Hint, known.CurrentVersion = refused.Message, refused.Code, hintOf(refused.Code, refused.Hint), refused.CurrentVersion
-			}
-			// Roles and nodes that are not as they should be, and damage, are for operators.
-			return known, kind.status == http.StatusForbidden || kind.status == http.StatusServiceUnavailable || kind.kind == pgagui.ErrLogDamaged
+	if kind, ok := errors.AsType[*refusal.Kind](err); ok && kind.Status != http.StatusInternalServerError {
+		known = Errorf(kind.Status, "%v", err)
+		if refused, ok := errors.AsType[*pgagui.Error](err); ok {
+			known.Detail, known.Code, known.CurrentVersion = refused.Message, refused.Code, refused.CurrentVersion
+			known.Hint = cmp.Or(kind.HTTP, refused.Hint)
 		}
+		return known, kind.ForOperators
 	}
 	var refused *pgconn.PgError
 	var unconnected *pgconn.ConnectError
 	switch {
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22"): // data exception: a text with NUL, for example
 		known = Errorf(http.StatusBadRequest, "%s", refused.Message)
-		known.Code, known.Hint = refused.Code, hintOf(refused.Code, refused.Hint)
+		known.Code = refused.Code
 		return known, false
 	case refused != nil && pgagui.IsTransient(err):
 		known = Errorf(http.StatusServiceUnavailable, "the database cannot do this now")

@@ -1,17 +1,16 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/json"
-	"io/fs"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/sql/functions"
+	"github.com/pgagui/pgagui/internal/refusal"
 )
 
 // Clients read that the database failed, and with which SQLSTATE. Its words are for the log.
@@ -28,57 +27,17 @@ func TestFailuresOfTheDatabaseKeepItsWords(t *testing.T) {
 	}
 }
 
-// Each refusal of the schema has a status that says what a client can do.
+// Each refusal of the schema has a status that says what a client can do, and what it can do, if the words of the database are not
+// for it. The test of the catalog in folder test says that the table has them all.
 func TestEachRefusalHasAStatus(t *testing.T) {
-	codes := map[string]bool{}
-	err := fs.WalkDir(functions.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, kind := range refusal.OfState {
+		if !strings.HasPrefix(kind.State, "UI") {
+			continue
 		}
-		text, err := fs.ReadFile(functions.Files, path)
-		for _, code := range regexp.MustCompile(`'UI\d\d\d'`).FindAllString(string(text), -1) {
-			codes[strings.Trim(code, "'")] = true
+		known, isOurs := Of(pgagui.ErrorOf(&pgconn.PgError{Code: kind.State, Message: "what", Hint: "hint"}))
+		want := &Details{Title: http.StatusText(kind.Status), Status: kind.Status, Detail: "what", Code: kind.State, Hint: cmp.Or(kind.HTTP, "hint")}
+		if *known != *want || isOurs != kind.ForOperators || known.Status == http.StatusInternalServerError {
+			t.Errorf("%s is %+v", kind.State, known)
 		}
-		return err
-	})
-	if err != nil || len(codes) < 25 {
-		t.Errorf("%d codes (%v)", len(codes), err)
-	}
-	for code := range codes {
-		if known, _ := Of(pgagui.ErrorOf(&pgconn.PgError{Code: code, Message: "what"})); known.Status == http.StatusInternalServerError || known.Code != code || known.Detail != "what" {
-			t.Errorf("%s is %+v", code, known)
-		}
-	}
-}
-
-// The hints of the functions are for those who call them. A client of HTTP calls other things.
-func TestHintsNameNoSQL(t *testing.T) {
-	var (
-		raised = regexp.MustCompile(`(?s)errcode = '(\w+)'(.*?);\n`)
-		hint   = regexp.MustCompile(`(?s)hint = (.*)`)
-		count  int
-	)
-	err := fs.WalkDir(functions.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(functions.Files, path)
-		for _, refusal := range raised.FindAllStringSubmatch(string(text), -1) {
-			if stated := hint.FindStringSubmatch(refusal[2]); stated != nil {
-				count++
-				known, _ := Of(pgagui.ErrorOf(&pgconn.PgError{Code: refusal[1], Hint: stated[1]}))
-				if regexp.MustCompile(`agui\.|=>|after_seq|pg_|select`).MatchString(known.Hint) {
-					t.Errorf("%s: the hint of %s is: %s", path, refusal[1], known.Hint)
-				}
-			}
-		}
-		return err
-	})
-	if err != nil || count < 50 {
-		t.Errorf("%d hints (%v)", count, err)
-	}
-	known, _ := Of(pgagui.ErrorOf(&pgconn.PgError{Code: "UI006", Hint: "Request it to stop (agui.request_stop)."}))
-	if !strings.Contains(known.Hint, "POST /threads/{threadId}/stop") {
-		t.Errorf("the hint for a run in progress is %q", known.Hint)
 	}
 }

@@ -13,7 +13,7 @@ const rootModule = "github.com/pgagui/pgagui"
 // layers are the packages from the lowest layer to the highest. A package imports nothing of its own layer or of a higher one, neither
 // itself nor through packages that are not listed.
 var layers = [][]string{
-	{"internal/rawjson", "events", "protocol"},
+	{"internal/rawjson", "internal/refusal", "events", "protocol"},
 	{"internal/jsontree", "db"},
 	{"compaction", "session"},
 	{"transcript"},
@@ -117,8 +117,9 @@ func TestNoPackageImportsAHigherLayer(t *testing.T) {
 	}
 }
 
-// smallHelpers of the root are for the server, too. They are no part of the store: one scanner of JSON text is enough, and one way to survive a panic.
-var smallHelpers = []string{"internal/rawjson", "internal/panics"}
+// smallHelpers of the root are for the server, too. They are no part of the store: one scanner of JSON text is enough, one way to survive a panic,
+// and one table of errors.
+var smallHelpers = []string{"internal/rawjson", "internal/panics", "internal/refusal"}
 
 func isSmallHelper(importer, imported string) bool {
 	name, _ := nameOf(imported)

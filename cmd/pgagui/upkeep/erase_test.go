@@ -27,7 +27,7 @@ func TestEraseNeedsConfirmation(t *testing.T) {
 		t.Errorf("nothing is that old: %q", text)
 	}
 	if result := commands.Run("erase", "t", "unknown", "--yes", "--reason", "retention"); result.Code != cli.ExitRefused ||
-		result.Out != "erased thread t, 13 events\n" || !strings.Contains(result.Messages, `thread "unknown" is unknown. Is it in another scope (--scope NAME)?`) {
+		result.Out != "erased thread t, 13 events\n" || !strings.Contains(result.Messages, `thread "unknown" is unknown. A thread exists once a run of it has begun. Is it in another scope (--scope NAME)?`) {
 		t.Errorf("one of two: %+v", result)
 	}
 	file := clitest.WriteFile(t, "new.ndjson", clitest.Started("t", "r9"), clitest.Finished)

@@ -9,6 +9,7 @@ import { concat, defer, fromEvent, of, switchMap, takeUntil, tap, type Observabl
 import type { PgaguiAgent } from "./agent.ts";
 import { aside } from "./protocol.ts";
 import type { PgaguiError } from "./requests.ts";
+import { unknownThread } from "./states.ts";
 import type { Conversation, Run, Thread, Threads } from "./threads.ts";
 
 /** Options of {@link historyAdapter}. */
@@ -395,7 +396,7 @@ function leavesOf(runs: Run[]): Run[] {
 
 /** A thread that does not exist yet has no runs. A wrong address is 404, too, but without this SQLSTATE. */
 function emptyIfUnknown(error: unknown): [[], []] {
-  if ((error as PgaguiError).problem?.sqlstate === "UI001") {
+  if ((error as PgaguiError).problem?.sqlstate === unknownThread) {
     return [[], []];
   }
   throw error;

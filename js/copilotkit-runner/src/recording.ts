@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
-  classOf, codeOf, isTimeout, isTransient, isUnknown, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
+  classOf, codeOf, isTimeout, isTransient, isUnknown, pause, retry, states, type AguiEvent, type Beating, type Database, type Heartbeats, type Signal,
 } from "@pgagui/postgres";
 import { AnswerRefused, answerOf, idOfAnswer, type Answer } from "./answer.ts";
 import { isEnd, isObject, textOf } from "./events.ts";
@@ -107,8 +107,8 @@ export class Recording implements Beating {
         this.isClaimed = true;
       } catch (error) {
         const code = codeOf(error);
-        const isKnown = code === "UI009";
-        if (answer && (isKnown || code === "UI007")) {
+        const isKnown = code === states.runIDInUse;
+        if (answer && (isKnown || code === states.conflictingRepeat)) {
           if (asking === undefined && isKnown || asking !== undefined && !(await this.#mayBeRepeated(isKnown))) {
             if (isKnown) {
               return false;
@@ -119,7 +119,7 @@ export class Recording implements Beating {
           this.runId = idOfAnswer(asking, this.runId, answer);
           continue;
         }
-        if (code !== "UI006") {
+        if (code !== states.runInProgress) {
           throw error;
         }
         if (answer) {
@@ -375,7 +375,7 @@ export class Recording implements Beating {
   /** Ends the run in the log after a failure, so that the next one can begin. Otherwise its lease would end it. */
   async #abandon(failure: Error): Promise<void> {
     const { threadId, runId, scope } = this;
-    if (codeOf(failure) === "UI007") {
+    if (codeOf(failure) === states.conflictingRepeat) {
       return; // another writer has the run
     }
     try {

@@ -1,7 +1,7 @@
 // The thread endpoints of CopilotKit's runtime. The runtime asks a runner for threads with a synchronous interface, which no
 // database can meet, so these hooks answer the requests before the runtime does.
 
-import { codeOf, Database, mergePages, retry, type Page } from "@pgagui/postgres";
+import { codeOf, Database, mergePages, retry, states, type Page } from "@pgagui/postgres";
 import type pg from "pg";
 import { isObject, textOf } from "./events.ts";
 import { userMember } from "./recording.ts";
@@ -158,7 +158,7 @@ async function erase(database: Database, threadId: string): Promise<void> {
 
 /** Whether the thread is unknown or erased. */
 function isGone(error: unknown): boolean {
-  return ["UI001", "UI014"].includes(codeOf(error) ?? "");
+  return [states.unknownThread, states.threadErased].includes(codeOf(error) ?? "");
 }
 
 /** The result of a query, or undefined if the thread is unknown or erased. */
@@ -204,7 +204,7 @@ async function respond(answer: () => Promise<unknown>): Promise<Response> {
   try {
     return Response.json(await answer());
   } catch (error) {
-    if (error instanceof BadRequest || codeOf(error) === "22023") {
+    if (error instanceof BadRequest || codeOf(error) === states.invalidArgument) {
       return Response.json({ error: (error as Error).message }, { status: 400 });
     }
     if (isGone(error)) {

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { codeOf } from "./errors.ts";
+import { moved } from "./states.ts";
 import { pause } from "./retry.ts";
 
 /** A database of a cluster. */
@@ -126,7 +127,7 @@ export class Cluster {
   /** Learns from an error where threads are. Returns whether it says so. */
   learn(error: unknown): boolean {
     const { detail } = (error ?? {}) as { detail?: unknown };
-    if (codeOf(error) !== "UI027" || typeof detail !== "string") {
+    if (codeOf(error) !== moved || typeof detail !== "string") {
       return false;
     }
     for (const place of JSON.parse(detail) as (Thread & { node: string; bucket: number; epoch: number; ofThread: boolean })[]) {

@@ -3,6 +3,7 @@
 
 export { bucketOf, mergePages, type ClusterNode, type Page } from "./cluster.ts";
 export { byScope, Database, type DatabaseOptions, type Queryable } from "./database.ts";
+export * as states from "./states.ts";
 export { classOf, codeOf, isTimeout, isTransient, isUnknown, type ErrorClass } from "./errors.ts";
 export { Heartbeats, type Beating, type HeartbeatOptions, type Signal } from "./heartbeats.ts";
 export { Poller, type AguiEvent, type Batch, type Follower, type News, type PollerOptions, type Position } from "./poller.ts";

@@ -2,6 +2,7 @@ import { movePatience } from "./cluster.ts";
 import { byScope, type Database } from "./database.ts";
 import { isTransient } from "./errors.ts";
 import { pause, retry } from "./retry.ts";
+import * as states from "./states.ts";
 
 /** An event of AG-UI, as JSON has it. */
 export interface AguiEvent {
@@ -262,7 +263,7 @@ export class Poller {
       const seq = seqs[i]!;
       const followers = items[i]!.filter((follower) => follower.seq === seq); // the thread's other node was not faster
       const problem = answer.find((row) => row.problem !== null)?.problem;
-      if (problem === "UI027") {
+      if (problem === states.moved) {
         moved.push(followers);
       } else if (problem) {
         this.#fail(followers, new Error(`thread ${JSON.stringify(threadId)} cannot be read behind seq ${seq}: ${problems[problem] ?? problem}`));
@@ -345,9 +346,9 @@ export class Poller {
 }
 
 const problems: Record<string, string> = {
-  UI012: "another thread has the same key",
-  UI014: "the thread was erased",
-  UI017: "the log was rewound, by a crash without synchronous_commit or by a failover",
+  [states.keyCollision]: "another thread has the same key",
+  [states.threadErased]: "the thread was erased",
+  [states.logRewound]: "the log was rewound, by a crash without synchronous_commit or by a failover",
 };
 
 /** The items of each query: followers of a thread at the same position share one. */

@@ -1,6 +1,6 @@
 import type { StreamChunk, StreamDurability } from "@tanstack/ai";
 import {
-  codeOf, isTransient, isUnknown, pause, retry, type AguiEvent, type Beating, type Database, type Heartbeats, type Poller, type Signal,
+  codeOf, isTransient, isUnknown, pause, retry, states, type AguiEvent, type Beating, type Database, type Heartbeats, type Poller, type Signal,
 } from "@pgagui/postgres";
 import { aliveEvent, chunkOf, closingEvent, eventOf, isClosing } from "./events.ts";
 
@@ -162,7 +162,7 @@ export class RunStream implements StreamDurability, Beating {
         if (await this.#tail() > 0) await this.#store([closingEvent(!this.#hasEnded)]);
       } catch (error) {
         // The log takes nothing more of this run: it has a child, was cut off or erased. So the stream is closed.
-        if (!["UI005", "UI014", "UI016"].includes(codeOf(error) ?? "")) throw error;
+        if (![states.runEnded, states.threadErased, states.runCutOff].includes(codeOf(error) ?? "")) throw error;
       } finally {
         this.#options.heartbeats.delete(this);
       }
@@ -275,7 +275,7 @@ export class RunStream implements StreamDurability, Beating {
         try {
           return await append({ parent: parentRunId });
         } catch (error) {
-          if (codeOf(error) !== "UI006") throw error;
+          if (codeOf(error) !== states.runInProgress) throw error;
         }
         // Another run is in progress: the user did not wait for the answer. If it is the head, the new run gets its parent.
         const [head] = await database.query<{ parent: string | null; status: string }>(
@@ -284,7 +284,7 @@ export class RunStream implements StreamDurability, Beating {
         try {
           return await append({ parallel: true, parent: parentRunId ?? (head!.status === "running" ? head!.parent ?? "" : undefined) });
         } catch (error) {
-          if (codeOf(error) !== "UI004" || parentRunId !== undefined || attempt === 5) throw error; // UI004: a third run began
+          if (codeOf(error) !== states.parentInProgress || parentRunId !== undefined || attempt === 5) throw error; // a third run began
         }
       }
     };

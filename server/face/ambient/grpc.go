@@ -1,6 +1,7 @@
 package ambient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -25,7 +26,7 @@ import (
 func registerGRPC(s *face.HTTP) {
 	errorWriter := connect.NewErrorWriter()
 	guard := s.GuardWith(func(w http.ResponseWriter, r *http.Request, refusal *access.Refusal) {
-		_ = errorWriter.Write(w, r, connect.NewError(codeOf(refusal.Status()), errors.New(refusal.Reason)))
+		_ = errorWriter.Write(w, r, connect.NewError(codeOf[refusal.Status()], errors.New(refusal.Reason)))
 	})
 	var options []connect.HandlerOption
 	if limit := s.Guard.Limits.MaxBodyBytes(); limit > 0 {
@@ -72,7 +73,7 @@ func (b countedBody) Read(into []byte) (int, error) {
 // memoryError returns the error of a call for which there is no memory.
 func memoryError(err error) error {
 	if known, ok := errors.AsType[*problem.Details](err); ok {
-		err = connect.NewError(codeOf(known.Status), known)
+		err = connect.NewError(cmp.Or(codeOf[known.Status], connect.CodeInternal), known)
 	}
 	return err
 }
@@ -229,31 +230,7 @@ func (s *sessionService) grpcError(ctx context.Context, err error) error {
 	if known.Hint != "" {
 		text += ". " + known.Hint
 	}
-	return connect.NewError(codeOf(known.Status), errors.New(text))
-}
-
-// codeOf returns the code of gRPC for a status of HTTP.
-func codeOf(status int) connect.Code {
-	switch status {
-	case http.StatusBadRequest:
-		return connect.CodeInvalidArgument
-	case http.StatusUnauthorized:
-		return connect.CodeUnauthenticated
-	case http.StatusForbidden:
-		return connect.CodePermissionDenied
-	case http.StatusNotFound, http.StatusGone:
-		return connect.CodeNotFound
-	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
-		return connect.CodeFailedPrecondition
-	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
-		return connect.CodeResourceExhausted
-	case http.StatusServiceUnavailable:
-		return connect.CodeUnavailable
-	case http.StatusNotImplemented:
-		return connect.CodeUnimplemented
-	default:
-		return connect.CodeInternal
-	}
+	return connect.NewError(cmp.Or(codeOf[known.Status], connect.CodeInternal), errors.New(text))
 }
 
 // timedWriter gives the client a time for each write.

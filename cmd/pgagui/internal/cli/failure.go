@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/address"
 	"github.com/pgagui/pgagui/internal/eventfile"
+	"github.com/pgagui/pgagui/internal/refusal"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -111,12 +113,12 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	var (
-		usage   *UsageError
-		refusal *pgagui.Error
-		left    *jobs.RunsLeftError
-		line    *eventfile.Error
-		file    *fs.PathError
-		nodes   *NodesError
+		usage *UsageError
+		kind  *refusal.Kind
+		left  *jobs.RunsLeftError
+		line  *eventfile.Error
+		file  *fs.PathError
+		nodes *NodesError
 	)
 	switch {
 	case errors.Is(err, ErrInterrupted):
@@ -137,12 +139,12 @@ func ExitCode(err error) int {
 		return ExitInput
 	case errors.As(err, &left) && !isUnavailable(err):
 		return ExitWorkLeft
-	case errors.As(err, &refusal):
-		return ExitRefused
-	case isUnavailable(err), hasNoSchema(err), IsUnfit(err):
+	case errors.As(err, &kind):
+		return kind.Exit
+	case isUnavailable(err), IsUnfit(err):
 		return ExitUnavailable
 	default:
-		return ExitRefused
+		return cmp.Or(stateOf(err).Exit, ExitRefused)
 	}
 }
 
@@ -152,37 +154,26 @@ func isUnavailable(err error) bool {
 		unavailable *UnavailableError
 		connect     *pgconn.ConnectError
 		network     *net.OpError
-		server      *pgconn.PgError
 		file        *fs.PathError
 	)
 	if errors.As(err, &file) {
 		return false // a file that ends too early is no lost connection
 	}
 	return errors.As(err, &unavailable) || errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.As(err, &server) && (strings.HasPrefix(server.Code, "57P") || strings.HasPrefix(server.Code, "08")) // ended by the server
+		stateOf(err).Exit == ExitUnavailable && stateOf(err).CLI == "" // ended by the server
 }
 
-// hasNoSchema reports whether a statement failed because an object of the schema agui does not
-// exist.
-func hasNoSchema(err error) bool {
+// stateOf returns what the table of errors says of an error that PostgreSQL itself raised in a statement.
+func stateOf(err error) refusal.State {
 	var (
 		server  *pgconn.PgError
 		connect *pgconn.ConnectError
 	)
 	if !errors.As(err, &server) || errors.As(err, &connect) {
-		return false
+		return refusal.State{}
 	}
-	switch server.Code {
-	case noSuchSchema, "42P01", "42883", "42704", "42703": // no such table, function, type, column
-		return true
-	}
-	return false
+	return refusal.StateOf(server.Code, server.Message)
 }
-
-const (
-	noSuchSchema        = "3F000"
-	readOnlyTransaction = "25006"
-)
 
 // IsUnfit reports whether this program cannot work with the database or its schema.
 func IsUnfit(err error) bool {
@@ -212,31 +203,12 @@ func Describe(err error) string {
 // SelectsDatabase ends the text of an error of a connection.
 const SelectsDatabase = " (--database-url or $DATABASE_URL selects the database)"
 
-// hintFor says on the command line what a hint of the database says with functions and settings of SQL.
-func hintFor(hint string) string {
-	before, _, isOfScope := strings.Cut(hint, "Is it in another scope?")
-	switch {
-	case isOfScope:
-		return before + "Is it in another scope (--scope NAME)?"
-	case hint == "The role has another scope.":
-		return "The role has another scope (--scope NAME)."
-	case strings.HasPrefix(hint, "select * from agui.branches("):
-		return "pgagui log THREAD lists the runs."
-	case strings.HasPrefix(hint, "agui.enable_search("):
-		return "pgagui search --enable LANGUAGE turns it on."
-	case strings.HasPrefix(hint, "Use the position of a row of agui.changes"):
-		return "Use the member position of a line of pgagui feed; without a position it begins with all runs."
-	case strings.HasPrefix(hint, "Begin with after => null"):
-		return strings.Replace(hint, "with after => null", "without a position", 1)
-	}
-	return hint
-}
-
 // explain returns "" for an error that is printed.
 func explain(err error) string {
 	var (
 		usage       *UsageError
-		refusal     *pgagui.Error
+		refused     *pgagui.Error
+		kind        *refusal.Kind
 		unavailable *UnavailableError
 		nodes       *NodesError
 		unanswered  *pgagui.UnansweredError
@@ -250,14 +222,10 @@ func explain(err error) string {
 		return ""
 	case errors.As(err, &usage):
 		return fmt.Sprintf("%s (see: %s --help)", strings.TrimSpace(usage.Problem), usage.Command)
-	case errors.As(err, &refusal) && refusal.Hint != "":
-		return strings.Replace(err.Error(), refusal.Hint, hintFor(refusal.Hint), 1)
-	case errors.As(err, &server) && server.Code == readOnlyTransaction:
-		return err.Error() + ": the database is a standby, or was made read-only: use the address of the primary"
-	case hasNoSchema(err) && errors.As(err, &server) && server.Code == noSuchSchema:
-		return err.Error() + ": run pgagui migrate up (on all nodes of a cluster: pgagui cluster migrate)"
-	case hasNoSchema(err):
-		return "the schema agui does not match this program (see: pgagui migrate status): " + err.Error()
+	case errors.As(err, &refused) && errors.As(err, &kind) && refused.Hint != "" && kind.CLI != "":
+		return strings.Replace(err.Error(), refused.Hint, kind.CLI, 1)
+	case stateOf(err).CLI != "":
+		return err.Error() + ": " + stateOf(err).CLI
 	case errors.As(err, &network) && network.Op == "listen":
 		return err.Error() // it names the address
 	case errors.As(err, &server) && strings.Contains(server.Message, "unsupported startup parameter"):

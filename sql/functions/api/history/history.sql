@@ -91,7 +91,7 @@ begin
         raise exception using
             errcode = 'UI011',
             message = format('history of thread "%s": max_rows must be between 1 and %s, not %s', thread_id, most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'To read the next page, pass the greatest last_seq of this page as after_seq.';
+            hint = 'To read the next page, continue behind the greatest last_seq of this one.';
     end if;
     if max_bytes < 1 or max_idle < interval '0' then
         raise exception using

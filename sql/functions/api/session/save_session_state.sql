@@ -21,7 +21,7 @@ begin
         raise exception using
             errcode = 'UI008',
             message = format('key "%s" of thread "%s": there is no document to save', key, thread_id),
-            hint = 'To remove the document, call agui.remove_session_state. The JSON value null is a document: ''null''.';
+            hint = 'To remove the document, remove its key. The JSON value null is a document: ''null''.';
     end if;
     thread := agui_internal.ensure_writable_thread(thread_id, scope);
     run_no := agui_internal.session_run_no(thread_id, run_id, scope);

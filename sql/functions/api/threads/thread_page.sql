@@ -53,7 +53,7 @@ begin
             errcode = 'UI011',
             message = format('a list of threads: max_rows must be between 1 and %s, not %s',
                 most_rows, coalesce(max_rows::text, 'null')),
-            hint = 'To read the next page, pass the next_cursor of this one as cursor.';
+            hint = 'To read the next page, pass the cursor that this one ends with.';
     end if;
     if status not in ('running', 'stale', 'finished', 'interrupted', 'cancelled', 'failed', 'cut_off') then
         raise exception using

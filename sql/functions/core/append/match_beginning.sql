@@ -34,7 +34,7 @@ begin
         raise exception using
             errcode = 'UI008',
             message = format('%s has already begun: an input comes only with the call that begins a run', subject),
-            hint = 'To repeat that call, pass after_seq => 0.';
+            hint = 'To repeat that call, pass 0 as the seq that it comes after.';
     end if;
 
     if parent_run_id is not null then

@@ -24,7 +24,7 @@ begin
             raise exception using
                 errcode = '22023',
                 message = format('changes: "%s" is not a position', left(named, 100)),
-                hint = 'Use the position of a row of agui.changes; null begins with all runs.';
+                hint = 'Use the position of an earlier row (pgagui feed: of a line); without a position (null) it begins with all runs.';
     end;
     -- What was read is below the horizon, which only rises, unless the server lost what a reader saw:
     -- in a crash without synchronous_commit. A standby may be behind.
@@ -35,7 +35,7 @@ begin
         raise exception using
             errcode = 'UI024',
             message = 'changes: the position is of another history of transactions: the database was restored, or failed over to a standby',
-            hint = 'Begin with after => null, which returns all runs. What you had may have changed or be gone.';
+            hint = 'Begin without a position (null), which returns all runs. What you had may have changed or be gone.';
     end if;
     return place;
 end

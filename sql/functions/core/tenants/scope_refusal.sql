@@ -23,7 +23,7 @@ begin
         when tenant.is_pool then
             'The role is a pool, and agui.scope names another scope.'
         else
-            'The role has another scope.'
+            'The role has another scope (pgagui: --scope NAME).'
     end;
 end
 $$;

@@ -31,7 +31,7 @@ begin
         raise exception using
             errcode = 'UI013',
             message = format('attach to thread "%s": shape "%s" contains the whole history, so it cannot begin after seq %s', thread_id, shape, behind),
-            hint = 'Omit after_seq: a snapshot replaces what the client has. Or request the shape "events".';
+            hint = 'A snapshot replaces what the client has: request it without a seq. Or request the shape "events".';
     end if;
 
     select batch.first_seq + batch.n - 1 into answer.seq
