@@ -100,12 +100,12 @@ publish-packages: packages ## Publish the tarballs of make packages; PUBLISH add
 	for tarball in bin/packages/*.tgz; do npm publish ./$$tarball $(PUBLISH) || exit 1; done
 
 .PHONY: test-costly
-test-costly: oracle-client bench-peers clients ## The tests that make test leaves out, because they take minutes: memory, work, crashes, the pages of docs, the benchmark, a new event type, Store and server over a cluster
+test-costly: oracle-client bench-peers clients $(if $(shell command -v python3),server/testdata/description/venv/installed) ## The tests that make test leaves out, because they take minutes: memory, work, crashes, the pages of docs, the benchmark, a new event type, Store and server over a cluster
 	$(WITH_SERVER) $(call test_packages,$(COSTLY_PACKAGES),-vet=off -timeout 20m -run $(COSTLY) $(ARGS))
 	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -cluster $(ARGS))
 
 COSTLY_PACKAGES := ./cluster ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept ./test/modules ./test/clients ./test/crash
-COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|ClientFromOpenAPI|WhatAnImporter|WhoeverIsKilled"
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|ClientFromOpenAPI|WhatAnImporter|TheDescription|WhoeverIsKilled"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.
 SECONDS_LONG ?= 600
@@ -147,7 +147,7 @@ $(SERVERS)/installed: test/servers/package-lock.json
 	touch $@
 
 .PHONY: downloads
-downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, site, playground and test-on-18 install, for later
+downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed server/testdata/description/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, site, playground and test-on-18 install, for later
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)

@@ -743,8 +743,8 @@ func TestWrongPushes(t *testing.T) {
 	p := serve(t, testdb.Pool(t), options)
 	p.push("s", "RUN_STARTED", `{"runId":"r"}`)
 	for body, want := range map[string]int{
-		"": 400, "{": 400, "[]": 400, `{"event_type":"CUSTOM"}`: 400, `{"event_type":"CUSTOM","payload":"x"}`: 400, `{"event_type":"CUSTOM","payload":[]}`: 400,
-		`{"payload":"{}"}`: 400, `{"event_type":"CUSTOM","payload":"{\"type\":\"RAW\"}"}`: 400, `{"event_type":"CUSTOM","payload":"{}","event_count":0}`: 400,
+		"": 400, "{": 400, "[]": 400, `{"event_type":"CUSTOM"}`: 400, `{"event_type":"CUSTOM","payload":"x"}`: 422, `{"event_type":"CUSTOM","payload":[]}`: 422,
+		`{"payload":"{}"}`: 422, `{"event_type":"CUSTOM","payload":"{\"type\":\"RAW\"}"}`: 422, `{"event_type":"CUSTOM","payload":"{}","event_count":0}`: 400,
 		`{"event_type":"CUSTOM","payload":"{}","event_count":-1}`: 400, `{"event_type":"CUSTOM","payload":"{}","completed_at":"x"}`: 400,
 		`{"event_type":"RUN_STARTED","payload":"{}"}`: 400, `{"event_type":"CUSTOM","payload":"{\"runId\":1}"}`: 400,
 		`{"event_type":"CUSTOM","payload":"{}","after_seq":-1}`: 400, `{"event_type":"CUSTOM","payload":{"name":"n"}}`: 201, `{"kind":"CUSTOM","payload":"{}"}`: 400, `{"event_type":1,"payload":"{}"}`: 400,

@@ -110,7 +110,7 @@ func TestFeed(t *testing.T) {
 	}
 	wait.For(t, "all that is left, from the beginning", func() bool { return len(page("?consumer=copy")) >= 4 })
 	for path, status := range map[string]int{
-		"/feed?after=tomorrow": http.StatusBadRequest, "/feed?consumer=copy&after=x": http.StatusBadRequest,
+		"/feed?after=tomorrow": http.StatusUnprocessableEntity, "/feed?consumer=copy&after=x": http.StatusUnprocessableEntity,
 		"/feed?after=" + url.QueryEscape("1/1 changed 5 00000000-0000-0000-0000-000000000000 0"): http.StatusGone,
 	} {
 		p.json(status, "GET", path, "")

@@ -252,8 +252,8 @@ func readsGoToTheReplica(t *testing.T, replicated *testdb.Replicated, p *withRep
 	if messages, statements := p.toPrimary.reset(); messages != 0 {
 		t.Errorf("the primary was sent %v", statements)
 	}
-	p.json(400, "GET", "/copilotkit/threads", "", "Pgagui-Position", "tx-many")
-	p.json(400, "GET", "/copilotkit/threads", "", "Pgagui-Position", "yesterday")
+	p.json(422, "GET", "/copilotkit/threads", "", "Pgagui-Position", "tx-many")
+	p.json(422, "GET", "/copilotkit/threads", "", "Pgagui-Position", "yesterday")
 }
 
 func clientsReadWhatTheyWrote(t *testing.T, replicated *testdb.Replicated, p *withReplica, _ *agent) {

@@ -179,8 +179,8 @@ func TestTheTreeAsResources(t *testing.T) {
 	p.json(404, "GET", "/threads/t/runs/other", "")
 	p.json(404, "GET", "/threads/t/runs/run-1/input", "")
 	for body, status := range map[string]int{
-		`{}`: 400, `{"runId":"x"}`: 400, `{"runId":"x","parentRunId":"other"}`: 404, `{"runId":"x","beforeMessageId":"other"}`: 404,
-		`{"runId":"x","parentRunId":"run-1","beforeMessageId":"a1"}`: 400, `{"runId":"x","parent":"run-1"}`: 400,
+		`{}`: 400, `{"runId":"x"}`: 422, `{"runId":"x","parentRunId":"other"}`: 404, `{"runId":"x","beforeMessageId":"other"}`: 404,
+		`{"runId":"x","parentRunId":"run-1","beforeMessageId":"a1"}`: 422, `{"runId":"x","parent":"run-1"}`: 400,
 	} {
 		p.json(status, "POST", "/threads/t/fork", body)
 	}
@@ -285,7 +285,7 @@ func TestPagesFromTheEnd(t *testing.T) {
 		t.Errorf("errors before %v", page)
 	}
 	for path, status := range map[string]int{
-		"messages?last=0": 400, "messages?last=1001": 400, "messages?last=x": 400, "messages?before=x": 400, "messages?last=1&limit=1": 400,
+		"messages?last=0": 400, "messages?last=1001": 400, "messages?last=x": 400, "messages?before=x": 422, "messages?last=1&limit=1": 400,
 		"last-events?limit=0": 400, "last-events?run=other": 404, "errors?limit=1001": 400, "errors?run=other": 404,
 	} {
 		p.json(status, "GET", "/threads/t/"+path, "")
@@ -425,10 +425,10 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 	if run := mustRun(t, p, "t", "run-2"); run.ParentRunID != "" {
 		t.Errorf("run-2 has a parent: %v", run)
 	}
-	for body, want := range map[string]string{"": "no event", "{\n": "JSON"} {
-		go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(body))
-		wantAnswer(400, want)
-	}
+	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(""))
+	wantAnswer(422, "no event")
+	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader("{\n"))
+	wantAnswer(400, "JSON")
 	go send("/threads/t/runs/run-4/events", "application/x-ndjson", strings.NewReader(started("t", "run-4")+"\nnope\n"))
 	wantAnswer(400, "event 2 of the stream is not valid JSON")
 	mustRun(t, p, "t", "run-4") // what stands before the bad event is stored
@@ -625,9 +625,9 @@ func TestSessionStateIsComparedAndSwapped(t *testing.T) {
 		t.Errorf("versions %v", versions)
 	}
 	for name, value := range map[string]string{"If-Match": "*", "If-None-Match": `"1"`} {
-		p.json(400, "PUT", path, `1`, name, value)
+		p.json(422, "PUT", path, `1`, name, value)
 	}
-	p.json(400, "PUT", path, `1`, "If-Match", `"1"`, "If-None-Match", "*")
+	p.json(422, "PUT", path, `1`, "If-Match", `"1"`, "If-None-Match", "*")
 	p.json(400, "PUT", path, `{`)
 	p.json(404, "PUT", path+"?run=other", `1`)
 }
@@ -689,7 +689,7 @@ func TestWrongRequestsAreProblems(t *testing.T) {
 		"GET /threads?status=done":                         400,
 		"GET /threads?metadata=[]":                         400,
 		"GET /threads?metadata={":                          400,
-		"GET /threads?cursor=x":                            400,
+		"GET /threads?cursor=x":                            422,
 		"GET /threads?since=yesterday":                     400,
 		"GET /threads?stale=1":                             400,
 		"GET /threads?limit=":                              400,
@@ -711,8 +711,8 @@ func TestWrongRequestsAreProblems(t *testing.T) {
 		`PATCH /threads/t {"title":1}`:                     400,
 		`PATCH /threads/t {"titel":"x"}`:                   400,
 		`PATCH /threads/t {"title":"x"} {}`:                400,
-		`PATCH /threads/t {"title":"\u0000"}`:              400,
-		`PATCH /threads/t {"metadata":[]}`:                 400,
+		`PATCH /threads/t {"title":"\u0000"}`:              422,
+		`PATCH /threads/t {"metadata":[]}`:                 422,
 		`PATCH /threads/t {"metadata":"\u0000"}`:           400,
 		`PATCH /threads/t {"metadata":{"a":"\u0000"}}`:     400,
 		`POST /threads/t/stop {"run":"run-1"}`:             400,
@@ -766,8 +766,8 @@ func TestProblemsSpeakOfTheAPI(t *testing.T) {
 		answered := httptest.NewRecorder()
 		p.server.ServeHTTP(answered, httptest.NewRequest(parts[0], parts[1], strings.NewReader(strings.Join(parts[2:], ""))))
 		var known struct{ Detail string }
-		if err := json.Unmarshal(answered.Body.Bytes(), &known); err != nil || answered.Code != 400 || !strings.HasPrefix(known.Detail, detail) {
-			t.Errorf("%s: status %d, %s, want 400 and %s", request, answered.Code, answered.Body, detail)
+		if err := json.Unmarshal(answered.Body.Bytes(), &known); err != nil || answered.Code != 400 && answered.Code != 422 || !strings.HasPrefix(known.Detail, detail) {
+			t.Errorf("%s: status %d, %s, want 400 or 422, and %s", request, answered.Code, answered.Body, detail)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func ReadPlace(text string) (p Place, err error) {
 		err = p.UnmarshalText([]byte(position))
 	}
 	if err != nil || p.base < 0 || p.base > p.Seq {
-		return Place{}, problem.Errorf(http.StatusBadRequest, "%.100q is not the id of an event of a stream", text)
+		return Place{}, problem.Errorf(http.StatusUnprocessableEntity, "%.100q is not the id of an event of a stream", text)
 	}
 	return p, nil
 }

@@ -68,7 +68,7 @@ func New(server *core.Server, options Options, faces ...Face) (*HTTP, error) {
 	for _, face := range faces {
 		face.Register(s)
 	}
-	s.handler = s.measured(cors(s.routed()))
+	s.handler = s.measured(cors(s.Routed()))
 	return s, nil
 }
 
@@ -159,9 +159,9 @@ func (s *HTTP) Handle(pattern string, right access.Rights, endpoint func(http.Re
 // Patterns are those of the endpoints that Handle has registered.
 func (s *HTTP) Patterns() []string { return s.patterns }
 
-// routed answers a request that no endpoint is for. It does not redirect: a client would send
-// its token and repeat a POST as a GET.
-func (s *HTTP) routed() http.Handler {
+// Routed returns the handler of all endpoints, which answers a request that none is for, too. It does
+// not redirect: a client would send its token and repeat a POST as a GET.
+func (s *HTTP) Routed() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isClean(r.URL.EscapedPath()) {
 			s.AnswerError(w, r, problem.Errorf(http.StatusNotFound, `the path has an empty part, or "." or ".." (escape ids)`))

@@ -226,7 +226,11 @@ func readInto(r *http.Request, into any, isStrict bool) error {
 		}
 	}
 	if err != nil {
-		return problem.Errorf(http.StatusBadRequest, "%s", bodyProblem(err))
+		status := http.StatusBadRequest
+		if number, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.HasPrefix(number.Value, "number ") {
+			status = http.StatusUnprocessableEntity // 3.0 is an integer in a schema
+		}
+		return problem.Errorf(status, "%s", bodyProblem(err))
 	}
 	return nil
 }

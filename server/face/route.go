@@ -49,7 +49,7 @@ func readSeen(r *http.Request) (named core.Seen, err error) {
 		if id, isWrite := strings.CutPrefix(text, writePrefix); isWrite {
 			id, node, _ := strings.Cut(id, nodeSeparator)
 			if _, err := strconv.ParseUint(id, 10, 63); err != nil {
-				return named, problem.Errorf(http.StatusBadRequest, "%s: %.100q is not a position that an answer had", positionHeader, text)
+				return named, problem.Errorf(http.StatusUnprocessableEntity, "%s: %.100q is not a position that an answer had", positionHeader, text)
 			}
 			named.Transactions = append(named.Transactions, core.Transaction{Node: node, ID: id})
 			continue

@@ -40,6 +40,10 @@ func Errorf(status int, format string, arguments ...any) *Details {
 	return &Details{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, arguments...)}
 }
 
+// dataException is the class of the SQLSTATEs of values that the database cannot take: a text with NUL,
+// for example, or a cursor that it has not given.
+const dataException = "22"
+
 // Of returns what an error tells a client. isOurs is true if it is an error of the server, which
 // operators should know.
 func Of(err error) (known *Details, isOurs bool) {
@@ -51,8 +55,13 @@ func Of(err error) (known *Details, isOurs bool) {
 		return Errorf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", tooLarge.Limit), false
 	}
 	if kind, ok := errors.AsType[*refusal.Kind](err); ok && kind.Status != http.StatusInternalServerError {
-		known = Errorf(kind.Status, "%v", err)
-		if refused, ok := errors.AsType[*pgagui.Error](err); ok {
+		refused, isOfDatabase := errors.AsType[*pgagui.Error](err)
+		status := kind.Status
+		if isOfDatabase && strings.HasPrefix(refused.Code, dataException) {
+			status = http.StatusUnprocessableEntity
+		}
+		known = Errorf(status, "%v", err)
+		if isOfDatabase {
 			known.Detail, known.Code, known.CurrentVersion = refused.Message, refused.Code, refused.CurrentVersion
 			known.Hint = cmp.Or(kind.HTTP, refused.Hint)
 		}
@@ -61,8 +70,8 @@ func Of(err error) (known *Details, isOurs bool) {
 	var refused *pgconn.PgError
 	var unconnected *pgconn.ConnectError
 	switch {
-	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22"): // data exception: a text with NUL, for example
-		known = Errorf(http.StatusBadRequest, "%s", refused.Message)
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, dataException):
+		known = Errorf(http.StatusUnprocessableEntity, "%s", refused.Message)
 		known.Code = refused.Code
 		return known, false
 	case refused != nil && pgagui.IsTransient(err):

@@ -101,6 +101,9 @@ func (s eventsAPI) postEvent(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(face.QueryOf(r).Check(), face.ReadObject(r, &body)); err != nil {
 		return err
 	}
+	if len(body.Payload) == 0 {
+		return problem.Errorf(http.StatusBadRequest, "the body has no payload (an AG-UI event)")
+	}
 	if body.AfterSeq != nil && *body.AfterSeq < 0 {
 		return problem.Errorf(http.StatusBadRequest, "after_seq is %d (expected the last seq of the run that you have seen, 0 for a new run)", *body.AfterSeq)
 	}
@@ -332,7 +335,7 @@ func readAmbientInput(r *http.Request) (in *core.Input, agent string, err error)
 		}
 	}
 	if ids["threadId"] != r.PathValue("thread") {
-		return nil, "", problem.Errorf(http.StatusBadRequest, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("thread"))
+		return nil, "", problem.Errorf(http.StatusUnprocessableEntity, "threadId is %q (expected the session, %q)", ids["threadId"], r.PathValue("thread"))
 	}
 	var made jsontext.Object
 	made.Raw("threadId", jsontext.Quote(ids["threadId"])).Raw("runId", jsontext.Quote(ids["runId"]))

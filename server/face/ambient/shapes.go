@@ -113,7 +113,7 @@ type pushedEvent struct {
 // that it joined.
 func (p pushedEvent) event() (json.RawMessage, error) {
 	if fault := faultOf(p.payload); fault != "" {
-		return nil, problem.Errorf(http.StatusBadRequest, "the payload %s (expected an AG-UI event)", fault)
+		return nil, problem.Errorf(http.StatusUnprocessableEntity, "the payload %s (expected an AG-UI event)", fault)
 	}
 	count := int64(1)
 	if p.eventCount != nil {
@@ -129,9 +129,9 @@ func (p pushedEvent) event() (json.RawMessage, error) {
 	kind := cmp.Or(p.eventType, compaction.EventType(p.payload))
 	switch {
 	case kind == "":
-		return nil, problem.Errorf(http.StatusBadRequest, `the event has no type (expected event_type, or a member "type" of the payload)`)
+		return nil, problem.Errorf(http.StatusUnprocessableEntity, `the event has no type (expected event_type, or a member "type" of the payload)`)
 	case given["type"] && compaction.EventType(p.payload) != kind:
-		return nil, problem.Errorf(http.StatusBadRequest, "event_type is %q, but the type of the payload is %q", kind, compaction.EventType(p.payload))
+		return nil, problem.Errorf(http.StatusUnprocessableEntity, "event_type is %q, but the type of the payload is %q", kind, compaction.EventType(p.payload))
 	}
 	isJoined := count > 1 || !p.completedAt.IsZero()
 

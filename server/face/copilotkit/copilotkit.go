@@ -284,7 +284,7 @@ func (s copilotKit) single(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.Mux.ServeHTTP(w, inner)
+	s.Routed().ServeHTTP(w, inner)
 	return nil
 }
 
@@ -311,14 +311,14 @@ func (s copilotKit) unpack(r *http.Request) (*http.Request, error) {
 	case "resource/request":
 		method, path = strings.ToUpper(envelope.Params.HTTPMethod), envelope.Params.Path
 		if !strings.HasPrefix(path, "/threads") {
-			return nil, problem.Errorf(http.StatusBadRequest, "the resource %q is no path below /threads", path)
+			return nil, problem.Errorf(http.StatusUnprocessableEntity, "the resource %q is no path below /threads", path)
 		}
 	default:
 		return nil, problem.Errorf(http.StatusBadRequest, "the method %q is unknown", envelope.Method)
 	}
 	target, err := url.Parse(prefix + path)
 	if err != nil {
-		return nil, problem.Errorf(http.StatusBadRequest, "the path %q: %v", path, err)
+		return nil, problem.Errorf(http.StatusUnprocessableEntity, "the path %q: %v", path, err)
 	}
 	inner := r.Clone(r.Context())
 	inner.Method, inner.URL, inner.RequestURI, inner.Pattern = method, target, target.RequestURI(), ""

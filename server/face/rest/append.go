@@ -74,9 +74,11 @@ func (s handler) postEvents(w http.ResponseWriter, r *http.Request) error {
 		Strict bool
 	}
 	q := face.QueryOf(r)
-	if q.Has("after_seq") {
-		return problem.Errorf(http.StatusBadRequest,
-			"after_seq is for a stream (Content-Type: application/x-ndjson or text/event-stream); a JSON object has the member afterSeq")
+	for name, member := range map[string]string{"after_seq": "afterSeq", "parent_run": "parentRunId", "parallel": "parallel", "strict": "strict"} {
+		if q.Has(name) {
+			return problem.Errorf(http.StatusUnprocessableEntity,
+				"%s is for a stream (Content-Type: application/x-ndjson or text/event-stream); a JSON object has the member %s", name, member)
+		}
 	}
 	if err := errors.Join(q.Check(), face.ReadObject(r, &body)); err != nil {
 		return err
@@ -223,7 +225,7 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 			case errors.Is(cause, bufio.ErrTooLong):
 				known = problem.Errorf(http.StatusRequestEntityTooLarge, "an event has more than %d bytes", maxStreamedEvent)
 			default:
-				known = problem.Errorf(http.StatusBadRequest, "%v", cause)
+				known = problem.Errorf(http.StatusUnprocessableEntity, "%v", cause)
 			}
 			err = problem.Errorf(known.Status, "the stream ended after %d events, which are stored: %s", count, known.Detail)
 		default:
@@ -233,7 +235,7 @@ func (s handler) postStream(w http.ResponseWriter, r *http.Request, read func(io
 	case context.Cause(ctx) != nil:
 		err = context.Cause(ctx)
 	case err == nil && count == 0:
-		err = problem.Errorf(http.StatusBadRequest, "the stream has no event")
+		err = problem.Errorf(http.StatusUnprocessableEntity, "the stream has no event")
 	case err == nil:
 		return face.Answer(w, map[string]int64{"lastSeq": lastSeq, "events": count})
 	}
@@ -311,7 +313,7 @@ func (s handler) postFork(w http.ResponseWriter, r *http.Request) error {
 	case body.RunID == "":
 		return problem.Errorf(http.StatusBadRequest, "the body has no runId (the id of the new run)")
 	case (body.ParentRunID == nil) == (body.BeforeMessageID == ""):
-		return problem.Errorf(http.StatusBadRequest, "the body needs one of parentRunId and beforeMessageId")
+		return problem.Errorf(http.StatusUnprocessableEntity, "the body needs one of parentRunId and beforeMessageId")
 	}
 	run := pgagui.RunRef{ThreadID: r.PathValue("thread"), RunID: body.RunID}
 	var status *pgagui.RunStatus

@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/core"
 	"github.com/pgagui/pgagui/server/face"
+	"github.com/pgagui/pgagui/server/problem"
 )
 
 // feedInterval is how often a stream of changes looks for new ones.
@@ -22,11 +23,11 @@ func (s handler) getFeed(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
 	options := pgagui.ChangesOptions{After: cmp.Or(r.Header.Get("Last-Event-ID"), q.Text("last_event_id"), q.Text("after")), Limit: q.Limit()}
 	consumer := q.Text("consumer")
-	if consumer != "" && options.After != "" && q.Has("after") {
-		q.Refuse("after", "none beside a consumer, which has a place")
-	}
 	if err := q.Check(); err != nil {
 		return err
+	}
+	if consumer != "" && options.After != "" && q.Has("after") {
+		return problem.Errorf(http.StatusUnprocessableEntity, "after and consumer exclude each other: a consumer has a place")
 	}
 	store := s.Tenant(r.Context())
 	read := func(ctx context.Context) (changes []pgagui.Change, err error) {

@@ -26,10 +26,10 @@ func preconditions(r *http.Request) (expected int64, overwrite bool, err error) 
 	match, noneMatch := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case match != "" && noneMatch != "":
-		return 0, false, problem.Errorf(http.StatusBadRequest, "If-Match and If-None-Match exclude each other here")
+		return 0, false, problem.Errorf(http.StatusUnprocessableEntity, "If-Match and If-None-Match exclude each other here")
 	case noneMatch != "":
 		if noneMatch != "*" {
-			return 0, false, problem.Errorf(http.StatusBadRequest, "If-None-Match is %.100q (expected *: there must be no document)", noneMatch)
+			return 0, false, problem.Errorf(http.StatusUnprocessableEntity, "If-None-Match is %.100q (expected *: there must be no document)", noneMatch)
 		}
 		return 0, false, nil
 	case match == "":
@@ -39,7 +39,7 @@ func preconditions(r *http.Request) (expected int64, overwrite bool, err error) 
 	text, isClosed := strings.CutSuffix(text, `"`)
 	expected, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || expected < 1 || !isQuoted || !isClosed {
-		return 0, false, problem.Errorf(http.StatusBadRequest, `If-Match is %.100q (expected the ETag of a version, for example "3")`, match)
+		return 0, false, problem.Errorf(http.StatusUnprocessableEntity, `If-Match is %.100q (expected the ETag of a version, for example "3")`, match)
 	}
 	return expected, false, nil
 }
