@@ -5,12 +5,16 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"html/template"
 	"io/fs"
 	"mime"
+	"net/http"
 	"path"
 	"sync"
 	"time"
+
+	"github.com/pgagui/pgagui/server/problem"
 )
 
 //go:embed static
@@ -89,11 +93,32 @@ func loadTemplates() templates {
 	return loaded
 }
 
+// mostPage is how many bytes a page has at most.
+const mostPage = 32 << 20
+
 // text returns the text of a page.
 func (t templates) text(name string, of page) ([]byte, error) {
 	var text bytes.Buffer
-	err := t[name].ExecuteTemplate(&text, "layout", of)
+	err := t[name].ExecuteTemplate(&limited{to: &text, left: mostPage}, "layout", of)
+	if errors.Is(err, errFull) {
+		err = problem.Errorf(http.StatusUnprocessableEntity, "the page would have more than %d MB", mostPage>>20)
+	}
 	return text.Bytes(), err
+}
+
+// limited is a writer that takes so many bytes.
+type limited struct {
+	to   *bytes.Buffer
+	left int
+}
+
+var errFull = errors.New("there is no room for more")
+
+func (l *limited) Write(text []byte) (int, error) {
+	if l.left -= len(text); l.left < 0 {
+		return 0, errFull
+	}
+	return l.to.Write(text)
 }
 
 // functions are those of the templates.

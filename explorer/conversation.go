@@ -16,6 +16,9 @@ import (
 // mostDepth bounds how far subagents of subagents are indented.
 const mostDepth = 4
 
+// mostMarkupOfPage bounds the texts of a page that become markup, in bytes.
+const mostMarkupOfPage = 1 << 20
+
 // mostText is how much of one text a page shows. The whole is in the log.
 const mostText = 20_000
 
@@ -117,7 +120,7 @@ func partsOf(s said) []part {
 	}
 	items := of.Items()
 	parts := make([]part, 0, len(items))
-	message, number := -2, 0
+	message, number, markup := -2, 0, 0
 	for _, item := range items {
 		if item.Message != message {
 			message, number = item.Message, 0
@@ -127,7 +130,8 @@ func partsOf(s said) []part {
 			key = fmt.Sprintf("i%d", number)
 		}
 		number++
-		p := partOf(item, key)
+		markup += len(item.Text)
+		p := partOf(item, key, markup <= mostMarkupOfPage)
 		if item.SubagentRunID != "" {
 			p.Depth = min(max(s.subagents[item.SubagentRunID].Depth, 1), mostDepth)
 		}
@@ -177,11 +181,11 @@ func placeOf(thread string, item transcript.Item, message pgagui.PlacedMessage) 
 }
 
 // partOf lays an item out.
-func partOf(item transcript.Item, key string) part {
+func partOf(item transcript.Item, key string, hasMarkup bool) part {
 	p := part{Item: item, Key: key, Subagent: item.SubagentName}
 	switch item.Kind {
 	case transcript.Message:
-		if item.Role == "assistant" {
+		if item.Role == "assistant" && hasMarkup {
 			p.HTML = markdownHTML(item.Text)
 		}
 		if p.HTML == "" {

@@ -164,7 +164,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// mostQuery bounds the parameters of a page, in bytes: many of its links repeat them.
+const mostQuery = 8 << 10
+
 func (h *Handler) serve(q *request) error {
+	if len(q.URL.RawQuery) > mostQuery {
+		return problem.Errorf(http.StatusRequestURITooLong, "the address has more than %d bytes of parameters", mostQuery)
+	}
 	path := q.URL.Path
 	if path == "" { // /explorer without a slash
 		q.redirect("./" + lastPart(q.RequestURI) + "/")

@@ -157,7 +157,7 @@ func TestErrorsArePages(t *testing.T) {
 		"thread?id=trip-to-lisbon&run=run-1&seq=x":   {400, "expected the number of an event"},
 		"log?id=trip-to-lisbon&after=-1":             {400, "expected the number of an event"},
 		"?since=yesterday":                           {400, "expected a time such as 24h"},
-		"?cursor=nonsense":                           {400, ""},
+		"?cursor=nonsense":                           {422, ""},
 		"attachment?id=trip-to-lisbon&n=1":           {404, "no attachment"},
 	} {
 		got := s.get(nil, page)

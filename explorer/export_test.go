@@ -13,3 +13,6 @@ func (h *Handler) Routes() []string {
 	}
 	return slices.Sorted(maps.Keys(routes))
 }
+
+// MarkdownHTML is what becomes of what an agent said.
+var MarkdownHTML = markdownHTML

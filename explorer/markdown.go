@@ -17,8 +17,18 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// mostMarkdown is how much of a text becomes markup. A longer one is shown as it is.
-const mostMarkdown = 100_000
+// What becomes markup is bounded, because the work can grow with the square of what it has. A text that has more is shown as it is.
+const (
+	mostMarkdown = 100_000 // bytes
+	mostLines    = 3000
+	mostBrackets = 1000   // of links
+	mostCells    = 20_000 // of tables: lines times bars of a line
+	mostNesting  = 40     // of quotes and lists
+	mostColumns  = 200    // of spaces at the beginning of a line: lists nest by them
+	mostLink     = 2000   // bytes of a destination, which any number of links may name
+	// mostMarkup bounds the HTML, in bytes.
+	mostMarkup = 1 << 20
+)
 
 // markdown makes HTML of what an agent said. HTML in it stays text, an image becomes a link, and only
 // http, https and mailto lead elsewhere.
@@ -30,16 +40,51 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(markup.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(careful{}, 100))),
 )
 
-// markdownHTML returns the HTML of a text; "" if the text is too long for that.
+// markdownHTML returns the HTML of a text; "" if that would take too much.
 func markdownHTML(source string) template.HTML {
-	if len(source) > mostMarkdown {
+	if isCostly(source) {
 		return ""
 	}
 	var out bytes.Buffer
-	if err := markdown.Convert([]byte(source), &out); err != nil {
+	if err := markdown.Convert([]byte(source), &limited{to: &out, left: mostMarkup}); err != nil {
 		return ""
 	}
 	return template.HTML(out.String())
+}
+
+// isCostly reports whether a text has more than what becomes markup.
+func isCostly(source string) bool {
+	if len(source) > mostMarkdown || strings.Count(source, "[") > mostBrackets {
+		return true
+	}
+	lines, bars := 0, 0
+	for line := range strings.Lines(source) {
+		lines, bars = lines+1, max(bars, strings.Count(line, "|"))
+		if nesting, columns := depthOf(line); nesting > mostNesting || columns > mostColumns {
+			return true
+		}
+	}
+	return lines > mostLines || lines*bars > mostCells
+}
+
+// depthOf returns how many marks of quotes and lists a line begins with, and how many columns of space are between them.
+func depthOf(line string) (marks, columns int) {
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == '\t':
+			columns += 4
+		case c == ' ':
+			columns++
+		case c == '>':
+			marks++
+		case strings.IndexByte("-+*.)", c) >= 0 && i+1 < len(line) && (line[i+1] == ' ' || line[i+1] == '\t'):
+			marks++
+		case '0' <= c && c <= '9':
+		default:
+			return marks, columns
+		}
+	}
+	return marks, columns
 }
 
 // headings makes headings as small as those of a part of a page.
@@ -67,6 +112,9 @@ func (c careful) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
 
 // isSafe reports whether a link may lead there.
 func isSafe(destination string) bool {
+	if len(destination) > mostLink {
+		return false
+	}
 	parsed, err := url.Parse(strings.TrimSpace(destination))
 	if err != nil {
 		return false

@@ -49,6 +49,9 @@ func (h threadHead) Duration() string {
 // rowsOfTree is how many rows of a tree a page shows.
 const rowsOfTree = 1000
 
+// mostOpen is how many stretches of a tree can be open at a time.
+const mostOpen = 50
+
 // tree is what a page shows of the tree of runs.
 type tree struct {
 	Rows     []treeRow
@@ -183,13 +186,16 @@ func (q *request) readRun(ctx context.Context, run pgagui.RunRef) ([]pgagui.Run,
 // treeOf lays out the tree for a page.
 func (q *request) treeOf(head threadHead, runs []pgagui.Run) tree {
 	open := map[int]bool{}
+	var kept []string // what links repeat
 	for text := range strings.SplitSeq(q.text("open"), ".") {
-		if number, err := strconv.Atoi(text); err == nil {
+		number, err := strconv.Atoi(text)
+		if err == nil && !open[number] && 0 <= number && number <= len(runs) && len(kept) < mostOpen {
 			open[number] = true
+			kept = append(kept, strconv.Itoa(number))
 		}
 	}
 	of := tree{
-		Runs: len(runs), Branches: head.Branches, Open: q.text("open"), seq: head.Seq, before: q.text("before"),
+		Runs: len(runs), Branches: head.Branches, Open: strings.Join(kept, "."), seq: head.Seq, before: q.text("before"),
 		page: lastPart(q.URL.Path), thread: head.ID, selected: head.Run.ID,
 	}
 	of.show(drawTree(runs, head.HeadRunID, head.Run.ID, open), q.text("below"))

@@ -31,8 +31,8 @@ type treeRow struct {
 	Lane int
 
 	hasChild, hasParent, isJoined bool
-	// childOnLineage: so is the run above, in the same lane. passing are the lanes left of it, true
-	// where the line leads from one ancestor of the selected run to the next.
+	// childOnLineage: so is the run above, in the same lane. passing are the lanes left of it that are drawn,
+	// true where the line leads from one ancestor of the selected run to the next.
 	childOnLineage bool
 	passing        []bool
 }
@@ -106,7 +106,7 @@ func drawTree(runs []pgagui.Run, head, selected string, open map[int]bool) []tre
 			hasChild: len(below) > 0, hasParent: parents[next.run] != none, isJoined: next.isJoined,
 		})
 		row := &rows[len(rows)-1]
-		row.passing = slices.Clone(lanes[:min(row.Lane, len(lanes))])
+		row.passing = slices.Clone(lanes[:min(row.Lane, len(lanes), mostLanes)])
 		row.childOnLineage = row.hasChild && lanes[row.Lane]
 		lanes = append(lanes[:row.Lane], row.OnLineage)
 		if run.Status == pgagui.Failed || run.Status == pgagui.CutOff || run.Status == pgagui.Cancelled {
@@ -177,7 +177,7 @@ type line struct {
 func (r treeRow) Lines() (lines []line) {
 	var paths [2]strings.Builder // those off and on the lineage
 	path := func(onLineage bool) *strings.Builder { return &paths[btoi(onLineage)] }
-	for lane, onLineage := range r.passing[:min(len(r.passing), mostLanes)] {
+	for lane, onLineage := range r.passing {
 		fmt.Fprintf(path(onLineage), "M%d 0V%d", laneX(lane), rowHeight)
 	}
 	x, middle := r.X(), rowHeight/2
