@@ -760,9 +760,10 @@ func TestWrongPushes(t *testing.T) {
 	} {
 		p.json(want, "POST", sessions+"s/messages", body)
 	}
-	for _, body := range []string{"", "{", "[]", `{"threadId":"other","messages":[]}`, `{"threadId":1}`, `{"runId":{}}`, `{"agent":1}`} {
+	for _, body := range []string{"", "{", "[]", `{"threadId":1}`, `{"runId":{}}`, `{"agent":1}`} {
 		p.json(400, "POST", sessions+"s/agui/run", body)
 	}
+	p.json(422, "POST", sessions+"s/agui/run", `{"threadId":"other","messages":[]}`)
 	p.json(400, "GET", sessions+"s/messages?after_seq=x", "")
 	p.json(404, "GET", sessions+"none/messages", "")
 	// Nothing of it was stored but what was accepted.
