@@ -2,7 +2,10 @@ package pgagui
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pgagui/pgagui/db"
 )
@@ -87,4 +90,67 @@ func (s *Store) RequestStop(ctx context.Context, run RunRef, options RequestStop
 		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Reason: orNull(options.Reason), Scope: s.scope,
 	})
 	return int(n), ErrorOf(err)
+}
+
+// AgentError is what the agent of a run answered in place of a stream of events.
+type AgentError struct {
+	Status      int    // of HTTP
+	ContentType string // empty: none
+	// Body is the first 4 KB of the body, in whatever encoding it came.
+	Body       []byte
+	RecordedAt time.Time // when it was stored
+}
+
+type agentErrorJSON struct {
+	Status      int       `json:"status"`
+	ContentType string    `json:"contentType,omitempty"`
+	Body        string    `json:"body,omitempty"`
+	BodyBase64  []byte    `json:"bodyBase64,omitempty"` // in place of body, if that is not UTF-8
+	RecordedAt  time.Time `json:"recordedAt,omitzero"`
+}
+
+// MarshalJSON returns {"status", "contentType", "body", "recordedAt"}. A body that is not UTF-8 is "bodyBase64".
+func (e AgentError) MarshalJSON() ([]byte, error) {
+	text := agentErrorJSON{Status: e.Status, ContentType: e.ContentType, RecordedAt: e.RecordedAt}
+	if utf8.Valid(e.Body) {
+		text.Body = string(e.Body)
+	} else {
+		text.BodyBase64 = e.Body
+	}
+	return json.Marshal(text)
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (e *AgentError) UnmarshalJSON(text []byte) error {
+	var read agentErrorJSON
+	err := json.Unmarshal(text, &read)
+	*e = AgentError{read.Status, read.ContentType, append(read.BodyBase64, read.Body...), read.RecordedAt}
+	return err
+}
+
+// Text is the body for people to read: bytes that are not UTF-8 are U+FFFD.
+func (e AgentError) Text() string { return strings.ToValidUTF8(string(e.Body), "\uFFFD") }
+
+// KeepAgentError keeps with a run what its agent answered in place of a stream of events, in place of an earlier answer. At most the first
+// 4 KB of the body are kept, and RecordedAt is the time of the call.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) KeepAgentError(ctx context.Context, run RunRef, answer AgentError) error {
+	return ErrorOf(s.of(run.ThreadID).KeepAgentError(ctx, db.KeepAgentErrorParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Status: int32(answer.Status),
+		ContentType: strings.ToValidUTF8(strings.ReplaceAll(answer.ContentType, "\x00", ""), "\uFFFD"), Body: answer.Body, Scope: s.scope,
+	}))
+}
+
+// AgentError returns what the agent of a run answered in place of a stream of events. It is nil if there is no such answer, or if the
+// role of the database lacks agui_diagnoser.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
+func (s *Store) AgentError(ctx context.Context, run RunRef) (*AgentError, error) {
+	rows, err := s.of(run.ThreadID).AgentError(ctx, db.AgentErrorParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
+	if err != nil || len(rows) == 0 {
+		return nil, ErrorOf(err)
+	}
+	row := rows[0]
+	return &AgentError{int(row.Status), row.ContentType, row.Body, row.RecordedAt}, nil
 }

@@ -13,6 +13,54 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const AgentError = `-- name: AgentError :many
+select
+    kept.status::int as status,
+    kept.content_type::pg_catalog.text as content_type,
+    kept.body::pg_catalog.bytea as body,
+    kept.recorded_at::pg_catalog.timestamptz as recorded_at
+from agui.get_agent_error($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as kept
+`
+
+type AgentErrorParams struct {
+	ThreadID string
+	RunID    *string
+	Scope    string
+}
+
+type AgentErrorRow struct {
+	Status      int32
+	ContentType string
+	Body        []byte
+	RecordedAt  time.Time
+}
+
+// One row at most.
+func (q *Queries) AgentError(ctx context.Context, arg AgentErrorParams) ([]AgentErrorRow, error) {
+	rows, err := q.db.Query(ctx, AgentError, arg.ThreadID, arg.RunID, arg.Scope)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AgentErrorRow
+	for rows.Next() {
+		var i AgentErrorRow
+		if err := rows.Scan(
+			&i.Status,
+			&i.ContentType,
+			&i.Body,
+			&i.RecordedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AppendMany = `-- name: AppendMany :many
 select
     (answer).call_no::int as call_no,
@@ -328,6 +376,31 @@ func (q *Queries) FindEnds(ctx context.Context) (int32, error) {
 	var runs int32
 	err := row.Scan(&runs)
 	return runs, err
+}
+
+const KeepAgentError = `-- name: KeepAgentError :exec
+select agui.keep_agent_error($1::pg_catalog.text, $2::pg_catalog.text, $3::int, $4::pg_catalog.text, $5::pg_catalog.bytea, $6::pg_catalog.text)
+`
+
+type KeepAgentErrorParams struct {
+	ThreadID    string
+	RunID       *string
+	Status      int32
+	ContentType string
+	Body        []byte
+	Scope       string
+}
+
+func (q *Queries) KeepAgentError(ctx context.Context, arg KeepAgentErrorParams) error {
+	_, err := q.db.Exec(ctx, KeepAgentError,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Status,
+		arg.ContentType,
+		arg.Body,
+		arg.Scope,
+	)
+	return err
 }
 
 const KeepAlive = `-- name: KeepAlive :many

@@ -34,6 +34,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
 		"claimant": `'me'`, "consumer": `'c'`, "seq": `1`, "reason": `'x'`, "message_id": `'m'`, "n": `1`,
 		"task_id": `'task'`, "channels": `'{a}'`, "types": `'{json}'`, "channel_values": `'[1]'`,
+		"status": `422`, "content_type": `''`, "body": `''`,
 	}
 	// These take the id of a thread, and look at none.
 	others := []string{"thread_key", "bucket", "session_runs", "verify", "retry", "checkpoint_contents"}

@@ -71,6 +71,7 @@ func callsOfAll() []string {
 		`select agui.restore('t'), agui.restore('t', at_seq => 9), agui.state('t'), agui.interrupts('t', 'r')`,
 		`select agui.messages('t', at_time => 'now')`,
 		`select agui.attachments('t'), agui.attachment_data('t', 1)`,
+		`select agui.keep_agent_error('t', 'r', 422, 'text/plain', 'x'), agui.get_agent_error('t', 'r')`,
 		`select agui.events('t', after_seq => 1, lineage => false), agui.lineage('t'), agui.runs('t'), agui.branches('t'), agui.answered('t', asked_by => 'r1', interrupt_ids => '{i}'), agui.children('t')`,
 		`select agui.history('t', types => '{CUSTOM,TEXT_MESSAGE_CHUNK}', since => '2000-01-01', max_bytes => 100, max_idle => '1 s')`,
 		`select agui.history('t', compressed => false), agui.tool_calls('t'), agui.activities('t'), agui.session_messages('t')`,

@@ -136,6 +136,15 @@ func TestRoles(t *testing.T) {
 		{"agui_recorder", `select * from agui.threads()`, false},
 		{"agui_recorder", `select * from agui.thread`, false},
 		{"agui_recorder", `select * from agui_internal.claim`, false},
+		{"agui_writer", `select agui.keep_agent_error('t', 'r', 422, 'text/plain', 'no')`, true},
+		{"agui_diagnoser", `select 1 / (status = 422)::int from agui.get_agent_error('t', 'r')`, true},
+		{"agui_diagnoser", `select 1 / count(*) from agui.agent_error`, true},
+		{"agui_diagnoser", `select agui.keep_agent_error('t', 'r', 500, '', '')`, false},
+		{"agui_diagnoser", `delete from agui.agent_error`, false},
+		{"agui_writer", `select 1 / (count(*) = 0)::int from agui.get_agent_error('t', 'r')`, true},
+		{"agui_writer", `select * from agui.agent_error`, false},
+		{"agui_maintainer", `select 1 / (count(*) = 0)::int from agui.get_agent_error('t', 'r')`, true},
+		{"agui_reader", `select agui_internal.content_digests(agui.thread_key('', 't'), '{"agui.agent_error":["body"]}')`, false},
 		{"agui_reader", `select * from agui_internal.claim`, false},
 		{"agui_writer", `update agui_internal.claim set claimant = ''`, false},
 		{"agui_reader", `select agui.claims('rec')`, true},
@@ -152,7 +161,7 @@ func TestRoles(t *testing.T) {
 	testdb.Exec(t, connection, `reset role`)
 }
 
-var accessRoles = []string{"agui_reader", "agui_writer", "agui_worker", "agui_maintainer", "agui_recorder", "pg_monitor"}
+var accessRoles = []string{"agui_reader", "agui_writer", "agui_worker", "agui_maintainer", "agui_recorder", "agui_diagnoser", "pg_monitor"}
 
 var updatePrivileges = flag.Bool("update-privileges", false, "write privileges.txt anew")
 

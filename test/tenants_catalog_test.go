@@ -19,7 +19,7 @@ var definersAsk = map[string][]string{
 		"agui.put_checkpoint", "agui.put_checkpoint_writes", "agui_internal.begin_unarchive", "agui.remove_checkpoints", "agui.remove_session_state", "agui.save_checkpoint", "agui.save_session_state", "agui.save_sessions",
 	},
 	"agui_internal.key_to_change": {
-		"agui.abandon", "agui.erase", "agui.lift_erasure", "agui.lift_hold", "agui.mark_read", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_hold", "agui.set_thread",
+		"agui.abandon", "agui.erase", "agui.keep_agent_error", "agui.lift_erasure", "agui.lift_hold", "agui.mark_read", "agui.rebuild_snapshots", "agui.release_claim", "agui.request_stop", "agui.set_hold", "agui.set_thread",
 	},
 	"agui_internal.own_key": {
 		"agui_internal.finish_unarchive", "agui_internal.unarchive_rows", "agui_internal.add_messages", "agui_internal.add_snapshot", "agui_internal.choose_to_compact", "agui_internal.compact_sequence",
@@ -38,7 +38,7 @@ var definersAsk = map[string][]string{
 	},
 	"agui_internal.checked_thread_key": {"agui.channel_history", "agui.checkpoints", "agui.claims", "agui.get_thread"},
 	"agui_internal.find_run": {
-		"agui.activities", "agui.answered", "agui.attachment_data", "agui.attachments", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.last_errors", "agui.last_events", "agui.last_messages", "agui.lineage", "agui.malformed_events",
+		"agui.activities", "agui.get_agent_error", "agui.answered", "agui.attachment_data", "agui.attachments", "agui.branches", "agui.children", "agui.events", "agui.head", "agui.history", "agui.interrupts", "agui.last_errors", "agui.last_events", "agui.last_messages", "agui.lineage", "agui.malformed_events",
 		"agui.merge_base", "agui.message_origin", "agui.messages", "agui.pending_tool_calls", "agui.replay", "agui.restore", "agui.run_tool_calls", "agui.runs", "agui.session_messages", "agui.state", "agui.status",
 		"agui.subagents", "agui.tool_calls", "agui.usage",
 	},
@@ -114,7 +114,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 		from pg_proc as proc
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prokind in ('f', 'p') and proc.prorettype <> 'trigger'::regtype
 			and exists (
-				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,pg_monitor}'::text[]) as role
+				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,agui_diagnoser,pg_monitor}'::text[]) as role
 				where has_function_privilege(role, proc.oid, 'execute')
 			)`)
 	if err != nil {

@@ -170,3 +170,15 @@ select
 from agui.attach_part(
     @thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, sqlc.narg(at_seq)::bigint, @part::int, @part_bytes::int, @customs_of::pg_catalog.text, @scope::pg_catalog.text
 ) as item;
+
+-- name: KeepAgentError :exec
+select agui.keep_agent_error(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @status::int, @content_type::pg_catalog.text, @body::pg_catalog.bytea, @scope::pg_catalog.text);
+
+-- name: AgentError :many
+-- One row at most.
+select
+    kept.status::int as status,
+    kept.content_type::pg_catalog.text as content_type,
+    kept.body::pg_catalog.bytea as body,
+    kept.recorded_at::pg_catalog.timestamptz as recorded_at
+from agui.get_agent_error(@thread_id::pg_catalog.text, sqlc.narg(run_id)::pg_catalog.text, @scope::pg_catalog.text) as kept;

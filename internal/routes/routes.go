@@ -49,7 +49,7 @@ func Of() map[string]Route {
 	}
 	add(Route{Thread, Sent, ""},
 		"abandon", "activities", "answered", "append", "attach", "attach_part", "attachment_data", "attachments", "branches", "channel_history", "checkpoint_lineage", "checkpoints",
-		"children", "claim_run", "claims", "erase", "events", "get_thread", "head", "history", "import_events", "interrupts", "last_errors", "last_events",
+		"children", "claim_run", "claims", "erase", "events", "get_agent_error", "get_thread", "head", "history", "import_events", "interrupts", "keep_agent_error", "last_errors", "last_events",
 		"last_messages", "lift_erasure", "lift_hold", "lineage", "load_checkpoint", "load_session", "load_session_state", "malformed_events", "merge_base", "message_origin",
 		"messages", "pending_tool_calls", "put_checkpoint", "put_checkpoint_writes", "rebuild_snapshots", "release_claim", "remove_checkpoints",
 		"remove_session_state", "replay", "request_stop", "restore", "run_tool_calls", "runs", "save_checkpoint", "save_session", "save_session_state",

@@ -42,7 +42,7 @@ func Fill(t testing.TB, pool *pgxpool.Pool) {
 		`select agui.append('gone', 'r1', '[` + start + `,` + end + `]')`,
 		`select agui.erase('gone')`,
 		`select agui_internal.add_webhook_requests('hook', position, position, '{""}', '{kept}', '{r1}') from agui_internal.webhook_position`,
-		`select agui.set_hold('kept', 'a reason'), agui.set_retention('erase', '1 year'), agui.set_retention('archive', '1 month', 'acme')`,
+		`select agui.keep_agent_error('kept', 'failed', 422, 'application/json', 'no'), agui.set_hold('kept', 'a reason'), agui.set_retention('erase', '1 year'), agui.set_retention('archive', '1 month', 'acme')`,
 		`select agui.move_consumer('copy', (select position from agui.changes() limit 1)), agui.mark_read('copy', 'kept', 2)`,
 		`select agui.enable_search('english'), agui.map_usage('{metadata,usage}')`,
 		`call agui.compact()`,

@@ -12,13 +12,14 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/server/internal/sse"
 )
@@ -40,6 +41,8 @@ type agentError struct {
 	code, message string
 	// detail is for the log.
 	detail string
+	// answered is what the agent answered in place of a stream; nil: nothing. Only operators may read it, and no log has it.
+	answered *pgagui.AgentError
 }
 
 func (e *agentError) Error() string {
@@ -68,8 +71,10 @@ var (
 const (
 	// maxAttempts bounds the attempts to connect to an agent.
 	maxAttempts = 4
-	// maxExcerpt bounds what is quoted from the answer of an agent that is no stream.
-	maxExcerpt = 300
+	// maxExcerpt is how much is kept of the body of an answer that is no stream.
+	maxExcerpt = 4096
+	// excerptTimeout bounds how long the run waits for that.
+	excerptTimeout = 2 * time.Second
 )
 
 // call posts an input to the agent and yields its events, as it wrote them. An error ends the
@@ -202,21 +207,36 @@ func (a *Agent) post(ctx context.Context, client *http.Client, input *sentInput,
 			}
 			return answer, nil
 		}
-		excerpt, _ := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt))
+		limit := time.AfterFunc(excerptTimeout, panics.Task(nil, func() { answer.Body.Close() }, nil))
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt))
+		limit.Stop()
 		answer.Body.Close()
 		refused := failure(codeStatus, "the agent answered with the status %d, and not with a stream of events", answer.StatusCode)
+		refused.answered = &pgagui.AgentError{Status: answer.StatusCode, ContentType: answer.Header.Get("Content-Type"), Body: body}
+		if len(body) == maxExcerpt {
+			refused.answered.Body = wholeRunes(body)
+		}
 		if to, err := answer.Location(); err == nil {
-			err = refused.because("redirects are not followed: set the URL of the agent to %s", to.Redacted())
-			return nil, backoff.Permanent(err)
+			refused.detail = "redirects are not followed: set the URL of the agent to " + to.Redacted()
+			return nil, backoff.Permanent(refused)
 		}
-		err = refused.because("%s, %q: %s", answer.Status, answer.Header.Get("Content-Type"), strings.ToValidUTF8(string(excerpt), "\uFFFD"))
 		if a.Idempotent && answer.StatusCode >= http.StatusBadGateway && answer.StatusCode <= http.StatusGatewayTimeout {
-			return nil, err
+			return nil, refused
 		}
-		return nil, backoff.Permanent(err)
+		return nil, backoff.Permanent(refused)
 	}, backoff.WithMaxTries(maxAttempts), backoff.WithBackOff(&backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Millisecond, MaxInterval: 2 * time.Second, Multiplier: 2, RandomizationFactor: 0.5,
 	}))
+}
+
+// wholeRunes returns a text without the character that its end cuts in two, and what is no text as it is.
+func wholeRunes(body []byte) []byte {
+	for cut := range min(utf8.UTFMax, len(body)) {
+		if utf8.Valid(body[:len(body)-cut]) {
+			return body[:len(body)-cut]
+		}
+	}
+	return body
 }
 
 // isUnsent reports whether a request failed before any of it was sent.

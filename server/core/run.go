@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -316,9 +317,23 @@ func (s *Server) record(run *recordedRun, headers http.Header) {
 		log.Error("a run could not be recorded to its end", "error", err)
 	} else if failed != nil {
 		log.Warn("the agent failed", "outcome", outcome, "error", failed)
+		s.keepAnswer(run, failed, log)
 	}
 	s.metrics.runs.WithLabelValues(run.agent.Name, outcome).Inc()
 	run.ended(outcome, errors.Join(failed, err))
+}
+
+// keepAnswer keeps with a run what its agent answered in place of a stream of events.
+func (s *Server) keepAnswer(run *recordedRun, failed error, log *slog.Logger) {
+	reason, isKnown := errors.AsType[*agentError](failed)
+	if !isKnown || reason.answered == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := run.tenant.KeepAgentError(ctx, run.RunRef, *reason.answered); err != nil {
+		log.Warn("what the agent answered could not be kept", "error", err)
+	}
 }
 
 // receive records the events of the agent, except for those that it holds.

@@ -170,3 +170,15 @@ select
 from agui.attach_part(
     @thread_id::text, sqlc.narg(run_id)::text, sqlc.narg(at_seq)::bigint, @part::int, @part_bytes::int, @customs_of::text, @scope::text
 ) as item;
+
+-- name: KeepAgentError :exec
+select agui.keep_agent_error(@thread_id::text, sqlc.narg(run_id)::text, @status::int, @content_type::text, @body::bytea, @scope::text);
+
+-- name: AgentError :many
+-- One row at most.
+select
+    kept.status::int as status,
+    kept.content_type::text as content_type,
+    kept.body::bytea as body,
+    kept.recorded_at::timestamptz as recorded_at
+from agui.get_agent_error(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as kept;

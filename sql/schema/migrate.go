@@ -265,7 +265,7 @@ func repair(ctx context.Context, control *pgx.Conn, databaseURL string, settings
 func grantAccess(ctx context.Context, control *pgx.Conn, settings *settings) error {
 	const rolesThere = `
 		select array(select rolname::text from pg_roles where rolname in (
-			'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder'
+			'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'agui_diagnoser'
 		) order by rolname)`
 	var before, after []string
 	var changes int

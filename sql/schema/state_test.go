@@ -467,7 +467,7 @@ func TestRestoreOnAnotherServer(t *testing.T) {
 		}
 		wantNotice := "completed the privileges of the roles"
 		if number == 0 {
-			wantNotice = "created the roles agui_maintainer, agui_reader, agui_recorder, agui_worker, agui_writer, and gave them their privileges"
+			wantNotice = "created the roles agui_diagnoser, agui_maintainer, agui_reader, agui_recorder, agui_worker, agui_writer, and gave them their privileges"
 		}
 		if hasPrivileges := number > 0 && how != "--format=custom" && how != "--no-privileges"; !hasPrivileges && !slices.Contains(notices, wantNotice) {
 			t.Errorf("%s: Up says %q", how, notices)
@@ -583,7 +583,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	testdb.Exec(t, testdb.Connect(t, app.String()), `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`) // the owner can work
 
 	// Somebody makes the roles, but not what they are members of.
-	testdb.Exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader; create role agui_recorder`)
+	testdb.Exec(t, superuser, `create role agui_reader; create role agui_writer; create role agui_worker in role agui_reader; create role agui_maintainer in role agui_reader; create role agui_recorder; create role agui_diagnoser in role agui_reader`)
 	if notice := up(app.String()); !strings.Contains(notice, "grant agui_reader to agui_writer") || strings.Contains(notice, "create role") ||
 		strings.Contains(notice, "agui_maintainer;") {
 		t.Errorf("notice: %s", notice)

@@ -4,6 +4,20 @@
 
 create schema agui;
 
+create table agui.agent_error (
+    "thread_key" uuid not null,
+    "run_no" integer not null,
+    "status" integer not null,
+    "content_type" text not null,
+    "body" bytea not null,
+    "recorded_at" timestamp with time zone not null
+);
+comment on table agui.agent_error is 'What the agent of a run answered in place of a stream of events (agui.keep_agent_error): one row for a run, the last answer.';
+comment on column agui.agent_error."status" is 'The status of the answer (HTTP).';
+comment on column agui.agent_error."content_type" is 'Its Content-Type; empty: none.';
+comment on column agui.agent_error."body" is 'The first 4 KB of its body, in whatever encoding it came.';
+comment on column agui.agent_error."recorded_at" is 'When it was stored.';
+
 create table agui.batch (
     "thread_key" uuid not null,
     "first_seq" bigint not null,
@@ -1318,6 +1332,7 @@ create function agui.enable_search(language text DEFAULT 'simple'::text) returns
 create function agui.enable_webhook(name text, enabled boolean DEFAULT true) returns boolean language sql as '';
 create function agui.erase(thread_id text, reason text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.erasure language sql as '';
 create function agui.events(thread_id text, run_id text DEFAULT NULL::text, after_seq bigint DEFAULT 0, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns SETOF agui.event_row language sql as '';
+create function agui.get_agent_error(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns TABLE(status integer, content_type text, body bytea, recorded_at timestamp with time zone) language sql as '';
 create function agui.get_thread(thread_id text, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
 create function agui.head(thread_id text, scope text DEFAULT ''::text) returns text language sql as '';
 create function agui.heads(scope text DEFAULT NULL::text) returns SETOF agui.chain_head language sql as '';
@@ -1325,6 +1340,7 @@ create function agui.history(thread_id text, run_id text DEFAULT NULL::text, aft
 create function agui.import_events(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.interrupts(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.interrupt_row language sql as '';
 create function agui.json_patch(doc jsonb, patch jsonb) returns jsonb language sql as '';
+create function agui.keep_agent_error(thread_id text, run_id text, status integer, content_type text, body bytea, scope text DEFAULT ''::text) returns void language sql as '';
 create function agui.keep_alive(thread_ids text[], run_ids text[], detach boolean DEFAULT false, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.keep_alive_row language sql as '';
 create function agui.lag(exact boolean DEFAULT false) returns agui.lag_row language sql as '';
 create function agui.last_errors(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, max_rows integer DEFAULT 100, lineage boolean DEFAULT true, scope text DEFAULT ''::text) returns agui.error_page language sql as '';

@@ -11,7 +11,7 @@ begin
         select *
         from (values
             ('agui_reader', null), ('agui_writer', 'agui_reader'), ('agui_worker', 'agui_reader'), ('agui_maintainer', 'agui_reader'),
-            ('agui_recorder', null)
+            ('agui_recorder', null), ('agui_diagnoser', 'agui_reader')
         ) as role (name, member_of)
     loop
         statement := format('create role %I nologin', role.name);
@@ -63,8 +63,8 @@ end
 $$;
 
 comment on procedure agui.grant_access() is
-    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer and agui_recorder '
-    'and their memberships if they are missing, and gives them and pg_monitor exactly the '
+    'Creates the roles agui_reader, agui_writer, agui_worker, agui_maintainer, agui_recorder '
+    'and agui_diagnoser and their memberships if they are missing, and gives them and pg_monitor exactly the '
     'privileges on the objects of pgagui that they should have. Adds missing settings and, while '
     'row-level security is on, policies that tables lack. Raises a warning about what the caller '
     'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '

@@ -32,12 +32,13 @@ as $$
             array['table agui.setting', 'table agui_internal.setting', 'table agui_internal.uptime'],
             array['agui_reader', 'pg_monitor']
         ),
-        (array['select'], array['table agui.erasure'], array['agui_maintainer'])
+        (array['select'], array['table agui.erasure'], array['agui_maintainer']),
+        (array['select'], array['table agui.agent_error'], array['agui_diagnoser'])
     ),
     changer (grantee, routines) as (
         values
             ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer', 'agui.put_checkpoint',
+                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_agent_error', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer', 'agui.put_checkpoint',
                 'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_consumer', 'agui.remove_session_state', 'agui.request_stop',
                 'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
             ]),
@@ -58,7 +59,7 @@ as $$
             ('agui_maintainer', array[
                 'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search', 'agui.enable_chain', 'agui.enable_search', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
                 'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
-                'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.erase_thread',
+                'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.content_digests', 'agui_internal.erase_thread',
                 'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
                 'agui_internal.begin_move', 'agui_internal.begin_move_step', 'agui_internal.fence_threads', 'agui_internal.forget_moved_threads', 'agui_internal.hand_over_buckets', 'agui_internal.keep_threads_of_scope', 'agui_internal.pin_scope', 'agui_internal.pins', 'agui_internal.readers_of_thread', 'agui_internal.receive_buckets',
                 'agui_internal.receive_readers', 'agui_internal.receive_thread',
@@ -87,7 +88,7 @@ as $$
         -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
         -- functions that the command line calls.
         select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'uid_of_thread', 'erased_range', 'erased_after', 'archived_rows', 'webhooks', 'webhook_failures', 'webhook_endpoints')
+        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'uid_of_thread', 'erased_range', 'erased_after', 'archived_rows', 'content_digests', 'webhooks', 'webhook_failures', 'webhook_endpoints')
         union all
         select changer.grantee
         from changer

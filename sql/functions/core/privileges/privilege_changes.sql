@@ -57,7 +57,7 @@ as $$
         select format('revoke %s on %s from %s', privilege, object, string_agg(grantee, ', ' order by grantee))
         from (
             select * from present
-            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'pg_monitor')
+            where grantee in ('public', 'agui_reader', 'agui_writer', 'agui_worker', 'agui_maintainer', 'agui_recorder', 'agui_diagnoser', 'pg_monitor')
             except
             select * from expected
         ) as surplus

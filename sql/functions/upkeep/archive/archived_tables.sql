@@ -32,7 +32,8 @@ begin
             (11, 'agui.channel_value', 'channel_no, version', '{}'),
             (12, 'agui.checkpoint_write', 'checkpoint_no, task_id, place', '{}'),
             (13, 'agui.hold', 'thread_key', '{}'),
-            (14, 'agui.erasure', 'erased_at', '{"erased_key": "agui_internal.erasure_key($1)", "thread_uid": null, "erased_in": null}')
+            (14, 'agui.erasure', 'erased_at', '{"erased_key": "agui_internal.erasure_key($1)", "thread_uid": null, "erased_in": null}'),
+            (15, 'agui.agent_error', 'run_no', '{}')
         ) as listed (place, name, sort, made)
         join pg_attribute as attribute
             on attribute.attrelid = to_regclass(listed.name) and attribute.attnum > 0 and not attribute.attisdropped

@@ -18,6 +18,7 @@ begin
     delete from agui_internal.consumer_thread as consumed where consumed.thread_key = delete_thread.thread_key;
     delete from agui_internal.claim as claim where claim.thread_key = delete_thread.thread_key;
     delete from agui_internal.job_note as note where note.thread_key = delete_thread.thread_key;
+    delete from agui.agent_error as kept where kept.thread_key = delete_thread.thread_key;
     delete from agui.hold as held where held.thread_key = delete_thread.thread_key;
     delete from agui.thread_activity as activity where activity.thread_key = delete_thread.thread_key;
     perform agui_internal.allow_log_change(true);

@@ -11,7 +11,7 @@ select
         when role.rolsuper then format('alter role %s nosuperuser', expected.name)
         else format('alter role %s nologin, and grant it to the roles that log in', expected.name)
     end as advice
-from (values ('agui_reader'), ('agui_writer'), ('agui_worker'), ('agui_maintainer'), ('agui_recorder')) as expected (name)
+from (values ('agui_reader'), ('agui_writer'), ('agui_worker'), ('agui_maintainer'), ('agui_recorder'), ('agui_diagnoser')) as expected (name)
 left join pg_catalog.pg_roles as role
     on role.rolname = expected.name
 where role.rolname is null or role.rolcanlogin or role.rolsuper
