@@ -80,6 +80,9 @@ type runEnd struct {
 	Code  string
 	Text  string
 	Title string
+	// Answered is what the agent answered in place of events, for readers who may see it, and Body how it reads.
+	Answered *pgagui.AgentError
+	Body     string
 }
 
 // answer is an interrupt and what was answered to it.

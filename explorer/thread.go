@@ -291,9 +291,24 @@ func (q *request) layConversation(shown said, head threadHead, runs []pgagui.Run
 		return of, err
 	}
 	if q.text("before") == "" && head.Seq == 0 && head.Why != "" {
-		of.Parts = append(of.Parts, part{Key: "error", End: endOf(head.Run)})
+		end := endOf(head.Run)
+		if err := q.addAnswer(end, head); err != nil {
+			return of, err
+		}
+		of.Parts = append(of.Parts, part{Key: "error", End: end})
 	}
 	return of, nil
+}
+
+// addAnswer adds what the agent answered in place of events.
+func (q *request) addAnswer(end *runEnd, head threadHead) (err error) {
+	if head.Run.Status == pgagui.Failed && q.identity.Can(access.Diagnose) {
+		end.Answered, err = q.store.AgentError(q.Context(), pgagui.RunRef{ThreadID: head.ID, RunID: head.Run.ID})
+	}
+	if end.Answered != nil {
+		end.Body, _ = cut(pretty([]byte(end.Answered.Text())))
+	}
+	return err
 }
 
 func endOf(run pgagui.Run) *runEnd {

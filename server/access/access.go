@@ -74,9 +74,11 @@ const (
 	Delete
 	// Admin allows everything, in the scope of the identity.
 	Admin
+	// Diagnose allows to read what agents answered in place of events. Such answers may quote what the agent received.
+	Diagnose
 )
 
-var rightNames = []string{"read", "write", "stop", "delete", "admin"} // in the order of the bits
+var rightNames = []string{"read", "write", "stop", "delete", "admin", "diagnose"} // in the order of the bits
 
 // ParseRights returns the rights that a text names. It is an error if a name is unknown.
 func ParseRights(text string) (Rights, error) {

@@ -32,7 +32,7 @@ func NewToken() (token, sha256Hex string) {
 //   - name: support
 //     sha256: 6f1b…            # of the token, in hex; see NewToken
 //     scope: acme              # may be "", the scope of stores without tenants
-//     rights: [read, stop]     # read, write, stop, delete, admin
+//     rights: [read, stop]     # read, write, stop, delete, admin, diagnose
 //     expires: 2027-01-31T00:00:00Z # optional
 //
 // All members but expires are required. Two tokens have neither the same name nor the same hash.

@@ -21,7 +21,8 @@ func (p *program) archiveCommand() *cobra.Command {
 		Long: `Writes threads to compressed files in a directory, with a manifest: the named ones, or all of the
 scope, or with --all-scopes of all scopes. "pgagui unarchive" stores them in a database again, byte
 for byte: events with their seqs and times, runs, inputs, titles, agents, metadata, session state,
-checkpoints, and the chain of hashes. Snapshots are not written, because compaction makes them anew.
+checkpoints, what failed agents answered, and the chain of hashes. Snapshots are not written,
+because compaction makes them anew.
 The threads stay in the database ("pgagui erase" removes them).
 
 Each thread is written as of one point in time. A run in progress is in progress in the archive,

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -47,8 +48,9 @@ when it comes to them. A thread that is erased meanwhile is left out. Titles, ag
 threads are no events: "pgagui threads --all --json" has them.
 
 The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that
-no event names. --requests writes them to a file, which "pgagui import --requests" reads. Without
---requests a line on stderr says how many inputs and parents were left out.
+no event names; and, for roles with agui_diagnoser, what agents answered in place of events.
+--requests writes them to a file, which "pgagui import --requests" reads. Without --requests lines
+on stderr say how many were left out.
 
 An event may contain line ends between its fields. Then use --null, which writes a NUL byte instead
 of a line end after each event and each request.
@@ -180,7 +182,11 @@ func exportThread(ctx context.Context, store *pgagui.Store, out eventWriter, bes
 		} else if !options.lineage {
 			head = run.ParentRunID
 		}
-		if err := beside.write(run, input, namedParent, head); err != nil {
+		answered, err := answerOfAgent(ctx, store, pgagui.RunRef{ThreadID: threadID, RunID: run.ID}, run.RunEnd)
+		if err != nil {
+			return err
+		}
+		if err := beside.write(run, input, answered, namedParent, head); err != nil {
 			return err
 		}
 	}
@@ -197,7 +203,7 @@ type besideEvents struct {
 	file *os.File
 	out  eventWriter
 
-	inputs, parents int // left out of the export
+	inputs, parents, answers int // left out of the export
 
 	// split assigns the exported events to runs as import would. misplaced is the first run of
 	// which it assigns an event to another run; "" if there is none.
@@ -240,7 +246,7 @@ func (b *besideEvents) compare(assigned []ingest.RunEvent, err error) {
 
 // write writes the request of a run. If the input alone identifies the run and its parent, it is
 // written without an envelope.
-func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent, head string) error {
+func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, answered *pgagui.AgentError, namedParent, head string) error {
 	request := &ingest.Request{}
 	if input != nil {
 		if given, err := ingest.ReadRequest(input); err == nil {
@@ -259,20 +265,31 @@ func (b *besideEvents) write(run pgagui.Run, input json.RawMessage, namedParent,
 		if parent != run.ParentRunID {
 			b.parents++
 		}
+		if answered != nil {
+			b.answers++
+		}
 		return nil
 	}
 	switch line := []byte(nil); {
-	case input == nil && parent == run.ParentRunID:
+	case input == nil && answered == nil && parent == run.ParentRunID:
 		return nil
-	case request.IsBody && request.Run == ingest.RunName{ThreadID: b.threadID, RunID: run.ID} && parent == run.ParentRunID:
+	case answered == nil && request.IsBody && request.Run == ingest.RunName{ThreadID: b.threadID, RunID: run.ID} && parent == run.ParentRunID:
 		return b.out.write(input, "the input of run %q of thread %q", run.ID, b.threadID)
 	default:
 		line = fmt.Appendf(line, `{"threadId":%s,"runId":%s`, eventjson.Quote(b.threadID), eventjson.Quote(run.ID))
-		if parent != run.ParentRunID {
+		if parent != run.ParentRunID || answered != nil { // an import reads no parent in the input then
 			line = fmt.Appendf(line, `,"parentRunId":%s`, eventjson.Quote(run.ParentRunID))
 		}
 		if input != nil {
 			line = append(append(line, `,"input":`...), input...)
+		}
+		if answered != nil {
+			answered.RecordedAt = time.Time{} // an import records it as of then
+			text, err := json.Marshal(answered)
+			if err != nil {
+				return err
+			}
+			line = append(append(line, `,"agentError":`...), text...)
 		}
 		return b.out.write(append(line, '}'), "the input of run %q of thread %q", run.ID, b.threadID)
 	}
@@ -289,6 +306,9 @@ func (b *besideEvents) close() error {
 	}
 	if b.inputs > 0 {
 		fmt.Fprintf(b.p.Messages, "left out: %s with the user's messages (--requests FILE writes them)\n", cli.CountText(b.inputs, "input"))
+	}
+	if b.answers > 0 {
+		fmt.Fprintf(b.p.Messages, "left out: %s of agents in place of events (--requests FILE writes them)\n", cli.CountText(b.answers, "answer"))
 	}
 	if b.parents > 0 {
 		fmt.Fprintf(b.p.Messages, "left out: %s that no event names (--requests FILE writes them)\n", cli.CountText(b.parents, "parent"))

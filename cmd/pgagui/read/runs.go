@@ -50,8 +50,9 @@ A list has 50 runs unless --limit sets another number. If there are more, a line
 flag for the next page. --all shows all runs as of one point in time.
 
 With --json each line is an object with threadId, runId, parentRunId, status, title, agent,
-firstSeq, lastSeq, startedAt, endedAt, errorCode, errorMessage, stopReason, cutOffReason, and
-cursor, the value for --cursor.`,
+firstSeq, lastSeq, startedAt, endedAt, errorCode, errorMessage, stopReason, cutOffReason, cursor
+(the value for --cursor), and agentError: what the agent of a run answered in place of events, for
+roles with agui_diagnoser.`,
 		Example: `  pgagui runs --since 2d
   pgagui runs --status failed --all --json | jq -r .errorCode | sort | uniq -c`,
 		Args: cli.NoArguments,
@@ -110,10 +111,18 @@ func (p *program) runs(ctx context.Context, store *pgagui.Store, tx pgx.Tx, opti
 			break
 		}
 	}
-	if err := p.printRuns(runs); err != nil {
+	listed := make([]listedRun, len(runs))
+	for i, run := range runs {
+		answered, err := answerOfAgent(ctx, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID}, run.RunEnd)
+		if err != nil {
+			return err
+		}
+		listed[i] = listedRun{run, answered}
+	}
+	err := p.printRuns(listed)
+	if err != nil {
 		return err
 	}
-	var err error
 	if options.Cursor != "" {
 		_, err = fmt.Fprintf(p.Messages, "more runs may follow: continue with --cursor %s, or use --all\n", options.Cursor)
 	}
@@ -123,11 +132,17 @@ func (p *program) runs(ctx context.Context, store *pgagui.Store, tx pgx.Tx, opti
 	return err
 }
 
-func (p *program) printRuns(runs []pgagui.ListedRun) error {
-	return cli.PrintList(p.Program, runs, "", []string{"ENDED", "THREAD", "RUN", "AGENT", "STATUS", "WHY"}, func(run pgagui.ListedRun) []string {
-		return []string{
-			cli.TimeText(run.EndedAt), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status),
-			cli.Joined(cli.WhyText(run.Status, run.RunEnd)),
+type listedRun struct {
+	pgagui.ListedRun
+	AgentError *pgagui.AgentError `json:"agentError,omitempty"`
+}
+
+func (p *program) printRuns(runs []listedRun) error {
+	return cli.PrintList(p.Program, runs, "", []string{"ENDED", "THREAD", "RUN", "AGENT", "STATUS", "WHY"}, func(run listedRun) []string {
+		why := cli.Joined(cli.WhyText(run.Status, run.RunEnd))
+		if run.AgentError != nil {
+			why += ": " + cli.Shorten(answerText(run.AgentError), 200)
 		}
+		return []string{cli.TimeText(run.EndedAt), run.ThreadID, run.RunID, cli.OrDash(run.Agent), cli.StatusText(run.Status), why}
 	}, 1, 2, 3, 5)
 }

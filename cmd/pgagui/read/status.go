@@ -21,7 +21,10 @@ func (p *program) statusCommand() *cobra.Command {
 or how and why it ended, the seqs of its events, and the last sign of life of its writer, which is
 an event or a heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale
 (the settings lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale
-runs; so does the next run of the thread.`,
+runs; so does the next run of the thread.
+
+If the agent behind "pgagui serve" answered with something else than events, a role with
+agui_diagnoser also sees that: status, content type, and the first 4 KB of the body.`,
 		Example: `  pgagui status trip-to-lisbon
   pgagui status trip-to-lisbon --run run-3 --json | jq .status`,
 		Args: cli.OneThread,
@@ -42,11 +45,16 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 	if err != nil {
 		return err
 	}
+	answered, err := answerOfAgent(ctx, store, pgagui.RunRef{ThreadID: threadID, RunID: status.RunID}, status.RunEnd)
+	if err != nil {
+		return err
+	}
 	if p.JSON {
 		return p.PrintJSON(struct {
 			*pgagui.RunStatus
-			PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
-		}{status, pending})
+			PendingToolCallIDs []string           `json:"pendingToolCallIds,omitempty"`
+			AgentError         *pgagui.AgentError `json:"agentError,omitempty"`
+		}{status, pending, answered})
 	}
 	text := cli.StatusText(status.Status)
 	if status.Status == pgagui.Running {
@@ -72,6 +80,9 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 	if why := cli.WhyText(status.Status, status.RunEnd); why != "" && (status.Status != pgagui.Cancelled || status.StopRequestedAt.IsZero()) {
 		rows = append(rows, []string{map[pgagui.Status]string{pgagui.Failed: "error", pgagui.CutOff: "cut off", pgagui.Cancelled: "stopped"}[status.Status], cli.Joined(why)})
 	}
+	if answered != nil {
+		rows = append(rows, []string{"agent answered", answerText(answered)})
+	}
 	if len(pending) > 0 {
 		rows = append(rows, []string{"calls to answer", strings.Join(pending, ", ")})
 	}
@@ -82,6 +93,18 @@ func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, run
 		rows = append(rows, []string{"tokens", tokens})
 	}
 	return p.PrintTable(rows, 1)
+}
+
+// answerOfAgent returns what the agent of a run answered in place of events: nil if the run ended otherwise, or if the role may not see it.
+func answerOfAgent(ctx context.Context, store *pgagui.Store, run pgagui.RunRef, end pgagui.RunEnd) (*pgagui.AgentError, error) {
+	if end.ErrorCode != "AGENT_STATUS" { // of pgagui serve
+		return nil, nil
+	}
+	return store.AgentError(ctx, run)
+}
+
+func answerText(answered *pgagui.AgentError) string {
+	return cli.Joined(fmt.Sprintf("%d %s: %s", answered.Status, answered.ContentType, answered.Text()))
 }
 
 // timeText formats a time with its age: 2026-03-01 09:30:00 (4.20 s ago).

@@ -92,7 +92,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.StringVar(&c.jwt.ScopeClaim, "jwt-scope-claim", "sub", "`claim` with the scope, a name or a JSON Pointer such as /org/id")
 	flags.StringVar(&c.jwt.RightsClaim, "jwt-rights-claim", "", "`claim` with the rights, a name or a JSON Pointer (default: every token has the default rights)")
 	flags.Var((*rightsMap)(&c.jwt.Rights), "jwt-rights", "rights for values of the claim, `VALUE=RIGHTS`; can be repeated (default: the values are names of rights)")
-	flags.Var((*rightsText)(&c.jwt.DefaultRights), "jwt-default-rights", "`rights` of tokens without the claim: read, write, stop, delete, admin")
+	flags.Var((*rightsText)(&c.jwt.DefaultRights), "jwt-default-rights", "`rights` of tokens without the claim: read, write, stop, delete, admin, diagnose")
 
 	flags.Float64Var(&c.limits.RequestsPerSecond, "limits-requests-per-second", 50, "requests per second of an identity (a static token, or the subject of JWTs), in this process; -1: no limit")
 	flags.IntVar(&c.limits.Burst, "limits-burst", 0, "requests of an identity that may come at once (default: those of two seconds)")

@@ -28,8 +28,9 @@ func (p *program) tokenCommand() *cobra.Command {
 its owner alone (0600). Otherwise it prints the entry, too.
 
 A token is for the threads of one scope, that of --scope. Its rights are some of read, write (run
-agents, append, change titles), stop, delete, and admin (all of them). A running server reloads the
-file on SIGHUP. To withdraw a token, remove its entry.`,
+agents, append, change titles), stop, delete, diagnose (see what agents answered that failed), and
+admin (all of them). A running server reloads the file on SIGHUP. To withdraw a token, remove its
+entry.`,
 		Example: `  pgagui token --name support --scope acme --rights read,stop
   TOKEN=$(pgagui token --name web --rights write,read,stop --expires 90d --file tokens.yaml)`,
 		Args: cli.NoArguments,
@@ -43,7 +44,7 @@ file on SIGHUP. To withdraw a token, remove its entry.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&name, "name", "", "`name` of the token, which logs show; unique in the file")
-	flags.StringVar(&rights, "rights", "", "`rights`, separated by commas: read, write, stop, delete, admin")
+	flags.StringVar(&rights, "rights", "", "`rights`, separated by commas: read, write, stop, delete, admin, diagnose")
 	flags.Var((*cli.Age)(&lifetime), "expires", "how long the token is valid, for example 12h or 90d (default: forever)")
 	flags.StringVar(&file, "file", "", "`file` of tokens to add the entry to")
 	return command

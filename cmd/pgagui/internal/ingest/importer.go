@@ -481,6 +481,11 @@ func (i *Importer) endRun(ctx context.Context, cutOff string) error {
 		i.Done.Closed++
 		i.OnNotice(name + " has no end: closed as cut off (" + cutOff + ")")
 	}
+	if run.request != nil && run.request.AgentError != nil {
+		if err := i.inTransactionOf(run).KeepAgentError(ctx, run.name.ref(), *run.request.AgentError); err != nil {
+			return i.refused(err)
+		}
+	}
 	if err := i.commit(ctx); err != nil {
 		return err
 	}
@@ -488,13 +493,18 @@ func (i *Importer) endRun(ctx context.Context, cutOff string) error {
 	return nil
 }
 
-// close closes a run that has no end in the file.
-func (i *Importer) close(ctx context.Context, run *importedRun, cutOff string) error {
+// inTransactionOf returns the store in the transaction of a run, if there is one.
+func (i *Importer) inTransactionOf(run *importedRun) *pgagui.Store {
 	store := i.storeOf(run)
 	if run.tx != nil {
 		store = store.WithTx(run.tx)
 	}
-	_, err := store.Abandon(ctx, run.name.ref(), pgagui.AbandonOptions{Reason: cutOff, TimesFromEvents: i.KeepsTimes})
+	return store
+}
+
+// close closes a run that has no end in the file.
+func (i *Importer) close(ctx context.Context, run *importedRun, cutOff string) error {
+	_, err := i.inTransactionOf(run).Abandon(ctx, run.name.ref(), pgagui.AbandonOptions{Reason: cutOff, TimesFromEvents: i.KeepsTimes})
 	return err
 }
 

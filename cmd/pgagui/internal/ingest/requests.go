@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
 
@@ -16,13 +17,15 @@ import (
 // of the user. Servers seldom repeat it in RUN_STARTED.
 //
 // A file of requests has one JSON object per run. It is such a body or, if the body does not name
-// its run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body} that pgagui
-// export writes.
+// its run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body, "agentError"} that
+// pgagui export writes.
 type Request struct {
 	Run   RunName         // ids that the request does not have are ""
 	input json.RawMessage // nil if the request has only a parent
 	// Parent is the parent of the run: "" means a root, nil that the request names none.
 	Parent *string
+	// AgentError is what the agent answered in place of events; nil: nothing.
+	AgentError *pgagui.AgentError
 	// IsBody is true for a body without envelope. Its parent counts only if RUN_STARTED has none.
 	IsBody bool
 	Line   int
@@ -104,8 +107,13 @@ func ReadRequest(raw json.RawMessage) (*Request, error) {
 	}
 	_, isBody := fields["messages"]
 	next := &Request{input: raw, IsBody: isBody}
-	if !isBody && (fields["input"] != nil || fields["parentRunId"] != nil) {
+	if !isBody && (fields["input"] != nil || fields["parentRunId"] != nil || fields["agentError"] != nil) {
 		next.input = fields["input"]
+		if raw := fields["agentError"]; raw != nil {
+			if err := json.Unmarshal(raw, &next.AgentError); err != nil {
+				return nil, fmt.Errorf("the agentError of the request: %w", err)
+			}
+		}
 	} else if !isBody {
 		return nil, errors.New(`not a request (expected a RunAgentInput, a JSON object with the member "messages")`)
 	}
