@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +227,13 @@ func TestAppendRefuses(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: the message does not say %q: %s", c.name, c.says, err)
+		}
+		event := 0
+		if refusal, ok := errors.AsType[*pgagui.Error](err); ok {
+			event = refusal.Event
+		}
+		if named := regexp.MustCompile(`event (\d+) of the call`).FindStringSubmatch(err.Error()); (event > 0) != (named != nil) || event > 0 && fmt.Sprint(event) != named[1] {
+			t.Errorf("%s: it is event %d: %s", c.name, event, err)
 		}
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) {

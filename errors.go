@@ -29,6 +29,8 @@ type Error struct {
 	// CurrentVersion comes with ErrStaleVersion: the current version of the document, 0 if there is
 	// none.
 	CurrentVersion int64
+	// Event is the place in the call of the event that was refused, from 1 on. 0: it was no single one.
+	Event int
 
 	cause *pgconn.PgError
 }
@@ -77,7 +79,10 @@ func ErrorOf(err error) error {
 	}
 	if json.Valid([]byte(cause.Detail)) { // it is for programs; that of ErrMoved is a list
 		refused.Detail = ""
-		_ = json.Unmarshal([]byte(cause.Detail), &struct{ CurrentVersion *int64 }{&refused.CurrentVersion})
+		_ = json.Unmarshal([]byte(cause.Detail), &struct {
+			CurrentVersion *int64
+			Event          *int
+		}{&refused.CurrentVersion, &refused.Event})
 	}
 	return refused
 }

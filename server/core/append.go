@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pgagui/pgagui"
@@ -82,21 +81,14 @@ func (s *Server) AppendStream(
 	return lastSeq, count, nil
 }
 
-var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
-
 // refusedAt returns the index of the event for which a call was refused, -1 if it was for no single one.
 func refusedAt(err error, events []json.RawMessage) int {
-	var refusal *pgagui.Error
-	if !errors.As(err, &refusal) {
+	refusal, ok := errors.AsType[*pgagui.Error](err)
+	if !ok {
 		return -1
 	}
-	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
-		if position, err := strconv.Atoi(match[1]); err == nil && position >= 1 && position <= len(events) {
-			return position - 1
-		}
-	}
-	if !errors.Is(err, pgagui.ErrInvalidEvents) {
-		return -1
+	if refusal.Event > 0 || !errors.Is(err, pgagui.ErrInvalidEvents) {
+		return refusal.Event - 1
 	}
 	return slices.IndexFunc(events, func(event json.RawMessage) bool { return !json.Valid(event) })
 }
@@ -107,13 +99,12 @@ func inStream(err error, events []json.RawMessage, before int64) error {
 	if at < 0 {
 		return err
 	}
-	var refusal *pgagui.Error
-	errors.As(err, &refusal)
+	refusal, _ := errors.AsType[*pgagui.Error](err)
 	located := *refusal
 	stored := before + int64(at)
 	place := fmt.Sprintf("event %d of the stream", stored+1)
 	if json.Valid(events[at]) {
-		located.Message = eventOfCall.ReplaceAllString(located.Message, place)
+		located.Message = strings.Replace(located.Message, fmt.Sprintf("event %d of the call", refusal.Event), place, 1)
 	} else {
 		located.Message = fmt.Sprintf("%s is not valid JSON: %v", place, rawjson.WhyInvalid(events[at]))
 	}

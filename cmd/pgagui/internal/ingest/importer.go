@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -512,8 +510,6 @@ func (i *Importer) badInput(line int, err error) error {
 	return &eventfile.Error{File: i.file, Line: line, Err: err}
 }
 
-var eventOfCall = regexp.MustCompile(`event (\d+) of the call`)
-
 // refused adds to an error of the database the line of the event that it refused. It returns other
 // errors, and a missing privilege, which concerns all lines, unchanged.
 func (i *Importer) refused(err error) error {
@@ -523,20 +519,16 @@ func (i *Importer) refused(err error) error {
 	}
 	run := i.run
 	if errors.Is(err, pgagui.ErrConflictingRepeat) {
-		refusal.Hint = "If this is another conversation with the same ids, import it into another --scope."
-		if strings.HasSuffix(refusal.Message, "the call brings one") {
-			refusal.Hint = "An input can only be stored when the run begins: erase the thread first, or import into another --scope."
-		}
+		refusal.Hint = "If this is another conversation with the same ids, import it into another --scope. An input can only be stored when the run begins: to add one, erase the thread first."
 	}
 	if errors.Is(err, pgagui.ErrRunCutOff) {
 		refusal.Hint = "An earlier import of a shorter file may have closed the run; --leave-open prevents that."
 	}
-	// If the message names no event, report the first event that is new to the log, or the whole
+	// If the error is of no single event, report the first event that is new to the log, or the whole
 	// run.
 	position := max(0, run.stored-run.sent)
-	if match := eventOfCall.FindStringSubmatch(refusal.Message); match != nil {
-		position, _ = strconv.ParseInt(match[1], 10, 64)
-		position--
+	if refusal.Event > 0 {
+		position = int64(refusal.Event) - 1
 	} else if len(run.pending) == 0 || errors.Is(err, pgagui.ErrConflictingRepeat) {
 		return i.badInput(run.line, err)
 	}

@@ -149,6 +149,7 @@ begin
                         when call.begins_with = 'RUN_STARTED' then format('%s exists already (it is %s)', subject, log_end.status)
                         else format('%s: event %s of the call is a RUN_STARTED, but the run has already begun', subject, call.restarts_at)
                     end,
+                    detail = case when call.begins_with = 'RUN_STARTED' then '' else format('{"event": %s}', call.restarts_at) end,
                     hint = 'Use a new runId for a new run. To repeat a call whose answer was lost, pass after_seq.';
             end if;
             if after_seq <= 0 or input is not null or parent_run_id is not null then
@@ -167,6 +168,7 @@ begin
                 raise exception using
                     errcode = 'UI016',
                     message = format('%s was cut off (%s): event %s of the call is too late', subject, log_end.cut_off_reason, call.n - new_n + 1),
+                    detail = format('{"event": %s}', call.n - new_n + 1),
                     hint = 'The run counted as abandoned and was ended. Append the remaining events as a new run.';
             end if;
             if log_end.status <> 'running' then

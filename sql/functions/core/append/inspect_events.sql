@@ -177,17 +177,20 @@ begin
     if bad_at is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: event %s of the call is not a JSON object', subject, bad_at);
+            message = format('%s: event %s of the call is not a JSON object', subject, bad_at),
+            detail = format('{"event": %s}', bad_at);
     end if;
     if deep_at is not null then
         raise exception using
             errcode = 'UI011',
-            message = format('%s: event %s of the call is nested more than %s levels deep', subject, deep_at, max_depth);
+            message = format('%s: event %s of the call is nested more than %s levels deep', subject, deep_at, max_depth),
+            detail = format('{"event": %s}', deep_at);
     end if;
     if untyped_at is not null then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: event %s of the call has no "type", which must be a string', subject, untyped_at);
+            message = format('%s: event %s of the call has no "type", which must be a string', subject, untyped_at),
+            detail = format('{"event": %s}', untyped_at);
     end if;
     if other_run is not null then
         raise exception using

@@ -45,6 +45,7 @@ begin
         raise exception using
             errcode = 'UI007',
             message = format('%s: event %s of the call differs from the event in the log after seq %s', subject, differs_at, after_seq),
+            detail = format('{"event": %s}', differs_at),
             hint = 'A repeated call must have the same events, byte for byte. Check whether another writer writes to this run.';
     elsif n = 0 and after_seq > 0 then
         select batch.first_seq + batch.n - 1

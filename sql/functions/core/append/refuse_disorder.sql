@@ -10,12 +10,14 @@ begin
         raise exception using
             errcode = 'UI009',
             message = format('%s: event %s of the call is a RUN_STARTED, but a run has only one, as its first event', subject, call.restarts_at),
+            detail = format('{"event": %s}', call.restarts_at),
             hint = 'Append the events of each run in a separate call.';
     end if;
     if call.late_at is not null then
         raise exception using
             errcode = 'UI005',
             message = format('%s: event %s of the call comes after the end of the run', subject, call.late_at),
+            detail = format('{"event": %s}', call.late_at),
             hint = 'Append late events as a new run. Without strict they are accepted.';
     end if;
     if call.other_thread is not null then
