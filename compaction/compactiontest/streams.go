@@ -23,6 +23,8 @@ type Options struct {
 	// Proposals adds the spellings of the AG-UI proposals, the state that a run was started with, and messages without an id,
 	// all of which the client does not read.
 	Proposals bool
+	// Field adds to wild streams what agents of frameworks send: questions, ends, lists and patches of their own kinds.
+	Field bool
 	// Malformed adds events that miss fields, have fields of the wrong type, are of an unknown type or are no objects.
 	Malformed bool
 	// Unicode adds zero bytes, lone surrogates, emoji cut in the middle, and characters written as escapes.
@@ -85,7 +87,11 @@ func (g *generator) emit(eventType string, fields ...string) {
 		pairs = append(pairs, `"rawEvent":{"nested":[{"type":"NOT_THIS","delta":"\"}]"},null]}`)
 	}
 	if g.chance(5) {
-		pairs = append(pairs, `"timestamp":1714064100000`)
+		timestamp := `"timestamp":1714064100000`
+		if g.Field {
+			timestamp = pick(g, timestamp, `"timestamp":1714064100.25`, `"timestamp":12.5`) // in seconds, and of the clock of a process
+		}
+		pairs = append(pairs, timestamp)
 	}
 	if g.chance(3) {
 		pairs = append(pairs, `"`+pick(g, "unknown", "vendor", "toString")+`":1`)

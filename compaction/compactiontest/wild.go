@@ -23,6 +23,10 @@ func (g *generator) wild() {
 			g.proposed()
 			continue
 		}
+		if g.Field && g.chance(15) {
+			g.ofTheField()
+			continue
+		}
 		g.wildEvent()
 	}
 }
@@ -312,6 +316,51 @@ func (g *generator) proposed() {
 	default:
 		g.closeLanes()
 		g.emit("MESSAGES_SNAPSHOT", "messages", pick(g, `[{"role":"user","content":"no id"}]`, `[{"role":"user","content":"no id"},{"id":"m1","role":"user","content":"x"},"text"]`))
+	}
+}
+
+// ofTheField emits events as agents of frameworks send them.
+func (g *generator) ofTheField() {
+	end := func(fields ...string) {
+		g.closeLanes()
+		g.emit("RUN_FINISHED", append([]string{"threadId", `"t"`, "runId", `"r"`}, fields...)...)
+	}
+	switch g.IntN(8) {
+	case 0: // LangGraph, CrewAI and Mastra ask
+		g.emitOwn("CUSTOM", "name", `"on_interrupt"`, "value", pick(g, `"Erase it?"`, `{"id":"i1","reason":"asks","message":"Erase it?","toolCallId":null}`,
+			`"{\"toolCallId\":\"c1\",\"runId\":\"r\"}"`, `{"message":"Erase it?"}`, "null"))
+		if g.chance(40) {
+			end("outcome", pick(g, "", "", "null", `{"type":"interrupt","interrupts":`+g.interrupts()+`}`))
+		}
+	case 1:
+		end("outcome", `{"type":"interrupt","interrupts":[{"id":"i1","reason":"confirm","message":null,"toolCallId":null,"responseSchema":null,"expiresAt":null,"metadata":null}]}`)
+	case 2:
+		end("result", g.value(2), "usage", pick(g, `[{"inputTokens":1,"outputTokens":2}]`, `{"promptTokens":1,"completionTokens":2,"totalTokens":3}`, "null"))
+	case 3:
+		g.emitOwn("CUSTOM", "name", `"usage"`, "value", `{"input_token_count":1,"output_token_count":2}`)
+	case 4: // Agent Framework's images, and members that are null
+		g.closeLanes()
+		g.emit("MESSAGES_SNAPSHOT", "messages", `[{"id":"m1","role":"user","content":[{"type":"text","text":"part"},{"type":"binary","mimeType":"`+
+			pick(g, "image/png", "audio/wav", "video/mp4", "application/pdf")+`",`+pick(g, `"data":"AA=="`, `"url":"https://example.com/a"`)+`}]},`+
+			`{"id":"m2","role":"assistant","content":null,"toolCalls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},`+
+			`{"id":"m3","role":"assistant","content":"text","toolCalls":null,"name":null}]`)
+	case 5: // LangGraph goes on after its error
+		g.closeLanes()
+		g.emit("RUN_ERROR", "message", `"failed"`)
+		g.emitOwn("STATE_SNAPSHOT", "snapshot", g.object(2))
+		end()
+		if g.chance(70) {
+			g.emit("RUN_STARTED", "threadId", `"t"`, "runId", `"r"`)
+		}
+	case 6: // TanStack AI gives a result the id of the message of its call
+		message, call := g.messageID(), g.callID()
+		g.emitOwn("TOOL_CALL_START", "toolCallId", call, "toolCallName", `"f"`, "parentMessageId", message)
+		g.emitOwn("TOOL_CALL_ARGS", "toolCallId", call, "delta", g.text())
+		g.emitOwn("TOOL_CALL_RESULT", "messageId", message, "toolCallId", call, "content", g.text())
+	default: // what the client's library applies and RFC 6902 refuses
+		g.emitOwn("STATE_DELTA", "delta", "["+pick(g, `{"op":"_get","path":"/a"}`, `{"op":"move","from":"/items/0","path":"/items/9"}`, `{"op":"add","path":"/items/01","value":1}`,
+			`{"op":"add","path":"/items/","value":1}`, `{"op":"add","path":"/items/4294967296","value":1}`, `{"op":"add","path":"/__proto__/a","value":1}`,
+			`{"op":"add","path":"/constructor","value":1}`, `{"op":"test","path":"/a","value":9007199254740993}`, `{"op":"add","path":"/a/b/c","value":1}`)+"]")
 	}
 }
 
