@@ -19,8 +19,8 @@ import (
 //     beginning of the events this is so only where the first of RUN_STARTED, RUN_FINISHED and RUN_ERROR among them is a
 //     RUN_STARTED; otherwise the events go on with a run.
 //   - A stretch without an end gets one where the next begins. If the repair has begun it after an end, also at the end of the
-//     events, unless a stream of chunks or a message of thinking is open there. It is a copy of the end that the stretch stands after, if any, else a
-//     RUN_FINISHED that keeps the interrupts as they are.
+//     events, unless a stream of chunks, a message of thinking or a question is open there. It is a copy of the end that the
+//     stretch stands after, if any, else a RUN_FINISHED that keeps the interrupts as they are.
 //   - What is open at a RUN_FINISHED is closed before it, the youngest first, and suspended from there on; so is what is open at
 //     a RUN_ERROR.
 //   - If an event goes on with something suspended, its start comes right after the beginning of the stretch, where no stream
@@ -442,7 +442,7 @@ func RepairEvents(events []json.RawMessage, after *Fold) []json.RawMessage {
 
 // finish puts the events together.
 func (r *repair) finish(events []json.RawMessage) []json.RawMessage {
-	if r.phase == runningPhase && r.behind != nil && !r.fold.HasOpenChunks() {
+	if r.phase == runningPhase && r.behind != nil && (r.fold.hasFailed || r.fold.Lanes() == nil) {
 		r.finishStretch()
 	}
 	slices.SortStableFunc(r.inserted, func(a, b *insertion) int {

@@ -118,42 +118,64 @@ func TestCompactedEventsMeanTheSame(t *testing.T) {
 func TestRepairedEvents(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
+	inSQL := func(t *testing.T, stream []json.RawMessage) []json.RawMessage {
+		var texts []string
+		if err := pool.QueryRow(context.Background(), `
+			select array(
+				select element.event::text
+				from json_array_elements(agui_internal.repaired_events($1)) with ordinality as element (event, position)
+				order by element.position
+			)`, json.RawMessage(compactiontest.Batch(stream))).Scan(&texts); err != nil {
+			t.Fatalf("%v, for the stream\n%s", err, lines(stream))
+		}
+		return toMessages(texts)
+	}
+	problem := func(t *testing.T, stream []json.RawMessage, written func([]json.RawMessage) []byte) string {
+		want := compaction.RepairEvents(stream, nil)
+		if got := inSQL(t, stream); !bytes.Equal(written(want), written(got)) {
+			return fmt.Sprintf("in Go\n%s\nin SQL\n%s", lines(want), lines(got))
+		} else if again := compaction.RepairEvents(want, nil); !bytes.Equal(lines(want), lines(again)) {
+			return fmt.Sprintf("repaired\n%s\nand again\n%s", lines(want), lines(again))
+		} else if difference := differences(foldInGo(t, want), foldInGo(t, stream)); difference != "" {
+			return "it means something else: " + difference
+		}
+		return ""
+	}
 	for i, kind := range kindsOfStreams {
 		t.Run(kind.name, func(t *testing.T) {
-			inSQL := func(stream []json.RawMessage) []json.RawMessage {
-				var texts []string
-				if err := pool.QueryRow(context.Background(), `
-					select array(
-						select element.event::text
-						from json_array_elements(agui_internal.repaired_events($1)) with ordinality as element (event, position)
-						order by element.position
-					)`, json.RawMessage(compactiontest.Batch(stream))).Scan(&texts); err != nil {
-					t.Fatalf("%v, for the stream\n%s", err, lines(stream))
-				}
-				return toMessages(texts)
-			}
-			problem := func(stream []json.RawMessage) string {
-				want := compaction.RepairEvents(stream, nil)
-				written := lines
-				if kind.options.Unicode {
-					// SQL writes an id in its usual spelling.
-					written = func(events []json.RawMessage) []byte { return []byte(canonical(compactiontest.Batch(events))) }
-				}
-				if got := inSQL(stream); !bytes.Equal(written(want), written(got)) {
-					return fmt.Sprintf("in Go\n%s\nin SQL\n%s", lines(want), lines(got))
-				} else if again := compaction.RepairEvents(want, nil); !bytes.Equal(lines(want), lines(again)) {
-					return fmt.Sprintf("repaired\n%s\nand again\n%s", lines(want), lines(again))
-				} else if difference := differences(foldInGo(t, want), foldInGo(t, stream)); difference != "" {
-					return "it means something else: " + difference
-				}
-				return ""
+			written := lines
+			if kind.options.Unicode {
+				// SQL writes an id in its usual spelling.
+				written = func(events []json.RawMessage) []byte { return []byte(canonical(compactiontest.Batch(events))) }
 			}
 			for n := range uint64(streamsOfAKind(4)) {
 				stream := compactiontest.Stream((*firstSeed+n)<<8+uint64(i), kind.options)
-				if problem(stream) != "" {
-					shrunk := shrink(stream, func(stream []json.RawMessage) bool { return problem(stream) != "" })
-					t.Fatalf("seed %d, the stream, shrunk to %d events:\n%s\n%s", *firstSeed+n, len(shrunk), lines(shrunk), problem(shrunk))
+				if problem(t, stream, written) != "" {
+					shrunk := shrink(stream, func(stream []json.RawMessage) bool { return problem(t, stream, written) != "" })
+					t.Fatalf("seed %d, the stream, shrunk to %d events:\n%s\n%s", *firstSeed+n, len(shrunk), lines(shrunk), problem(t, shrunk, written))
 				}
+			}
+		})
+	}
+	const (
+		started  = `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`
+		question = `{"type":"CUSTOM","name":"on_interrupt","value":"Erase it?"}`
+		waiting  = `{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"interrupt","interrupts":[{"id":"i"}]}}`
+		text     = `{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}`
+		piece    = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi"}`
+	)
+	for name, stream := range map[string][]string{
+		"a question before the beginning, and text behind an error": {question, started, `{"type":"RUN_ERROR","message":"failed"}`, text},
+		"thinking, and text of a message that a later stretch looks for": {
+			text, started, `{"type":"ACTIVITY_SNAPSHOT","messageId":"a","activityType":"x","content":{}}`, `{"type":"THINKING_TEXT_MESSAGE_START"}`, piece,
+		},
+		"a question behind an end":               {started, waiting, question},
+		"a question behind an end of no run":     {waiting, question},
+		"a question behind an end, and one more": {started, waiting, question, waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if problem := problem(t, toMessages(stream), lines); problem != "" {
+				t.Error(problem)
 			}
 		})
 	}

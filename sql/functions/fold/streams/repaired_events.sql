@@ -9,7 +9,8 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    guarded json;
+    given constant json := agui_internal.with_reasoning(events);
+    guarded json := agui_internal.json_guarded(given);
     step    record;
 
     -- The life cycle of the current run.
@@ -57,11 +58,10 @@ declare
     repaired text;
     meant    agui_internal.fold;
 begin
-    events := agui_internal.with_reasoning(events);
-    guarded := agui_internal.json_guarded(events);
+    events := given;
     -- Most streams need no repair.
     if not agui_internal.needs_repair(guarded) then
-        return events;
+        return given;
     end if;
     if strpos(guarded::text, 'RUN_ERROR') > 0 then
         events := agui_internal.without_late_events(events);
@@ -81,7 +81,8 @@ begin
             ends_at := null;
             if step.type is null then
                 exit when inserted = '{}' and left_out = '{}';
-                meant := agui_internal.fold_given(so_far, array_to_string(raws[folded + 1 :], ','));
+                -- From the beginning: what is open of thinking, and a question, belong to the run that an event before has named.
+                meant := agui_internal.fold_given(null, array_to_string(raws, ','));
                 if phase = 'running' and behind is not null and coalesce(meant.lanes = agui_internal.failed_lanes(), true) then
                     ends_at := step.position;
                 end if;
@@ -242,7 +243,7 @@ begin
         from unnest(inserted) with ordinality as lacking (position, slot, event, owner, copy, place)
     ) as item;
     if agui_internal.fold_difference(meant, agui_internal.fold_given(null, repaired)) is not null then
-        return events;
+        return given;
     end if;
     return '[' || repaired || ']';
 end
