@@ -153,9 +153,10 @@ STREAMS ?= 50000
 SEED ?= $(shell date +%s)
 
 .PHONY: fuzz
-fuzz: oracle-client ## Compare the reducers, and histories with the log, on STREAMS generated streams from SEED on; what reducers differ on becomes a golden case
+fuzz: oracle-client ## Compare the reducers, live pages with reloaded ones, and histories with the log, on STREAMS generated streams from SEED on; what reducers differ on becomes a golden case
 	@echo "SEED=$(SEED)"
-	$(WITH_SERVER) go test ./test -run "ReducersAgree|CompactedEventsMeanTheSame|HistoryOfGeneratedLogs" -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
+	PGAGUI_FILTER_STREAMS=$$(($(STREAMS) / 100)) PGAGUI_FILTER_SEED=$(SEED) go test ./server/accept -run LiveIsReload -timeout 0 $(ARGS)
+	$(WITH_SERVER) go test ./test -run "ReducersAgree|CompactedEventsMeanTheSame|RepairedEvents|HistoryOfGeneratedLogs" -streams $(STREAMS) -seed $(SEED) -keep -timeout 0 $(ARGS)
 
 FOR ?= 1m
 

@@ -147,7 +147,7 @@ func (f *Fold) StateSize() int {
 func (f *Fold) StateChanges() int { return f.stateChanges }
 
 // Skipped says why the last event changed nothing, if the official client would let it change something: it is a patch that fails, or a
-// piece of a message that is not there. Otherwise it is empty.
+// piece of a message or call that is not there. Otherwise it is empty.
 func (f *Fold) Skipped() string { return f.skipped }
 
 // Interrupts returns the JSON array of the open interrupts.

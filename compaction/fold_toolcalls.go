@@ -80,6 +80,7 @@ func (f *Fold) continueToolCall(e *event) {
 	f.bringPiece(e, broughtByCall)
 	place, ok := f.findCall(e.decoded(fieldToolCallID))
 	if !ok {
+		f.skipped = "no call has the id of the piece"
 		return
 	}
 	delta := e.inner(fieldDelta)

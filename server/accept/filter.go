@@ -181,6 +181,10 @@ func (f *Filter) push(text []byte) []byte {
 		}
 		return nil
 	}
+	if f.isSkipped {
+		f.stats.Skipped++
+		return f.metadataAlone()
+	}
 	if f.prune != nil {
 		text, isRepaired = without(text, f.prune), true
 	}
@@ -250,12 +254,20 @@ func (f *Filter) repaired(kind *eventKind, text []byte, wrong, spare []field) []
 	return object.Text()
 }
 
-// repairInput leaves out the messages of an input that a client refuses, or the input if that is not
-// enough.
+// repairInput leaves out the messages of an input that a client refuses, and adds what it lacks besides messages. If that is not
+// enough, it leaves out the input.
 func (f *Filter) repairInput(event *rawjson.Object, input []byte) {
 	object, ok := rawjson.ParseObject(input)
 	if messages := object.Get("messages"); ok && messages != nil && messages[0] == '[' {
 		object.Set("messages", f.accepted(messages))
+		for _, m := range []struct {
+			name  string
+			value []byte
+		}{{"threadId", f.threadID}, {"runId", f.runID}, {"tools", []byte("[]")}, {"context", []byte("[]")}} {
+			if object.Get(m.name) == nil {
+				object.Set(m.name, m.value)
+			}
+		}
 		input = object.Text()
 	}
 	if isInput(input)&f.clients == 0 {
@@ -320,6 +332,13 @@ func withoutNulls(value []byte) []byte {
 	return object.Text()
 }
 
+// metadataAlone writes the event at hand, a patch of an activity that fails, without the patch: its metadata counts.
+func (f *Filter) metadataAlone() []byte {
+	values := &f.event.values
+	return newEvent("ACTIVITY_SNAPSHOT", jsonMember{fieldMessageID, values[fieldMessageID]}, jsonMember{fieldActivityType, values[fieldActivityType]},
+		jsonMember{fieldContent, []byte("{}")}, jsonMember{fieldReplace, []byte("false")}, jsonMember{fieldMetadata, values[fieldMetadata]})
+}
+
 // --- the life of runs ---
 
 func (f *Filter) add(event []byte) {
@@ -365,6 +384,9 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 	isFirst := f.phase == beforeRun
 	f.startRun()
 	f.isSkipped = kind.isPatch() && f.skips != nil && f.skips(text)
+	if f.isSkipped && kind.does == doesPatchActivity && f.event.values[fieldMetadata] != nil {
+		return true
+	}
 	if !f.isSkipped && kind.admit == nil {
 		f.state.closeLane(closing)
 		return true
@@ -460,7 +482,7 @@ func (f *Filter) learn(list []byte, isSnapshot bool) {
 		for call := range rawjson.Elements(calls) {
 			if id := stringOf(rawjson.MemberOf(call, "id")); id != nil {
 				p := record(toolCalls, id, tag)
-				if function := rawjson.MemberOf(call, "function"); p != nil && function != nil && function[0] == '{' {
+				if function := rawjson.MemberOf(call, "function"); p != nil && (isSnapshot || !p.isNamed) && function != nil && function[0] == '{' {
 					s.call(p, string(stringOf(rawjson.MemberOf(function, "name"))))
 				}
 			}

@@ -173,13 +173,23 @@ func (f *Filter) admitPiece(kind *eventKind, tag []byte, closing int) bool {
 	if p.contradicted(tag) {
 		return false
 	}
-	if f.isOpen(p, kind.aspect, closing) {
+	isOpen := f.isOpen(p, kind.aspect, closing)
+	if isOpen && !p.isGone {
 		f.state.closeLane(closing)
 		return true
 	}
-	// A start would make a message that the folds do not have.
-	if f.isSkipped = kind.bucket != toolCalls && (p == nil || p.isGone) && (f.skips == nil || f.skips(f.text)); f.isSkipped {
+	// A start would make a message or a call that the folds do not have.
+	if f.skips != nil {
+		f.isSkipped = f.skips(f.text)
+	} else {
+		f.isSkipped = !isOpen && kind.bucket != toolCalls && (p == nil || p.isGone)
+	}
+	if f.isSkipped {
 		return false
+	}
+	if isOpen {
+		f.state.closeLane(closing)
+		return true
 	}
 	return f.addStart(kind, id, p, tag, closing)
 }
@@ -449,7 +459,13 @@ func (f *Filter) admitSnapshot(*eventKind, []byte, int) bool {
 }
 
 func (f *Filter) admitActivity(_ *eventKind, tag []byte, _ int) bool {
-	p := f.state.add(activities, f.event.text(fieldMessageID))
+	id := f.event.text(fieldMessageID)
+	for _, b := range []bucket{messages, reasoning} { // it may have taken the place of a message
+		if replaced := f.state.find(b, id); replaced != nil {
+			replaced.isGone = true
+		}
+	}
+	p := f.state.add(activities, id)
 	if replace := f.event.values[fieldReplace]; p != nil && (!p.hasOwner || replace == nil || replace[0] != 'f') {
 		f.state.own(p, ownerOf(tag))
 	}

@@ -15,9 +15,17 @@ import (
 type outcome struct {
 	Error      string
 	Unreadable string // the client holds what JSON cannot say
-	Messages   []message
+	Messages   json.RawMessage
 	State      json.RawMessage
 	Interrupts json.RawMessage
+}
+
+func (o outcome) messages(t *testing.T) (messages []message) {
+	t.Helper()
+	if err := json.Unmarshal(o.Messages, &messages); err != nil {
+		t.Fatal(err)
+	}
+	return messages
 }
 
 type message struct {

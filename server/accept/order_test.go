@@ -25,7 +25,7 @@ func TestBothClientsPutUnknownMessagesLast(t *testing.T) {
 				t.Fatal(outcome.Error)
 			}
 			var ids []string
-			for _, m := range outcome.Messages {
+			for _, m := range outcome.messages(t) {
 				ids = append(ids, m.ID)
 			}
 			if got := strings.Join(ids, " "); got != "u0 a x u1" {

@@ -53,7 +53,7 @@ type part struct {
 	owner    owner
 	name     string // of a tool call, "" unless isNamed
 	isNamed  bool
-	isGone   bool // the last list of messages did not have it
+	isGone   bool // the last list of messages did not have it, or an activity has its id
 }
 
 func (p *part) isOpen(a aspect) bool { return p != nil && p.opened[a] != 0 }

@@ -156,8 +156,9 @@ func (r *foldedRun) begin(ctx context.Context, from Tenant) error {
 	snapshot := compaction.Snapshot{State: restored.State, Interrupts: json.RawMessage("[]")}
 	for _, message := range restored.Messages {
 		var kept struct {
-			ID   *string `json:"id,omitempty"`
-			Role string  `json:"role"`
+			ID        *string    `json:"id,omitempty"`
+			Role      string     `json:"role"`
+			ToolCalls []keptCall `json:"toolCalls,omitempty"`
 		}
 		if json.Unmarshal(message, &kept) == nil && kept.Role != "activity" {
 			message, _ = json.Marshal(kept)
@@ -170,6 +171,14 @@ func (r *foldedRun) begin(ctx context.Context, from Tenant) error {
 	r.fold.SetLimits(limits)
 	r.seq = run.FirstSeq
 	return nil
+}
+
+// keptCall is what such a fold keeps of a call.
+type keptCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
 }
 
 // examine notes the event that the filter takes next, and returns it with what it means to all who read the log: clients make ids of
