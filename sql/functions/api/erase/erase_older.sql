@@ -26,7 +26,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('erase')) then
             blocked := agui_internal.job_lock_problem('erase');
@@ -83,9 +83,9 @@ end
 $$;
 
 comment on procedure agui.erase_older(interval, text, int, interval, text) is
-    'Erases (agui.erase) the threads of a scope (null: of all scopes) in which nothing was '
-    'appended or saved for older_than. Commits after each thread. Stops after max_threads or '
-    'max_time (null: no limit). If a thread is locked by another transaction or fails, the others '
-    'are still erased. Call it outside a transaction block.';
+    'Erases (agui.erase) the threads of a scope (null: of all scopes) in which nothing was appended '
+    'or saved for older_than. Commits after each thread. Stops after max_threads or max_time (null: '
+    'no limit), or in time before statement_timeout. If a thread is locked by another transaction '
+    'or fails, the others are still erased. Call it outside a transaction block.';
 
 revoke execute on procedure agui.erase_older(interval, text, int, interval, text) from public;

@@ -21,7 +21,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     page := '{}';
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('retain')) then
@@ -78,10 +78,11 @@ end
 $$;
 
 comment on procedure agui.apply_retention(int, interval) is
-    'Does what the rules of agui.set_retention say, to the threads for which it is due: archives them, '
-    'removes their checkpoints, or erases them as agui.erase does. Threads that are held are only '
-    'archived; threads in progress are left. Commits after each thread. Stops after max_threads '
-    'actions or max_time (null: no limit). If a thread is locked by another transaction or fails, the '
-    'others are still done. Call it outside a transaction block. Requires agui_maintainer.';
+    'Does what the rules of agui.set_retention say, to the threads for which it is due: archives '
+    'them, removes their checkpoints, or erases them as agui.erase does. Threads that are held are '
+    'only archived; threads in progress are left. Commits after each thread. Stops after '
+    'max_threads actions or max_time (null: no limit), or in time before statement_timeout. If a '
+    'thread is locked by another transaction or fails, the others are still done. Call it outside a '
+    'transaction block. Requires agui_maintainer.';
 
 revoke execute on procedure agui.apply_retention(int, interval) from public;

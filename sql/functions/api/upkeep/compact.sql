@@ -34,7 +34,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     if older_than > '0' then  -- if it is 0, a run is due even if the clock was set back since the run ended
         due_by := pg_catalog.clock_timestamp() - older_than;
     end if;
@@ -45,7 +45,7 @@ begin
     end loop;
     if (max_time <= '0') is not true then
         -- Before runs are folded, because a fold takes from parts only what is new.
-        call agui_internal.split_inputs(max_time / 2);
+        call agui_internal.split_inputs((stop_at - pg_catalog.clock_timestamp()) / 2);
         set local search_path = pg_catalog, pg_temp;
     end if;
     loop
@@ -175,15 +175,15 @@ $$;
 comment on procedure agui.compact(int, interval, interval) is
     'Compacts runs that have ended: folds them, thread by thread, oldest first, and keeps the '
     'snapshots that the rules require. Before that it stores inputs in parts, in at most half of '
-    'max_time. At the end it calls agui.repack for runs that ended long enough ago. '
-    'Stops after max_runs runs or after max_time (null: no limit), also within a long run; the '
-    'next call continues from there. Each call folds at least some thousand events, unless '
-    'max_time is 0. Runs that ended less than older_than ago are left for later. Commits after '
-    'each run, or some short runs, so it can be cancelled and called at any time. If a '
-    'run fails, or the process is killed in it, the other runs are still compacted: that run is '
-    'listed in agui.quarantine, and a failure is raised at the end. A thread that another transaction holds is postponed. Does '
-    'nothing, with a notice, on a standby and while another agui.compact or pgagui compact is in '
-    'progress. Call it outside a transaction block, for example from pg_cron. '
-    'Errors: UI023 the fold of a run exceeds a limit.';
+    'the time. At the end it calls agui.repack for runs that ended long enough ago. Stops after '
+    'max_runs runs or after max_time (null: no limit), or in time before statement_timeout, also '
+    'within a long run; the next call continues from there. Each call folds at least some thousand '
+    'events, unless max_time is 0. Runs that ended less than older_than ago are left for later. '
+    'Commits after each run, or some short runs, so it can be cancelled and called at any time. If '
+    'a run fails, or the process is killed in it, the other runs are still compacted: that run is '
+    'listed in agui.quarantine, and a failure is raised at the end. A thread that another '
+    'transaction holds is postponed. Does nothing, with a notice, on a standby and while another '
+    'agui.compact or pgagui compact is in progress. Call it outside a transaction block, for '
+    'example from pg_cron. Errors: UI023 the fold of a run exceeds a limit.';
 
 revoke execute on procedure agui.compact(int, interval, interval) from public;

@@ -16,7 +16,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     perform agui_internal.job_lock_id('compact_running');  -- fails if the role sees no runs
     perform agui_internal.forget_ended_runs('compact_running');
     for candidate in
@@ -87,11 +87,11 @@ $$;
 comment on procedure agui.compact_running(int, interval) is
     'Makes or renews the snapshot of every run in progress that received every_events events since '
     'its last one, so that a reload in the middle of a long run stays fast. Stops after max_time '
-    '(null: no limit), also within a long run: its snapshot then covers a part of it, and the next '
-    'call continues from there. Commits after each run. Skips threads that another compactor '
-    'holds. If a run fails, the others are still processed: the run is listed in agui.quarantine, '
-    'and the error is raised at the end. Does nothing, with a notice, on a standby and while '
-    'another call is in progress. Call it outside a transaction block. '
-    'Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
+    '(null: no limit), or in time before statement_timeout, also within a long run: its snapshot '
+    'then covers a part of it, and the next call continues from there. Commits after each run. '
+    'Skips threads that another compactor holds. If a run fails, the others are still processed: '
+    'the run is listed in agui.quarantine, and the error is raised at the end. Does nothing, with a '
+    'notice, on a standby and while another call is in progress. Call it outside a transaction '
+    'block. Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
 revoke execute on procedure agui.compact_running(int, interval) from public;

@@ -14,7 +14,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     perform agui_internal.job_lock_id('project');  -- fails if the role sees no runs
     while agui_internal.apply_rules() operator(pg_catalog.>) 0 loop
         commit;
@@ -48,12 +48,12 @@ end
 $$;
 
 comment on procedure agui.project(interval) is
-    'Keeps the facts about runs (agui.run_fact, agui.tool_fact, agui.interrupt_fact, agui.usage_fact): '
-    'reads the runs that have ended or changed since the last call, in groups, and commits after '
-    'each. The first call reads all runs. Stops after max_time (null: no limit); one group is always '
-    'done. A run that fails is listed in agui.quarantine and retried with backoff; the others are '
-    'done. Does nothing, with a notice, on a standby and while another call is in progress. Call it '
-    'outside a transaction block. '
-    'Errors: 42501 the role has not all scopes, 55P03 another role holds the lock of the job.';
+    'Keeps the facts about runs (agui.run_fact, agui.tool_fact, agui.interrupt_fact, '
+    'agui.usage_fact): reads the runs that have ended or changed since the last call, in groups, '
+    'and commits after each. The first call reads all runs. Stops after max_time (null: no limit), '
+    'or in time before statement_timeout; one group is always done. A run that fails is listed in '
+    'agui.quarantine and retried with backoff; the others are done. Does nothing, with a notice, on '
+    'a standby and while another call is in progress. Call it outside a transaction block. Errors: '
+    '42501 the role has not all scopes, 55P03 another role holds the lock of the job.';
 
 revoke execute on procedure agui.project(interval) from public;

@@ -19,7 +19,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     perform agui_internal.job_lock_id('reap');  -- fails if the role sees no runs
     perform agui_internal.note_uptime(is_writer => false);
     perform agui_internal.forget_ended_runs('reap');
@@ -29,6 +29,7 @@ begin
     while agui_internal.find_ends() operator(pg_catalog.>) 0 loop
         commit;
         set local search_path = pg_catalog, pg_temp;
+        exit when pg_catalog.clock_timestamp() operator(pg_catalog.>=) stop_at;
     end loop;
     select pg_catalog.array_agg(stale.thread_key), pg_catalog.array_agg(stale.run_no)
     into keys, run_nos
@@ -89,10 +90,11 @@ $$;
 comment on procedure agui.reap(int, interval) is
     'Closes the stale runs: those in progress without a sign of life (an event or agui.keep_alive) '
     'within the lease, which is the setting lease or heartbeat_lease (agui.setting). Appends the '
-    'ends of what they left open, then a RUN_ERROR with the reason. A writer that returns late '
-    'gets UI016. The lease counts only while writers can reach the server: after an outage each '
-    'run has its full lease. Commits after each run and stops after max_runs or max_time (null: no '
-    'limit). If a run fails, the others are still closed: the run is listed in agui.quarantine, '
-    'and the error is raised at the end. Call it outside a transaction block.';
+    'ends of what they left open, then a RUN_ERROR with the reason. A writer that returns late gets '
+    'UI016. The lease counts only while writers can reach the server: after an outage each run has '
+    'its full lease. Commits after each run and stops after max_runs or max_time (null: no limit), '
+    'or in time before statement_timeout. If a run fails, the others are still closed: the run is '
+    'listed in agui.quarantine, and the error is raised at the end. Call it outside a transaction '
+    'block.';
 
 revoke execute on procedure agui.reap(int, interval) from public;

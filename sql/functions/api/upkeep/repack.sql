@@ -27,7 +27,7 @@ begin
         return;
     end if;
     set local search_path = pg_catalog, pg_temp;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     select null::uuid as thread_key, null::int as run_no into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('repack')) then
@@ -117,10 +117,11 @@ $$;
 comment on procedure agui.repack(int, interval, interval) is
     'Joins the batches of runs that ended at least older_than ago (null: '
     'agui_internal.repack_after()) into larger batches. Live batches of a few events take several '
-    'times as much space. Reads and retried appends return the same as before. Commits every '
-    '50,000 events. Stops after max_runs or max_time (null: no limit), also within a run, so it '
-    'can be cancelled and called at any time. If a run fails, the others are still repacked: the '
-    'run is listed in agui.quarantine, and the error is raised at the end. A thread that another '
-    'transaction holds is postponed. Call it outside a transaction block.';
+    'times as much space. Reads and retried appends return the same as before. Commits every 50,000 '
+    'events. Stops after max_runs or max_time (null: no limit), or in time before '
+    'statement_timeout, also within a run, so it can be cancelled and called at any time. If a run '
+    'fails, the others are still repacked: the run is listed in agui.quarantine, and the error is '
+    'raised at the end. A thread that another transaction holds is postponed. Call it outside a '
+    'transaction block.';
 
 revoke execute on procedure agui.repack(int, interval, interval) from public;

@@ -12,7 +12,7 @@ begin
     if not exists (select from agui.run_input where split_at is null) then
         return;  -- as usual
     end if;
-    stop_at := pg_catalog.clock_timestamp() + max_time;
+    stop_at := agui_internal.stop_time(pg_catalog.clock_timestamp() + max_time);
     select null::uuid as thread_key, null::int[] as run_nos into next;
     loop
         if not pg_catalog.pg_try_advisory_xact_lock(agui_internal.job_lock_id('split')) then
@@ -50,8 +50,8 @@ $$;
 
 comment on procedure agui_internal.split_inputs(interval) is
     'Stores inputs in parts, those of a thread in a step, and commits after each step. Stops after '
-    'max_time (null: no limit); one step is always done. Inputs that fail are listed in '
-    'agui.quarantine and retried with backoff. Does nothing while another call is in progress. Call it '
-    'outside a transaction block.';
+    'max_time (null: no limit), or in time before statement_timeout; one step is always done. '
+    'Inputs that fail are listed in agui.quarantine and retried with backoff. Does nothing while '
+    'another call is in progress. Call it outside a transaction block.';
 
 revoke execute on procedure agui_internal.split_inputs(interval) from public;
