@@ -132,7 +132,7 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 		config, err := pgxpool.ParseConfig(described.URL)
 		if err == nil {
 			config.MaxConns = max(config.MaxConns, 2*parallelCopies+2)
-			config.AfterConnect = endSoonWithClient
+			config.AfterConnect = prepareToMove
 			var pool *pgxpool.Pool
 			pool, err = address.NewPool(ctx, config)
 			if err == nil {
@@ -146,15 +146,20 @@ func Open(ctx context.Context, nodes []Node) (*Cluster, error) {
 	return c, nil
 }
 
-// endSoonWithClient lets the server end a session half a minute after the machine of the client is gone, unless the database, the role
-// or the address sets it otherwise: its locks are in the way of the next move. The defaults of the system take two hours.
-func endSoonWithClient(ctx context.Context, connection *pgx.Conn) error {
+// prepareToMove lets the server end a session half a minute after the machine of the client is gone, unless the database, the role
+// or the address sets it otherwise: its locks are in the way of the next move. The defaults of the system take two hours. No timeout ends
+// a session that waits, with the locks of the move, until rows come from the other node.
+func prepareToMove(ctx context.Context, connection *pgx.Conn) error {
 	_, err := connection.Exec(ctx, `
 		select set_config(wanted.name, wanted.value, false)
 		from (values ('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '30000'))
 			as wanted (name, value)
 		join pg_settings as known on known.name = wanted.name
-		where known.source = 'default'`)
+		where known.source = 'default'
+		union all
+		select set_config(name, '0', false)
+		from pg_settings
+		where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`)
 	return err
 }
 

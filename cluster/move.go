@@ -21,6 +21,7 @@ import (
 	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/panics"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/snapshot"
 	"github.com/pgagui/pgagui/internal/threadrows"
 )
 
@@ -646,8 +647,7 @@ const (
 )
 
 func (m *mover) store(ctx context.Context, source, target *node, thread db.ThreadsHereRow) (come progress, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, source.pool, snapshot, func(from pgx.Tx) error {
+	err = snapshot.Read(ctx, source.pool, func(from pgx.Tx) error {
 		return m.step(ctx, target, func(queries *db.Queries) error {
 			key, err := queries.ReceiveThread(ctx, db.ReceiveThreadParams{Scope: thread.Scope, ThreadID: thread.ThreadID, CreatedAt: thread.CreatedAt})
 			if err != nil || !key.Valid {

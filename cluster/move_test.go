@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,6 +59,19 @@ func (c *three) append(threadID, runID, events string) error {
 		_, err := store.Append(c.t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, list, pgagui.AppendOptions{})
 		return err
 	})
+}
+
+// The session that holds the locks of a move is idle meanwhile, for longer than the nodes allow others.
+func TestAMoveOutlastsTheTimeoutsOfItsNodes(t *testing.T) {
+	t.Parallel()
+	var impatient []cluster.Node
+	for _, name := range []string{"a", "b", "c"} {
+		impatient = append(impatient, cluster.Node{Name: name, URL: testdb.New(t) + "&options=-cidle_session_timeout%3D200ms%20-cidle_in_transaction_session_timeout%3D200ms"})
+	}
+	c := newThree(t, nil, impatient...)
+	c.RemoveAfter = time.Second
+	c.mustAppend("t", "r", `[`+start+`]`)
+	c.mustMove([]int{bucketOf(t, c, "t")}, "b")
 }
 
 // A move waits for the open transaction of a writer, without holding up others for long, and moves

@@ -20,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/panics"
+	"github.com/pgagui/pgagui/internal/snapshot"
 )
 
 // VerifyOptions are the settings of [Verify]. The zero value checks all threads of all scopes with
@@ -326,8 +327,7 @@ func repaired(before, after []ThreadProblem) []ThreadProblem {
 func (j *verifyJob) verify(ctx context.Context, thread db.ThreadsToVerifyRow) (VerifiedThread, error) {
 	found := VerifiedThread{ThreadKey: thread.ThreadKey.String(), Scope: thread.Scope, ThreadID: thread.ThreadID, Problems: []ThreadProblem{}}
 	var inLog, inSnapshots []pgagui.Problem
-	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, j.pool, moment, func(tx pgx.Tx) (err error) {
+	err := snapshot.Read(ctx, j.pool, func(tx pgx.Tx) (err error) {
 		queries := db.New(tx)
 		size, err := queries.ThreadSize(ctx, thread.ThreadKey)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // settle sets what a connection that migrates needs.
-var settle = fmt.Sprintf("%s; set lock_timeout = %d", pinPath, lockTimeout.Milliseconds())
+var settle = fmt.Sprintf("%s; set lock_timeout = %d", ownSettings, lockTimeout.Milliseconds())
 
 var (
 	// ErrUnsupported means that the server is too old, or the database not in UTF8.
@@ -42,8 +42,9 @@ const (
 	patience     = time.Minute
 	longestPause = 4 * time.Second
 
-	// pinPath keeps what others have planted in a schema of the role's search_path from being found.
-	pinPath = "set search_path = pg_catalog, pg_temp"
+	// ownSettings keep what others have planted in a schema of the role's search_path from being found, and the timeouts of the role
+	// from ending a migration, or the session that holds its lock.
+	ownSettings = "set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_session_timeout = 0; set idle_in_transaction_session_timeout = 0"
 )
 
 // Option changes what Up, Down and Status do.
@@ -302,7 +303,7 @@ func withLock(ctx context.Context, databaseURL string, settings *settings, work 
 	if err := address.CheckSession(ctx, connection); err != nil {
 		return fmt.Errorf("lock the database for migrations: %w", err)
 	}
-	if _, err := connection.Exec(ctx, pinPath); err != nil {
+	if _, err := connection.Exec(ctx, ownSettings); err != nil {
 		return err
 	}
 	if err := lock(ctx, connection); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -40,6 +41,16 @@ func objects(t *testing.T, pool *pgxpool.Pool) string {
 			union all
 			select format('trigger %s on %s', tgname, tgrelid::regclass) from pg_trigger where not tgisinternal
 		) as listed (object)`)
+}
+
+// A statement of a migration takes longer than the role may take for one.
+func TestMigrationsOutlastStatementTimeout(t *testing.T) {
+	t.Parallel()
+	url := testdb.Empty(t)
+	testdb.Exec(t, testdb.Connect(t, url), `
+		create function slow() returns event_trigger language plpgsql as 'begin perform pg_sleep(1); end';
+		create event trigger slow on ddl_command_end when tag in ('CREATE SCHEMA') execute function slow()`, pgx.QueryExecModeSimpleProtocol)
+	up(t, url+"&statement_timeout=800ms")
 }
 
 // tablePrivileges lists the privileges on the schema agui, its tables and its views.

@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
+	"github.com/pgagui/pgagui/internal/snapshot"
 	"github.com/pgagui/pgagui/internal/threadrows"
 )
 
@@ -147,8 +148,7 @@ func (a *archiver) each(ctx context.Context, options Options, archive func(key p
 
 // archive writes a thread, unless the directory has it as it is.
 func (a *archiver) archive(ctx context.Context, key pgtype.UUID, scope, threadID string) error {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, a.pool, snapshot, func(tx pgx.Tx) error {
+	err := snapshot.Read(ctx, a.pool, func(tx pgx.Tx) error {
 		queries := db.New(tx)
 		now, err := queries.ThreadToArchive(ctx, db.ThreadToArchiveParams{ThreadKey: key, Tables: a.tables})
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -168,7 +168,12 @@ func (d *Directory) unarchive(ctx context.Context, databaseOf cli.DatabaseOf, th
 		return false, nil
 	}
 	return true, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		return d.store(ctx, db.New(tx), thread, scope, tables)
+		// Between the statements the files of the archive are read.
+		queries := db.New(tx)
+		if err := queries.AllowIdleTransaction(ctx); err != nil {
+			return err
+		}
+		return d.store(ctx, queries, thread, scope, tables)
 	})
 }
 

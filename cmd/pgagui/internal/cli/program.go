@@ -21,6 +21,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/address"
+	"github.com/pgagui/pgagui/internal/snapshot"
 	"github.com/pgagui/pgagui/sql/schema"
 )
 
@@ -152,8 +153,7 @@ func (p *Program) WithSnapshot(ctx context.Context, work func(store *pgagui.Stor
 		return err
 	}
 	defer pool.Close()
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+	return snapshot.Read(ctx, pool, func(tx pgx.Tx) error {
 		if p.Scope != "" {
 			if _, err := tx.Exec(ctx, `select pg_catalog.set_config('agui.scope', $1, true)`, p.Scope); err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/eventjson"
+	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/events"
 	"github.com/pgagui/pgagui/internal/eventfile"
 )
@@ -364,6 +365,10 @@ func (i *Importer) send(ctx context.Context) error {
 		if run.tx == nil {
 			var err error
 			if run.tx, err = run.pool.Begin(ctx); err != nil {
+				return err
+			}
+			// The next events may be slow to come.
+			if err := db.New(run.tx).AllowIdleTransaction(ctx); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,9 @@ begin
         -- An open transaction does not block a job: the job processes other threads first, then
         -- retries once.
         set_config('lock_timeout', '200ms', true),
+        -- A job in Go folds between its statements.
+        set_config('idle_in_transaction_session_timeout', '0', true),
+        case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end,
         -- A job plans its statements once, not for each run. If the tables were analyzed while they
         -- were empty, it would read them whole for each run, however large they become. Plans
         -- without an index look costly then, and must not be compiled.
