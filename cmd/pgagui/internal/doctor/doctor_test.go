@@ -120,6 +120,18 @@ func TestAdviceMends(t *testing.T) {
 			cause: `alter database postgres set default_transaction_isolation = 'serializable'`, mend: `alter database postgres reset default_transaction_isolation`,
 		},
 		{
+			check: "timeouts", severity: doctor.Warning, says: "statement_timeout of role nightly is 00:00:02: its jobs in SQL stop after 00:00:01.6",
+			cause: `create role nightly login; grant agui_worker to nightly; alter database postgres set statement_timeout = 2000`,
+		},
+		{
+			check: "timeouts", severity: doctor.Note, says: "statement_timeout of role nightly is 00:00:30",
+			cause: `alter role nightly in database postgres set statement_timeout = '30s'`, mend: `drop role nightly; alter database postgres reset all`,
+		},
+		{
+			check: "timeouts", severity: doctor.Warning, says: "lock_timeout of role application is 00:00:00.01: its appends wait no longer",
+			cause: `alter role application set lock_timeout = '10ms'`,
+		},
+		{
 			check: "indexes", severity: doctor.Error, says: "agui.run_to_repack is invalid",
 			cause: `update pg_index set indisvalid = false where indexrelid = 'agui.run_to_repack'::regclass`,
 		},
