@@ -6,7 +6,8 @@
 -- cron. A second run replaces the schedules.
 --
 -- pg_cron starts a job only after its previous run has ended. The jobs commit in small steps, so a
--- restart of the server loses no work.
+-- restart of the server loses no work. A job ends before the statement_timeout of the role, if that
+-- is shorter than its max_time, and its next run continues.
 
 create extension if not exists pg_cron;
 

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"bytes"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -271,6 +272,40 @@ func TestAdviceMends(t *testing.T) {
 				t.Errorf("after %s: found %+v", fault.mend, found)
 			}
 		})
+	}
+}
+
+// The owner may lack the right to create roles: then who can help is named.
+func TestAnInstallWithoutTheRightToCreateRoles(t *testing.T) {
+	t.Parallel()
+	server := testdb.Server(t, nil)
+	admin := testdb.Connect(t, server.URL("postgres"))
+	for _, statement := range []string{`create role plain login password 'secret'`, `create database plain owner plain`} {
+		testdb.Exec(t, admin, statement)
+	}
+	address, err := url.Parse(server.URL("plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword("plain", "secret")
+	plain := address.String()
+	if err := schema.Up(t.Context(), plain); err != nil {
+		t.Fatal(err)
+	}
+	missing := func() (advice []string) {
+		for _, finding := range examine(t, plain) {
+			if finding.Check == "roles" {
+				advice = append(advice, finding.Advice)
+			}
+		}
+		return advice
+	}
+	if advice := missing(); len(advice) != 5 || !strings.Contains(advice[0], "let a superuser run call agui.grant_access()") {
+		t.Errorf("the doctor advises %q", advice)
+	}
+	testdb.Exec(t, testdb.Connect(t, server.URL("plain")), `call agui.grant_access()`)
+	if advice := missing(); len(advice) > 0 {
+		t.Errorf("then it advises %q", advice)
 	}
 }
 
