@@ -28,6 +28,8 @@ type FoundPage struct {
 	Messages []FoundMessage `json:"messages"`
 	// Cursor gives the next page (SearchOptions.Cursor). Empty: there is none.
 	Cursor string `json:"cursor,omitempty"`
+	// SearchedTo is set if more than 10,000 messages match: only those said since then were ranked.
+	SearchedTo time.Time `json:"searchedTo,omitzero"`
 }
 
 // FoundMessage is a message whose text matches.
@@ -83,6 +85,9 @@ func (s *Store) Search(ctx context.Context, query string, options SearchOptions)
 	}), int(parameters.MaxRows))
 	page := FoundPage{Messages: make([]FoundMessage, len(merged.items)), Cursor: merged.next}
 	for i, row := range merged.items {
+		if row.SearchedTo.After(page.SearchedTo) { // of the node that was cut first
+			page.SearchedTo = row.SearchedTo
+		}
 		page.Messages[i] = FoundMessage{
 			Scope: row.Scope, ThreadID: row.ThreadID, RunID: row.RunID, MessageID: row.MessageID, Role: row.Role, Seq: row.Seq, SaidAt: row.SaidAt, Rank: row.Rank,
 			Snippet: snippetParts(row.Snippet, begin, end),

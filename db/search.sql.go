@@ -41,7 +41,8 @@ select
     (item).said_at::pg_catalog.timestamptz as said_at,
     (item).rank::real as rank,
     (item).snippet::pg_catalog.text as snippet,
-    (item).cursor::pg_catalog.text as cursor
+    (item).cursor::pg_catalog.text as cursor,
+    coalesce((item).searched_to, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as searched_to
 from agui.search(
     $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.timestamptz, $4::int, $5::pg_catalog.text, $6::pg_catalog.text[], $7::pg_catalog.text
 ) as item
@@ -58,16 +59,17 @@ type SearchParams struct {
 }
 
 type SearchRow struct {
-	Scope     string
-	ThreadID  string
-	RunID     string
-	MessageID string
-	Role      string
-	Seq       int64
-	SaidAt    time.Time
-	Rank      float32
-	Snippet   string
-	Cursor    string
+	Scope      string
+	ThreadID   string
+	RunID      string
+	MessageID  string
+	Role       string
+	Seq        int64
+	SaidAt     time.Time
+	Rank       float32
+	Snippet    string
+	Cursor     string
+	SearchedTo time.Time
 }
 
 func (q *Queries) Search(ctx context.Context, arg SearchParams) ([]SearchRow, error) {
@@ -98,6 +100,7 @@ func (q *Queries) Search(ctx context.Context, arg SearchParams) ([]SearchRow, er
 			&i.Rank,
 			&i.Snippet,
 			&i.Cursor,
+			&i.SearchedTo,
 		); err != nil {
 			return nil, err
 		}

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -282,6 +285,69 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 }
 
 // A text that several runs have is that of the first of them, in whatever order they end and are projected.
+// Of more messages than are ranked, the newest are, on all pages.
+func TestSearchRanksTheNewestMatches(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		id := fmt.Sprint("m", i)
+		appendRun(t, store, "t"+id, "r", "", fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"%s","role":"assistant","delta":"%s"}`, id, strings.Repeat("refund ", 6-i)))
+	}
+	if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	find := func() (ids []string, searchedTo time.Time) {
+		t.Helper()
+		options := pgagui.SearchOptions{Limit: 2}
+		for {
+			page, err := store.Search(t.Context(), "refund", options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range page.Messages {
+				ids = append(ids, message.MessageID)
+				searchedTo = page.SearchedTo
+			}
+			if options.Cursor = page.Cursor; options.Cursor == "" {
+				return ids, searchedTo
+			}
+		}
+	}
+	all, searchedTo := find()
+	if len(all) != 6 || !searchedTo.IsZero() {
+		t.Errorf("all: %q, searched to %v", all, searchedTo)
+	}
+	for most, first := range map[int]string{6: "", 4: "m2"} {
+		rankAtMost(t, pool, most)
+		got, searchedTo := find()
+		if want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id < first }); !slices.Equal(got, want) {
+			t.Errorf("of at most %d: %q, want %q", most, got, want)
+		}
+		var oldest time.Time
+		if first != "" {
+			oldest = testdb.Ask[time.Time](t, pool, `select said_at from agui.message_text where message_id = $1`, first)
+		}
+		if !searchedTo.Equal(oldest) {
+			t.Errorf("of at most %d: searched to %v, want %v", most, searchedTo, oldest)
+		}
+	}
+}
+
+// rankAtMost lets agui.search rank so many messages.
+func rankAtMost(t *testing.T, pool *pgxpool.Pool, most int) {
+	t.Helper()
+	definition := testdb.Ask[string](t, pool, `select pg_get_functiondef(oid) from pg_proc where pronamespace = 'agui'::regnamespace and proname = 'search'`)
+	changed := regexp.MustCompile(`most_ranked constant int := \d+`).ReplaceAllString(definition, fmt.Sprint("most_ranked constant int := ", most))
+	if changed == definition {
+		t.Fatal("agui.search has no most_ranked")
+	}
+	testdb.Exec(t, pool, changed)
+}
+
 func TestATextIsThatOfTheFirstRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

@@ -9,7 +9,8 @@ select
     (item).said_at::pg_catalog.timestamptz as said_at,
     (item).rank::real as rank,
     (item).snippet::pg_catalog.text as snippet,
-    (item).cursor::pg_catalog.text as cursor
+    (item).cursor::pg_catalog.text as cursor,
+    coalesce((item).searched_to, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as searched_to
 from agui.search(
     @query::pg_catalog.text, sqlc.narg(role)::pg_catalog.text, sqlc.narg(since)::pg_catalog.timestamptz, @max_rows::int, sqlc.narg(cursor)::pg_catalog.text, @marks::pg_catalog.text[], sqlc.narg(scope)::pg_catalog.text
 ) as item;

@@ -9,7 +9,8 @@ select
     (item).said_at::timestamptz as said_at,
     (item).rank::real as rank,
     (item).snippet::text as snippet,
-    (item).cursor::text as cursor
+    (item).cursor::text as cursor,
+    coalesce((item).searched_to, '0001-01-01 00:00:00+00')::timestamptz as searched_to
 from agui.search(
     @query::text, sqlc.narg(role)::text, sqlc.narg(since)::timestamptz, @max_rows::int, sqlc.narg(cursor)::text, @marks::text[], sqlc.narg(scope)::text
 ) as item;

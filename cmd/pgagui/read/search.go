@@ -99,8 +99,11 @@ func (p *program) search(ctx context.Context, store *pgagui.Store, query string,
 			return err
 		}
 	}
-	if len(page.Messages) == 0 {
+	switch {
+	case len(page.Messages) == 0:
 		fmt.Fprintln(p.Messages, "no message matches")
+	case !page.SearchedTo.IsZero():
+		fmt.Fprintf(p.Messages, "more than 10,000 messages match: only those since %s were ranked\n", cli.TimeText(page.SearchedTo))
 	}
 	return nil
 }

@@ -2706,6 +2706,8 @@ export interface operations {
                         messages: components["schemas"]["FoundMessage"][];
                         /** @description Gives the next page; absent on the last one. */
                         cursor?: string;
+                        /** @description Only what was said since then was ranked, as more than 10,000 messages match; absent: all were. */
+                        searchedTo?: components["schemas"]["Time"];
                     };
                 };
             };

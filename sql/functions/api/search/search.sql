@@ -21,6 +21,8 @@ set extra_float_digits = 1  -- so that the rank in a cursor is the rank
 as $$
 #variable_conflict use_column
 declare
+    -- A word that most texts have would take a second for each ten thousand of them.
+    most_ranked constant int := 10000;
     language regconfig;
     wanted   tsquery;
     within   tsquery;
@@ -95,27 +97,36 @@ begin
     end if;
 
     return query
+    with newest as materialized (
+        select stored.thread_key, stored.print, stored.said_at
+        from agui.message_text as stored
+        where stored.words @@ within
+            and stored.thread_key >= own.low and stored.thread_key <= own.high
+            and (search.since is null or stored.said_at >= search.since)
+        order by stored.said_at desc, stored.thread_key, stored.print
+        limit most_ranked + 1
+    ),
+    ranked as materialized (
+        select * from newest order by newest.said_at desc, newest.thread_key, newest.print limit most_ranked
+    )
     select
         thread.scope, thread.thread_id, run.run_id, found.message_id, found.role, found.seq, found.said_at, found.rank,
         ts_headline(
             language, found.text, wanted,
             format('StartSel=%s, StopSel=%s, MaxFragments=2, MinWords=6, MaxWords=20, FragmentDelimiter=" … "', quote_ident(coalesce(marks[1], '')), quote_ident(coalesce(marks[2], '')))
         ),
-        format('%s %s %s %s', found.rank, found.said_us, found.thread_key, found.print)
+        format('%s %s %s %s', found.rank, found.said_us, found.thread_key, found.print),
+        (select min(ranked.said_at) from ranked where (select count(*) from newest) > most_ranked)
     from (
         select stored.*, place.rank, place.said_us
-        from agui.message_text as stored
+        from ranked
+        join agui.message_text as stored on stored.thread_key = ranked.thread_key and stored.print = ranked.print
         cross join lateral (
             select ts_rank(stored.words, wanted, 1) as rank, (extract(epoch from stored.said_at) * 1000000)::bigint as said_us
             offset 0  -- computed once
         ) as place
-        where stored.words @@ within
-            and stored.thread_key >= own.low and stored.thread_key <= own.high
-            and (search.since is null or stored.said_at >= search.since)
-            and (
-                cursor is null
-                or (-place.rank, -place.said_us, stored.thread_key, stored.print) > (-last.rank, -last.said_us, last.thread_key, last.print)
-            )
+        where cursor is null
+            or (-place.rank, -place.said_us, stored.thread_key, stored.print) > (-last.rank, -last.said_us, last.thread_key, last.print)
         order by place.rank desc, stored.said_at desc, stored.thread_key, stored.print
         limit max_rows
     ) as found
@@ -130,7 +141,8 @@ comment on function agui.search(text, text, timestamptz, int, text, text[], text
     '(websearch_to_tsquery). Searches the texts of users, assistants and tools of all branches, as of the '
     'last call of agui.project(). role, since: only those. cursor: of the last row, to go on. marks: what '
     'to write before and behind a word that matches in the snippet (a text may contain them, too). scope: '
-    'only of a scope (null: all that the role sees). '
+    'only of a scope (null: all that the role sees). If more than 10,000 match, the newest 10,000 are ranked, and '
+    'searched_to says how far back they go. '
     'Errors: UI026 search is off, UI011 max_rows is not from 1 to 1000, 22023 not a cursor or a role, or the '
     'query is too long (10000 bytes, 200 words and operators).';
 
