@@ -71,6 +71,20 @@ func TestLockedThreadsOfOneLeaveConnectionsToOthers(t *testing.T) {
 	}
 }
 
+// A page whose statements take too long is refused.
+func TestPagesThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	store := pgagui.New(pool, nil)
+	s := newSite(t, store, explorer.Options{Access: named{}, Door: door.New(store, door.Options{ReadTimeout: 300 * time.Millisecond})})
+	tx := testdb.Begin(t, pool)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	testdb.Exec(t, tx, `lock table agui.thread in access exclusive mode`)
+	if got := s.do(nil, "GET", "", nil, []string{"Authorization", "Bearer one"}); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a page that waits for a lock: %s", got.Status)
+	}
+}
+
 // Readers who are slow hold no more than a share of the memory.
 func TestSlowReadersOfLargePages(t *testing.T) {
 	t.Parallel()

@@ -205,6 +205,9 @@ func (h *Handler) serve(q *request) error {
 	}
 	ctx, held := h.door.Reading(access.WithIdentity(q.Context(), q.identity))
 	defer held.Release()
+	if q.Method == http.MethodPost {
+		held.StatementTime = 0 // to erase a long thread takes what it takes
+	}
 	q.Request, q.held = q.WithContext(ctx), held
 	q.store = h.door.Store(ctx)
 	return found.serve(q)

@@ -30,6 +30,9 @@ type Options struct {
 	// WriteTimeout is how long a client may take to accept what is written to it. Then the
 	// connection is aborted, and the client can resume. 30 seconds if zero.
 	WriteTimeout time.Duration
+	// ReadTimeout is how long a statement of a request that reads may take. Then it is cancelled, and the
+	// answer is 422. 30 seconds if zero.
+	ReadTimeout time.Duration
 	// Grace is how long Shutdown lets agents finish their runs. 10 seconds if zero.
 	Grace time.Duration
 	// MaxBufferedBytes bounds the memory of large requests, with the copies that are made of them, of

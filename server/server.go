@@ -34,7 +34,7 @@ func New(store *pgagui.Store, options Options) (*Server, error) {
 	if options.Access == nil {
 		return nil, errors.New("server: Options.Access is missing: without it, every request would be refused")
 	}
-	entry := door.New(store, door.Options{Limits: options.Limits, MaxBufferedBytes: options.MaxBufferedBytes, WriteTimeout: options.WriteTimeout})
+	entry := door.New(store, door.Options{Limits: options.Limits, MaxBufferedBytes: options.MaxBufferedBytes, WriteTimeout: options.WriteTimeout, ReadTimeout: options.ReadTimeout})
 	runs, err := core.New(store, entry, core.Options{
 		Agents: options.Agents, Heartbeat: options.Heartbeat, Grace: options.Grace,
 		AgentNetworks: options.AgentNetworks, MaxAppends: options.MaxAppends, Reads: options.Reads, NodeReads: options.NodeReads, MaxReadLag: options.MaxReadLag, Recorder: options.Recorder,

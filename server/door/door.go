@@ -21,6 +21,8 @@ type Options struct {
 	MaxBufferedBytes int64
 	// WriteTimeout is how long a client may take to accept what is written to it. 30 seconds if zero.
 	WriteTimeout time.Duration
+	// ReadTimeout is how long a statement of a request that reads may take. 30 seconds if zero.
+	ReadTimeout time.Duration
 }
 
 // Door is the way of requests to a store. All faces of a process share one.
@@ -34,6 +36,7 @@ type Door struct {
 	// BodyTimeout bounds the time to receive a body that is not a stream.
 	BodyTimeout time.Duration
 
+	readTimeout time.Duration
 	store       *pgagui.Store
 	connections *shares // nil: the store has no pool
 }
@@ -42,7 +45,8 @@ type Door struct {
 func New(store *pgagui.Store, options Options) *Door {
 	return &Door{
 		Limits: access.NewLimits(options.Limits), Memory: newBudget(cmp.Or(options.MaxBufferedBytes, 256<<20)),
-		WriteTimeout: cmp.Or(options.WriteTimeout, 30*time.Second), BodyTimeout: time.Minute, store: store, connections: newShares(store),
+		WriteTimeout: cmp.Or(options.WriteTimeout, 30*time.Second), BodyTimeout: time.Minute,
+		readTimeout: cmp.Or(options.ReadTimeout, 30*time.Second), store: store, connections: newShares(store),
 	}
 }
 
@@ -61,9 +65,10 @@ func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store {
 type readingKey struct{}
 
 // Reading returns the context of a request whose answer is in memory until the client has it: the rows that it reads count in held
-// until that is released.
+// until that is released, and its statements have a time limit.
 func (d *Door) Reading(ctx context.Context) (reading context.Context, held *Holding) {
 	held = d.Memory.Hold(ctx)
+	held.StatementTime = d.readTimeout
 	return context.WithValue(ctx, readingKey{}, held), held
 }
 

@@ -67,6 +67,9 @@ func (b *Budget) Refused() int64 {
 
 // Holding is the memory that a request or a run has of the budget.
 type Holding struct {
+	// StatementTime is how long a statement of a request that reads may take. 0: as long as it needs.
+	StatementTime time.Duration
+
 	budget       *Budget
 	owner        access.Identity
 	size, copies int64

@@ -155,7 +155,7 @@ func (c *serveConfig) check(hasScope bool) error {
 		return errors.New("--live-database-url and --live-database-url-file exclude each other")
 	case c.readDatabaseURL != "" && c.readDatabaseURLFile != "":
 		return errors.New("--read-database-url and --read-database-url-file exclude each other")
-	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
+	case min(c.maxReadLag, c.readHeaderTimeout, c.idleTimeout, c.writeTimeout, c.readTimeout, c.heartbeat, c.grace, c.jwt.RefreshInterval) <= 0:
 		return errors.New("a time or an interval is not positive (expected for example 10s)")
 	case min(c.maxConcurrentStreams, c.maxHeaderBytes, c.maxAppends) < 1 || c.maxBufferedBytes < 1:
 		return errors.New("--max-concurrent-streams, --max-header-bytes, --max-appends and --max-buffered-bytes must be 1 or more")
@@ -363,7 +363,7 @@ func (p *program) newService(ctx context.Context, config *serveConfig, logger *s
 	}
 	options := server.Options{
 		Agents: config.agents, AgentNetworks: config.networks, Access: authenticator, Limits: config.limits, Origins: config.origins, Heartbeat: config.heartbeat,
-		WriteTimeout: config.writeTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, nodes: s.nodes, live: s.live}).check,
+		WriteTimeout: config.writeTimeout, ReadTimeout: config.readTimeout, Grace: config.grace, MaxBufferedBytes: config.maxBufferedBytes, MaxAppends: config.maxAppends, Ready: (&readiness{pool: s.pool, nodes: s.nodes, live: s.live}).check,
 		Logger: logger, Metrics: s.registry, Version: cli.Version(),
 	}
 	options.MaxReadLag = config.maxReadLag

@@ -50,12 +50,12 @@ type serveConfig struct {
 	maxReadLag                                    time.Duration
 	rowSecurity                                   bool
 
-	tlsCertificate, tlsKey                       string
-	maxBufferedBytes                             int64
-	maxAppends                                   int
-	maxConcurrentStreams, maxHeaderBytes         int
-	readHeaderTimeout, idleTimeout, writeTimeout time.Duration
-	heartbeat, grace, shutdownTimeout            time.Duration
+	tlsCertificate, tlsKey                                    string
+	maxBufferedBytes                                          int64
+	maxAppends                                                int
+	maxConcurrentStreams, maxHeaderBytes                      int
+	readHeaderTimeout, idleTimeout, writeTimeout, readTimeout time.Duration
+	heartbeat, grace, shutdownTimeout                         time.Duration
 
 	logFormat string
 	logLevel  slog.Level
@@ -119,6 +119,7 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 	flags.DurationVar(&c.readHeaderTimeout, "read-header-timeout", 10*time.Second, "`time` for the headers of a request to arrive")
 	flags.DurationVar(&c.idleTimeout, "idle-timeout", 2*time.Minute, "`time` after which a connection without requests is closed")
 	flags.DurationVar(&c.writeTimeout, "write-timeout", 30*time.Second, "`time` a client may take to accept what is written to it")
+	flags.DurationVar(&c.readTimeout, "read-timeout", 30*time.Second, "`time` a statement of a request that reads may take; then it is cancelled (422)")
 	flags.DurationVar(&c.heartbeat, "heartbeat", 15*time.Second, "`interval` of comments on streams without events")
 	flags.DurationVar(&c.grace, "grace", 10*time.Second, "at shutdown, `time` for agents to finish their runs")
 	flags.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 25*time.Second, "at shutdown, maximum `time` until the process ends, even if work is left")
