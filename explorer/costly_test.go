@@ -16,7 +16,7 @@ func TestCostlyTextsStayTexts(t *testing.T) {
 		"long": strings.Repeat("word ", 30_000), "lines": strings.Repeat("word\n", 4000), "quotes": strings.Repeat(">", 100),
 		"quotes with spaces": strings.Repeat("> ", 100), "lists in a line": strings.Repeat("- ", 100), "numbers in a line": strings.Repeat("1. ", 100),
 		"nested lists": strings.Repeat(" ", 300) + "- item", "tabs": strings.Repeat("\t", 100) + "text", "brackets": strings.Repeat("[a](", 2000),
-		"table": strings.Repeat("|", 500) + "\n" + strings.Repeat("|-", 500) + "|\n" + strings.Repeat("|\n", 1000),
+		"table":  strings.Repeat("|", 500) + "\n" + strings.Repeat("|-", 500) + "|\n" + strings.Repeat("|\n", 1000),
 		"markup": strings.Repeat("www.a.b(", 12_000),
 	} {
 		if html := explorer.MarkdownHTML(source); html != "" {

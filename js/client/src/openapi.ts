@@ -283,7 +283,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description A name, of up to 200 bytes. */
-                consumer: string;
+                consumer: components["schemas"]["Id"];
             };
             cookie?: never;
         };
@@ -509,7 +509,7 @@ export interface paths {
             path: {
                 /** @description The id of a thread. */
                 thread: components["parameters"]["thread"];
-                message: string;
+                message: components["schemas"]["Id"];
             };
             cookie?: never;
         };
@@ -1699,6 +1699,15 @@ export interface components {
         Anything: {
             [key: string]: unknown;
         } | unknown[] | string | number | boolean | null;
+        /** @description A JSON object without U+0000, which PostgreSQL's jsonb cannot store. */
+        Metadata: {
+            [key: string]: components["schemas"]["Storable"];
+        };
+        Storable: (number | boolean | null) | components["schemas"]["Text"] | components["schemas"]["Storable"][] | components["schemas"]["Metadata"];
+        Text: string;
+        Id: string;
+        /** Format: int64 */
+        Seq: number;
         /**
          * Format: date-time
          * @example 2026-01-31T12:00:00.000001Z
@@ -2245,6 +2254,43 @@ export interface components {
             payload: string;
             created_at: components["schemas"]["Time"];
         };
+        CopilotEnvelope: {
+            /** @enum {string} */
+            method: "info";
+        } | {
+            /** @enum {string} */
+            method: "agent/run" | "agent/connect";
+            params: {
+                agentId: components["schemas"]["Id"];
+            };
+            body: components["schemas"]["RunAgentInput"];
+        } | {
+            /** @enum {string} */
+            method: "agent/stop";
+            params: {
+                agentId: components["schemas"]["Id"];
+                threadId: components["schemas"]["Id"];
+            };
+        } | {
+            /** @enum {string} */
+            method: "resource/request";
+            params: {
+                /** @enum {string} */
+                httpMethod: "GET";
+                path: string;
+            } | {
+                /** @enum {string} */
+                httpMethod: "PATCH" | "DELETE";
+                path: string;
+            } | {
+                /** @enum {string} */
+                httpMethod: "POST";
+                path: string;
+            };
+            body?: {
+                [key: string]: unknown;
+            };
+        };
         CopilotThread: {
             id: string;
             name: string | null;
@@ -2258,7 +2304,11 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request was refused or failed (RFC 9457). With `Retry-After`, it can be repeated. */
+        /**
+         * @description The request was refused or failed (RFC 9457). With `Retry-After`, it can be repeated. 400: it
+         *     cannot be read as this document describes it. 422: it can, but it has a cursor, a position or an ETag
+         *     that no answer had, or its parts exclude each other, or the answer would be too large.
+         */
         Problem: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -2288,7 +2338,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "text/event-stream": string;
+                "text/event-stream": unknown;
             };
         };
         /** @description The events of the run, as in followThread. */
@@ -2299,7 +2349,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "text/event-stream": string;
+                "text/event-stream": unknown;
             };
         };
         /** @description The thread. */
@@ -2367,31 +2417,33 @@ export interface components {
     };
     parameters: {
         /** @description The name of an agent. */
-        agent: string;
+        agent: components["schemas"]["Id"];
         /** @description The id of a thread. */
-        thread: string;
+        thread: components["schemas"]["Id"];
         /** @description The id of a run. */
-        runInPath: string;
+        runInPath: components["schemas"]["Id"];
         /** @description The key of a document. */
-        key: string;
+        key: components["schemas"]["Id"];
         /** @description The id of a checkpoint. */
-        checkpoint: string;
+        checkpoint: components["schemas"]["Id"];
         /** @description The namespace of the checkpoint, which may be empty. */
         namespace: string;
         /** @description The id of a run; the head if empty. */
-        run: string;
+        run: components["schemas"]["Text"];
         /** @description The id of a run; the thread itself if empty. */
-        ownerRun: string;
+        ownerRun: components["schemas"]["Text"];
         /** @description After the event with this seq; at the end if 0. */
-        atSeq: number;
+        atSeq: components["schemas"]["Seq"];
         /** @description At this time. */
         atTime: components["schemas"]["Time"];
         /** @description Only what comes behind this seq. */
-        afterSeq: number;
+        afterSeq: components["schemas"]["Seq"];
         /** @description The size of a page. */
         limit: number;
         /** @description The id of the last frame that the client has received. The stream continues behind it. */
         lastEventID: string;
+        /** @description The seq of the last frame that the client has received. */
+        lastSeq: string;
         /**
          * @description A text that names the request. A repeated request with the same one stores once. It becomes the
          *     id of a run, so it is refused while a run is in progress.
@@ -2399,7 +2451,9 @@ export interface components {
         idempotencyKey: string;
         /** @description The ETag of the version to replace. */
         ifMatch: string;
-        /** @description With GET, the ETag that the client has; with PUT, `*`. */
+        /** @description There must be no document. */
+        ifNone: "*";
+        /** @description The ETag that the client has. */
         ifNoneMatch: string;
     };
     requestBodies: {
@@ -2491,9 +2545,9 @@ export interface operations {
                 /** @description Also wait for later runs. Then the thread need not exist yet. */
                 stay?: boolean;
                 /** @description The same as the header Last-Event-ID, for clients that cannot set headers. */
-                last_event_id?: string;
+                last_event_id?: components["schemas"]["Text"];
                 /** @description The version of AG-UI that the client speaks, from 1.0 on. */
-                protocol_version?: string;
+                protocol_version?: components["schemas"]["Text"];
                 /**
                  * @description Of which runs the history repeats the CUSTOM events, the last 100 in 1 MiB: of the run (head),
                  *     also of those before it (lineage), or of none. A question that is answered is not repeated.
@@ -2553,11 +2607,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only threads of this agent. */
-                agent?: string;
+                agent?: components["schemas"]["Text"];
                 /** @description `only` archived threads, or all `with` them. Without it, those that are not archived. */
                 archived?: "only" | "with";
                 /** @description Only threads whose title contains this text. */
-                title?: string;
+                title?: components["schemas"]["Text"];
                 /** @description Only threads that were active then or later. */
                 since?: components["schemas"]["Time"];
                 /**
@@ -2572,7 +2626,7 @@ export interface operations {
                 /** @description Only threads whose metadata contains this JSON object. */
                 metadata?: string;
                 /** @description `cursor` of the page before. */
-                cursor?: string;
+                cursor?: components["schemas"]["Text"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -2602,7 +2656,7 @@ export interface operations {
                 /** @description Only runs that ended then or later. */
                 since?: components["schemas"]["Time"];
                 /** @description `cursor` of the page before. */
-                cursor?: string;
+                cursor?: components["schemas"]["Text"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -2628,7 +2682,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only threads of this agent. */
-                agent?: string;
+                agent?: components["schemas"]["Text"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -2680,13 +2734,13 @@ export interface operations {
         parameters: {
             query: {
                 /** @description Words, "words in order", or, -not. */
-                q: string;
+                q: components["schemas"]["Id"];
                 /** @description Only what this role said. */
                 role?: "user" | "assistant" | "tool";
                 /** @description Only what was said then or later. */
                 since?: components["schemas"]["Time"];
                 /** @description `cursor` of the page before. */
-                cursor?: string;
+                cursor?: components["schemas"]["Text"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -2718,11 +2772,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only what comes behind this position. */
-                after?: string;
+                after?: components["schemas"]["Text"];
                 /** @description Begin at the place of this consumer. It moves only by `PUT /consumers/{consumer}`. */
-                consumer?: string;
+                consumer?: components["schemas"]["Text"];
                 /** @description The same as the header Last-Event-ID, for clients that cannot set headers. */
-                last_event_id?: string;
+                last_event_id?: components["schemas"]["Text"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -2742,7 +2796,7 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
             default: components["responses"]["Problem"];
@@ -2777,11 +2831,11 @@ export interface operations {
             header?: never;
             path: {
                 /** @description A name, of up to 200 bytes. */
-                consumer: string;
+                consumer: components["schemas"]["Id"];
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": {
                     /** @description Of the last change that was processed. Empty or absent: begin again with all runs. */
@@ -2806,7 +2860,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description A name, of up to 200 bytes. */
-                consumer: string;
+                consumer: components["schemas"]["Id"];
             };
             cookie?: never;
         };
@@ -2879,9 +2933,7 @@ export interface operations {
                     agent?: string | null;
                     archived?: boolean | null;
                     /** @description Merged member by member; null removes a member. */
-                    metadata?: {
-                        [key: string]: unknown;
-                    } | null;
+                    metadata?: components["schemas"]["Metadata"] | null;
                     /**
                      * @description Create a thread that has no runs yet.
                      * @default false
@@ -3021,8 +3073,8 @@ export interface operations {
     getMergeBase: {
         parameters: {
             query: {
-                run: string;
-                other_run: string;
+                run: components["schemas"]["Id"];
+                other_run: components["schemas"]["Id"];
             };
             header?: never;
             path: {
@@ -3057,7 +3109,7 @@ export interface operations {
             path: {
                 /** @description The id of a thread. */
                 thread: components["parameters"]["thread"];
-                message: string;
+                message: components["schemas"]["Id"];
             };
             cookie?: never;
         };
@@ -3148,7 +3200,7 @@ export interface operations {
                 /** @description Only so many, the last ones, and their places; without it, all messages. */
                 last?: number;
                 /** @description Those before a message: the `cursor` of its place. Up to 100 unless `last` says otherwise. */
-                before?: string;
+                before?: components["schemas"]["Text"];
             };
             header?: never;
             path: {
@@ -3389,11 +3441,11 @@ export interface operations {
     diffConversations: {
         parameters: {
             query?: {
-                from_run?: string;
-                from_at_seq?: number;
+                from_run?: components["schemas"]["Text"];
+                from_at_seq?: components["schemas"]["Seq"];
                 from_at_time?: components["schemas"]["Time"];
-                to_run?: string;
-                to_at_seq?: number;
+                to_run?: components["schemas"]["Text"];
+                to_at_seq?: components["schemas"]["Seq"];
                 to_at_time?: components["schemas"]["Time"];
             };
             header?: never;
@@ -3561,11 +3613,11 @@ export interface operations {
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
                 /** @description Only the lineage of this run. */
-                run?: string;
+                run?: components["schemas"]["Text"];
                 /** @description `false`: the run alone, without the runs before it; without `run`, the head alone. */
                 lineage?: boolean;
                 /** @description Only events of these types. Repeat the parameter for several. */
-                type?: string[];
+                type?: components["schemas"]["Id"][];
                 /** @description Only events appended then or later. */
                 since?: components["schemas"]["Time"];
                 /** @description Only events appended before then. */
@@ -3573,7 +3625,7 @@ export interface operations {
                 /** @description Every event as it was appended. */
                 raw?: boolean;
                 /** @description Longest text of a joined event. */
-                max_bytes?: number;
+                max_bytes?: components["schemas"]["Seq"];
                 /** @description Longest pause between joined pieces, such as 2s. */
                 max_idle?: string;
             };
@@ -3610,9 +3662,9 @@ export interface operations {
                 /** @description `false`: the run alone, without the runs before it. */
                 lineage?: boolean;
                 /** @description The greatest seq. */
-                at_seq?: number;
+                at_seq?: components["schemas"]["Seq"];
                 /** @description Only events of these types. Repeat the parameter for several. */
-                type?: string[];
+                type?: components["schemas"]["Id"][];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -3645,11 +3697,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only the lineage of this run. */
-                run?: string;
+                run?: components["schemas"]["Text"];
                 /** @description `false`: the run alone, without the runs before it; without `run`, the head alone. */
                 lineage?: boolean;
                 /** @description The greatest seq. */
-                at_seq?: number;
+                at_seq?: components["schemas"]["Seq"];
                 /** @description The size of a page. */
                 limit?: components["parameters"]["limit"];
             };
@@ -3681,9 +3733,9 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description With a stream: afterSeq. */
-                after_seq?: number;
+                after_seq?: components["schemas"]["Seq"];
                 /** @description With a stream: parentRunId. */
-                parent_run?: string;
+                parent_run?: components["schemas"]["Text"];
                 /** @description With a stream: parallel. */
                 parallel?: boolean;
                 /** @description With a stream: strict. */
@@ -3754,8 +3806,8 @@ export interface operations {
             content: {
                 "application/json": {
                     appends: {
-                        threadId: string;
-                        runId: string;
+                        threadId: components["schemas"]["Id"];
+                        runId: components["schemas"]["Id"];
                         events: components["schemas"]["Event"][];
                         afterSeq: number;
                         parentRunId?: string | null;
@@ -3858,10 +3910,10 @@ export interface operations {
                 /** @description The id of a run; the thread itself if empty. */
                 run?: components["parameters"]["ownerRun"];
                 /** @description A certain version; the current one if 0. */
-                version?: number;
+                version?: components["schemas"]["Seq"];
             };
             header?: {
-                /** @description With GET, the ETag that the client has; with PUT, `*`. */
+                /** @description The ETag that the client has. */
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
@@ -3903,8 +3955,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version to replace. */
                 "If-Match"?: components["parameters"]["ifMatch"];
-                /** @description With GET, the ETag that the client has; with PUT, `*`. */
-                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
+                /** @description There must be no document. */
+                "If-None-Match"?: components["parameters"]["ifNone"];
             };
             path: {
                 /** @description The id of a thread. */
@@ -4000,7 +4052,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only this namespace, which may be empty. */
-                namespace?: string;
+                namespace?: components["schemas"]["Text"];
             };
             header?: never;
             path: {
@@ -4022,7 +4074,7 @@ export interface operations {
                 namespace?: components["parameters"]["namespace"];
             };
             header?: {
-                /** @description With GET, the ETag that the client has; with PUT, `*`. */
+                /** @description The ETag that the client has. */
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
@@ -4115,10 +4167,10 @@ export interface operations {
                 /** @description The namespace of the checkpoint, which may be empty. */
                 namespace?: components["parameters"]["namespace"];
                 /** @description Only those saved at this run or, if there is none, at the nearest run before it. */
-                run?: string;
+                run?: components["schemas"]["Text"];
             };
             header?: {
-                /** @description With GET, the ETag that the client has; with PUT, `*`. */
+                /** @description The ETag that the client has. */
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
@@ -4237,10 +4289,10 @@ export interface operations {
     copilotThreads: {
         parameters: {
             query?: {
-                agentId?: string;
-                includeArchived?: string;
+                agentId?: components["schemas"]["Text"];
+                includeArchived?: components["schemas"]["Text"];
                 limit?: string;
-                cursor?: string;
+                cursor?: components["schemas"]["Text"];
             };
             header?: never;
             path?: never;
@@ -4436,11 +4488,9 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
-                "application/json": {
-                    [key: string]: unknown;
-                };
+                "application/json": components["schemas"]["CopilotEnvelope"];
             };
         };
         responses: {
@@ -4451,7 +4501,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
             default: components["responses"]["Problem"];
@@ -4466,8 +4516,8 @@ export interface operations {
                 stay?: boolean;
             };
             header?: {
-                /** @description The id of the last frame that the client has received. The stream continues behind it. */
-                "Last-Event-ID"?: components["parameters"]["lastEventID"];
+                /** @description The seq of the last frame that the client has received. */
+                "Last-Event-ID"?: components["parameters"]["lastSeq"];
             };
             path: {
                 /** @description The id of a thread. */
@@ -4500,11 +4550,8 @@ export interface operations {
                     payload: {
                         [key: string]: unknown;
                     } | string;
-                    /**
-                     * Format: date-time
-                     * @description When the last of several events came.
-                     */
-                    completed_at?: string | null;
+                    /** @description When the last of several events came. */
+                    completed_at?: components["schemas"]["Time"] | null;
                     /** @description How many events the client joined. */
                     event_count?: number | null;
                     /**
@@ -4581,8 +4628,8 @@ export interface operations {
                 after_seq?: components["parameters"]["afterSeq"];
             };
             header?: {
-                /** @description The id of the last frame that the client has received. The stream continues behind it. */
-                "Last-Event-ID"?: components["parameters"]["lastEventID"];
+                /** @description The seq of the last frame that the client has received. */
+                "Last-Event-ID"?: components["parameters"]["lastSeq"];
             };
             path: {
                 /** @description The id of a thread. */
@@ -4599,7 +4646,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SessionMessage"][];
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
             default: components["responses"]["Problem"];
@@ -4651,7 +4698,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The name of an agent. */
-                agent?: string;
+                agent?: components["schemas"]["Text"];
             };
             header?: never;
             path: {
@@ -4687,7 +4734,7 @@ export interface operations {
                         runId: string;
                         threadId: string;
                     };
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
             default: components["responses"]["Problem"];
@@ -4697,7 +4744,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The version of AG-UI that the client speaks, from 1.0 on. */
-                protocol_version?: string;
+                protocol_version?: components["schemas"]["Text"];
                 /** @description With false the stream ends when no run is in progress. */
                 stay?: boolean;
             };
@@ -4906,7 +4953,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
             default: components["responses"]["Problem"];
